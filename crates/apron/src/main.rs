@@ -1,0 +1,2 @@
+//! The apron binary.
+fn main() {}

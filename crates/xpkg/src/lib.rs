@@ -1,0 +1,4 @@
+//! Room `xpkg`: the package format.
+
+pub mod diagnostic;
+pub mod yaml;
