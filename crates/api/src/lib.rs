@@ -1,1 +1,3 @@
 //! Room `api`.
+
+pub mod meta;
