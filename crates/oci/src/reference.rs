@@ -1,0 +1,539 @@
+//! Image references: `registry/path:tag` and `registry/path@digest`.
+//!
+//! The grammar is the one container tools share. A first path component is a registry only if it
+//! is `localhost` or contains `.` or `:`; without one, the default registry is meant, Docker Hub
+//! unless told otherwise. How much may be left out is said by [`Rules`].
+
+use crate::digest::Algorithm;
+use crate::{Digest, DigestError};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr};
+
+/// Docker Hub, as it is called on the wire.
+pub const DOCKER_HUB: &str = "index.docker.io";
+/// Docker Hub, as people write it.
+const DOCKER_HUB_ALIAS: &str = "docker.io";
+const REPOSITORY_LENGTH_MAX: usize = 255;
+const TAG_LENGTH_MAX: usize = 128;
+
+/// How much a reference may leave unsaid.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rules {
+    registry_default: String,
+    strict: bool,
+    sha512: bool,
+}
+
+impl Rules {
+    /// Registry and tag may be missing: Docker Hub and `latest` are meant.
+    pub fn weak() -> Self {
+        Self {
+            registry_default: DOCKER_HUB.to_owned(),
+            strict: false,
+            sha512: false,
+        }
+    }
+
+    /// Registry and tag (or digest) must be written.
+    pub fn strict() -> Self {
+        Self {
+            strict: true,
+            ..Self::weak()
+        }
+    }
+
+    /// Another registry is meant when none is written; empty means none.
+    #[must_use]
+    pub fn default_registry(mut self, registry: &str) -> Self {
+        registry.clone_into(&mut self.registry_default);
+        self
+    }
+
+    /// Digests may be SHA-512 too, which upstream's tools refuse.
+    #[must_use]
+    pub fn any_digest(mut self) -> Self {
+        self.sha512 = true;
+        self
+    }
+}
+
+/// Why a text is not a reference.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ReferenceError {
+    /// Nothing was given.
+    #[error("a reference needs a repository name")]
+    Empty,
+    /// The registry is not a host with an optional port.
+    #[error("registry `{0}` is not a host name with an optional port")]
+    Registry(String),
+    /// Strict rules, and no registry.
+    #[error("reference `{0}` does not name its registry")]
+    RegistryMissing(String),
+    /// Strict rules, and no tag or digest.
+    #[error("reference `{0}` has neither a tag nor a digest")]
+    TagMissing(String),
+    /// A colon with nothing behind it.
+    #[error("reference `{0}` ends in a colon without a tag")]
+    TagEmpty(String),
+    /// Strict rules, and a Docker Hub repository without its namespace.
+    #[error("reference `{0}` does not name its Docker Hub namespace (for example `library/`)")]
+    NamespaceMissing(String),
+    /// Letters a repository may not have.
+    #[error(
+        "repository `{0}` may only have lower-case letters, digits and `_` `-` `.` `/`, at most 255 of them"
+    )]
+    Repository(String),
+    /// Letters a tag may not have.
+    #[error("tag `{0}` may only have letters, digits and `_` `-` `.`, at most 128 of them")]
+    Tag(String),
+    /// More than one `@`.
+    #[error("reference `{0}` has more than one `@`")]
+    TwoDigests(String),
+    /// What stands behind the `@` is not a digest.
+    #[error("reference `{text}` has a digest that cannot be used")]
+    Digest {
+        /// The whole reference.
+        text: String,
+        /// What is wrong with the digest.
+        #[source]
+        source: DigestError,
+    },
+}
+
+/// A repository: a registry and a path in it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Repository {
+    registry: String,
+    path: String,
+}
+
+/// What of a repository is meant.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Identifier {
+    /// A name that may move.
+    Tag(String),
+    /// An address that may not.
+    Digest(Digest),
+}
+
+/// A reference to an image in a registry.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Reference {
+    repository: Repository,
+    identifier: Identifier,
+    original: String,
+}
+
+impl Repository {
+    /// Parses `registry/path`.
+    pub fn parse(text: &str, rules: &Rules) -> Result<Self, ReferenceError> {
+        if text.is_empty() {
+            return Err(ReferenceError::Empty);
+        }
+        let (registry, path) = match text.split_once('/') {
+            Some((first, rest)) if first == "localhost" || first.contains(['.', ':']) => {
+                (first, rest)
+            }
+            _ => ("", text),
+        };
+        check_repository(path)?;
+        if rules.strict && registry.is_empty() {
+            return Err(ReferenceError::RegistryMissing(text.to_owned()));
+        }
+        check_registry(registry)?;
+        let registry = match registry {
+            "" => rules.registry_default.as_str(),
+            other => other,
+        };
+        let registry = if registry == DOCKER_HUB_ALIAS {
+            DOCKER_HUB
+        } else {
+            registry
+        };
+        let implicit = registry == DOCKER_HUB && !path.contains('/');
+        if implicit && rules.strict {
+            return Err(ReferenceError::NamespaceMissing(text.to_owned()));
+        }
+        let path = if implicit {
+            format!("library/{path}")
+        } else {
+            path.to_owned()
+        };
+        Ok(Self {
+            registry: registry.to_owned(),
+            path,
+        })
+    }
+
+    /// The registry's host and port; empty if none was written and there is no default.
+    pub fn registry(&self) -> &str {
+        &self.registry
+    }
+
+    /// The path in the registry.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// A tag in this repository.
+    pub fn tag(&self, tag: &str) -> Result<Reference, ReferenceError> {
+        check_tag(tag)?;
+        Ok(self.reference(Identifier::Tag(tag.to_owned())))
+    }
+
+    /// A digest in this repository.
+    pub fn digest(&self, digest: Digest) -> Reference {
+        self.reference(Identifier::Digest(digest))
+    }
+
+    /// Plain HTTP is spoken to this machine and to private networks, as container tools do.
+    pub fn scheme(&self) -> &'static str {
+        if is_plain(&self.registry) {
+            "http"
+        } else {
+            "https"
+        }
+    }
+
+    /// Whether the registry is on this machine.
+    pub fn is_loopback(&self) -> bool {
+        let host = host(&self.registry);
+        let loopback = host
+            .parse::<IpAddr>()
+            .is_ok_and(|address| address.is_loopback());
+        loopback || host == "localhost" || host.ends_with(".localhost")
+    }
+
+    fn reference(&self, identifier: Identifier) -> Reference {
+        let mut reference = Reference {
+            repository: self.clone(),
+            identifier,
+            original: String::new(),
+        };
+        reference.original = reference.name();
+        reference
+    }
+}
+
+impl fmt::Display for Repository {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.registry.is_empty() {
+            return formatter.write_str(&self.path);
+        }
+        write!(formatter, "{}/{}", self.registry, self.path)
+    }
+}
+
+impl Identifier {
+    /// The tag, if it is one.
+    pub fn as_tag(&self) -> Option<&str> {
+        match self {
+            Self::Tag(tag) => Some(tag),
+            Self::Digest(_) => None,
+        }
+    }
+
+    /// The digest, if it is one.
+    pub fn as_digest(&self) -> Option<&Digest> {
+        match self {
+            Self::Digest(digest) => Some(digest),
+            Self::Tag(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for Identifier {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tag(tag) => formatter.write_str(tag),
+            Self::Digest(digest) => write!(formatter, "{digest}"),
+        }
+    }
+}
+
+impl Reference {
+    /// Parses a reference by these rules.
+    pub fn parse(text: &str, rules: &Rules) -> Result<Self, ReferenceError> {
+        match text.split_once('@') {
+            None => Self::parse_tag(text, rules),
+            Some((base, digest)) => Self::parse_digest(text, base, digest, rules),
+        }
+    }
+
+    /// The repository.
+    pub fn repository(&self) -> &Repository {
+        &self.repository
+    }
+
+    /// The tag or digest. A reference with both means the digest.
+    pub fn identifier(&self) -> &Identifier {
+        &self.identifier
+    }
+
+    /// The text as it was written.
+    pub fn as_written(&self) -> &str {
+        &self.original
+    }
+
+    /// The full name, nothing left unsaid.
+    pub fn name(&self) -> String {
+        match &self.identifier {
+            Identifier::Tag(tag) => format!("{}:{tag}", self.repository),
+            Identifier::Digest(digest) => format!("{}@{digest}", self.repository),
+        }
+    }
+
+    fn parse_tag(text: &str, rules: &Rules) -> Result<Self, ReferenceError> {
+        let (base, tag) = split_tag(text)?;
+        let tag = match tag {
+            Some(tag) => tag,
+            None if rules.strict => return Err(ReferenceError::TagMissing(text.to_owned())),
+            None => "latest",
+        };
+        check_tag(tag)?;
+        let repository = Repository::parse(base, rules)?;
+        let identifier = Identifier::Tag(tag.to_owned());
+        Ok(Self {
+            repository,
+            identifier,
+            original: text.to_owned(),
+        })
+    }
+
+    fn parse_digest(
+        text: &str,
+        base: &str,
+        digest: &str,
+        rules: &Rules,
+    ) -> Result<Self, ReferenceError> {
+        if digest.contains('@') {
+            return Err(ReferenceError::TwoDigests(text.to_owned()));
+        }
+        let failed = |source| ReferenceError::Digest {
+            text: text.to_owned(),
+            source,
+        };
+        let digest: Digest = digest.parse().map_err(failed)?;
+        if digest.algorithm() == Algorithm::Sha512 && !rules.sha512 {
+            return Err(failed(DigestError::Algorithm("sha512".to_owned())));
+        }
+        // A tag before the digest is a comment for people: it must be well-formed, and is not used.
+        let (base, tag) = split_tag(base)?;
+        tag.map_or(Ok(()), check_tag)?;
+        let repository = Repository::parse(base, rules)?;
+        let identifier = Identifier::Digest(digest);
+        Ok(Self {
+            repository,
+            identifier,
+            original: text.to_owned(),
+        })
+    }
+}
+
+impl fmt::Display for Reference {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.name())
+    }
+}
+
+impl TryFrom<String> for Reference {
+    type Error = ReferenceError;
+
+    fn try_from(text: String) -> Result<Self, ReferenceError> {
+        Self::parse(&text, &Rules::weak().any_digest())
+    }
+}
+
+impl From<Reference> for String {
+    fn from(reference: Reference) -> Self {
+        reference.original
+    }
+}
+
+/// Splits a trailing `:tag` off, without taking a port for a tag.
+fn split_tag(text: &str) -> Result<(&str, Option<&str>), ReferenceError> {
+    match text.rsplit_once(':') {
+        Some((_, tag)) if tag.contains('/') => Ok((text, None)),
+        Some((_, "")) => Err(ReferenceError::TagEmpty(text.to_owned())),
+        Some((base, tag)) => Ok((base, Some(tag))),
+        None => Ok((text, None)),
+    }
+}
+
+fn check_repository(path: &str) -> Result<(), ReferenceError> {
+    let allowed = |byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-' | b'.' | b'/');
+    let length = (1..=REPOSITORY_LENGTH_MAX).contains(&path.len());
+    if length && path.bytes().all(allowed) {
+        Ok(())
+    } else {
+        Err(ReferenceError::Repository(path.to_owned()))
+    }
+}
+
+fn check_tag(tag: &str) -> Result<(), ReferenceError> {
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
+    let length = (1..=TAG_LENGTH_MAX).contains(&tag.len());
+    if length && tag.bytes().all(allowed) {
+        Ok(())
+    } else {
+        Err(ReferenceError::Tag(tag.to_owned()))
+    }
+}
+
+fn check_registry(registry: &str) -> Result<(), ReferenceError> {
+    let (host, port) = match registry
+        .strip_prefix('[')
+        .and_then(|rest| rest.split_once(']'))
+    {
+        Some((host, port)) if host.parse::<std::net::Ipv6Addr>().is_ok() => ("", port),
+        Some(_) => ("[", ""),
+        None => match registry.rsplit_once(':') {
+            Some((host, _)) => (host, &registry[host.len()..]),
+            None => (registry, ""),
+        },
+    };
+    let host_valid = host
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_'));
+    let port_valid = match port.strip_prefix(':') {
+        Some(digits) => digits.bytes().all(|byte| byte.is_ascii_digit()),
+        None => port.is_empty(),
+    };
+    if host_valid && port_valid {
+        Ok(())
+    } else {
+        Err(ReferenceError::Registry(registry.to_owned()))
+    }
+}
+
+/// The host without its port and brackets.
+fn host(registry: &str) -> &str {
+    match registry
+        .strip_prefix('[')
+        .and_then(|rest| rest.split_once(']'))
+    {
+        Some((host, _)) => host,
+        None => registry.rsplit_once(':').map_or(registry, |(host, _)| host),
+    }
+}
+
+fn is_plain(registry: &str) -> bool {
+    let host = host(registry);
+    let plain_address = match host.parse::<IpAddr>() {
+        Ok(IpAddr::V4(address)) => address.is_private() || address == Ipv4Addr::LOCALHOST,
+        Ok(IpAddr::V6(address)) => address.is_loopback(),
+        Err(_) => false,
+    };
+    plain_address || registry.starts_with("localhost:") || host.ends_with(".localhost")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn weak(text: &str) -> Result<Reference, ReferenceError> {
+        Reference::parse(text, &Rules::weak())
+    }
+
+    #[test]
+    fn what_is_left_out_is_filled_in() {
+        let check = |text: &str, name: &str| assert_eq!(weak(text).unwrap().name(), name);
+        check("nginx", "index.docker.io/library/nginx:latest");
+        check(
+            "docker.io/crossplane/provider-gcp:v0.14.0",
+            "index.docker.io/crossplane/provider-gcp:v0.14.0",
+        );
+        check("localhost/a", "localhost/a:latest");
+        check("localhost:5000/a/b", "localhost:5000/a/b:latest");
+        check("[::1]:5000/a:v1", "[::1]:5000/a:v1");
+    }
+
+    #[test]
+    fn the_default_registry_can_be_another() {
+        let rules = Rules::weak().default_registry("xpkg.example.org");
+        let reference = Reference::parse("acme/provider:v1", &rules).unwrap();
+        assert_eq!(reference.name(), "xpkg.example.org/acme/provider:v1");
+    }
+
+    #[test]
+    fn errors_say_what_is_wrong() {
+        let check = |text: &str, rules: &Rules, expected: &str| {
+            assert_eq!(
+                Reference::parse(text, rules).unwrap_err().to_string(),
+                expected
+            );
+        };
+        check("", &Rules::weak(), "a reference needs a repository name");
+        check(
+            "a/b:",
+            &Rules::weak(),
+            "reference `a/b:` ends in a colon without a tag",
+        );
+        check(
+            "a/b",
+            &Rules::strict(),
+            "reference `a/b` has neither a tag nor a digest",
+        );
+        check(
+            "a/b:v1",
+            &Rules::strict(),
+            "reference `a/b` does not name its registry",
+        );
+        check(
+            "r.io/a b:v1",
+            &Rules::weak(),
+            "repository `a b` may only have lower-case letters, digits and `_` `-` `.` `/`, at most 255 of them",
+        );
+        check(
+            "docker.io/a:v1",
+            &Rules::strict(),
+            "reference `docker.io/a` does not name its Docker Hub namespace (for example `library/`)",
+        );
+        check(
+            "r.io:x/a:v1",
+            &Rules::weak(),
+            "registry `r.io:x` is not a host name with an optional port",
+        );
+    }
+
+    #[test]
+    fn sha512_is_accepted_only_when_asked_for() {
+        let text = format!("r.io/a@sha512:{}", "0".repeat(128));
+        assert!(weak(&text).is_err());
+        assert!(Reference::parse(&text, &Rules::weak().any_digest()).is_ok());
+    }
+
+    #[test]
+    fn plain_http_is_for_this_machine_and_private_networks() {
+        let check = |text: &str, scheme: &str| {
+            assert_eq!(weak(text).unwrap().repository().scheme(), scheme, "{text}");
+        };
+        check("localhost:5000/a", "http");
+        check("localhost/a", "https");
+        check("10.1.2.3/a", "http");
+        check("192.168.1.1:80/a", "http");
+        check("127.0.0.1:5000/a", "http");
+        check("127.0.0.2:5000/a", "https");
+        check("registry.localhost:5000/a", "http");
+        check("r.io/a", "https");
+    }
+
+    proptest! {
+        #[test]
+        fn the_full_name_parses_to_itself(
+            path in "[a-z0-9]{1,8}(/[a-z0-9._-]{1,8}){0,3}",
+            tag in "[A-Za-z0-9_.-]{1,20}",
+        ) {
+            let reference = weak(&format!("r.example.org/{path}:{tag}")).unwrap();
+            prop_assert_eq!(Reference::parse(&reference.name(), &Rules::strict()).unwrap().name(), reference.name());
+        }
+
+        #[test]
+        fn any_text_is_read_or_refused(text in ".{0,300}") {
+            let _ = weak(&text);
+        }
+    }
+}
