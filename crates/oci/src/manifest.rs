@@ -156,6 +156,10 @@ impl Index {
 
 /// What a tag or digest in a registry may point at.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "one lives inside each Raw; never in bulk"
+)]
 pub enum Document {
     /// One image.
     Manifest(Manifest),

@@ -69,7 +69,11 @@ impl FromStr for Platform {
             return Err(PlatformError(text.to_owned()));
         }
         let mut platform = Self::new(parts[0], parts[1]);
-        platform.variant = parts.get(2).copied().unwrap_or_default().to_owned();
+        parts
+            .get(2)
+            .copied()
+            .unwrap_or_default()
+            .clone_into(&mut platform.variant);
         Ok(platform)
     }
 }
