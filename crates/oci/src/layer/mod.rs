@@ -16,11 +16,13 @@
 mod archive;
 mod decompress;
 mod flatten;
+mod gzip;
 mod write;
 
 pub use archive::{Archive, Entry, EntryKind};
 pub use decompress::decompress;
 pub use flatten::{Flat, LayerSource, Location, flatten, open_file};
+pub use gzip::{GzipWriter, gzip};
 pub use write::{LayerWriter, WrittenLayer};
 
 /// How much of a layer is read before it is called hostile.

@@ -1,0 +1,62 @@
+# apron's face. `make help` lists what there is; scripts/ and cargo do the work.
+
+export AWS_LC_SYS_USE_SYSTEM = 0
+FUZZ_SECONDS ?= 60
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: ## Build the example packages, push them to a real registry, pull them back, show them
+	@scripts/setup demo
+	@scripts/demo
+
+.PHONY: test
+test: ## Everything that must pass: formatting, lints, tests with real peers, fuzzing
+	@scripts/setup test
+	@scripts/peers
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+	cargo test --workspace --locked
+	@scripts/fuzz $(FUZZ_SECONDS)
+
+.PHONY: check
+check: ## The quick part of `test`: formatting, lints, tests of the rooms without peers
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets -- -D warnings
+	cargo test --workspace --lib
+
+.PHONY: build
+build: ## The release binary, target/release/apron
+	cargo build --release --locked
+
+.PHONY: install
+install: build ## Install apron, and its names kubectl-crossplane and crossplane, into PREFIX (/usr/local)
+	install -D target/release/apron $(DESTDIR)$(or $(PREFIX),/usr/local)/bin/apron
+	ln -sf apron $(DESTDIR)$(or $(PREFIX),/usr/local)/bin/kubectl-crossplane
+
+.PHONY: bench
+bench: ## Time and memory of apron beside upstream's CLI, on the same input in one run
+	@scripts/setup bench
+	@scripts/peers build crossplane
+	@scripts/bench
+
+.PHONY: fuzz
+fuzz: ## Fuzz each target for FUZZ_SECONDS (60)
+	@scripts/fuzz $(FUZZ_SECONDS)
+
+.PHONY: peers
+peers: ## Build the peers that tests and benchmarks use
+	@scripts/peers
+
+.PHONY: fmt
+fmt: ## Format the code
+	cargo fmt --all
+
+.PHONY: clean
+clean: ## Remove what was built here (not the peers)
+	cargo clean
+	rm -rf fuzz/target
