@@ -14,7 +14,7 @@
 //!
 //! * [`split`] cuts a stream at its `---` lines without parsing it, so that a package of any size
 //!   is held one document at a time.
-//! * `scalar` says what a word means: the rules of `sigs.k8s.io/yaml`, with vectors made by the
+//! * [`scalar`] says what a word means: the rules of `sigs.k8s.io/yaml`, with vectors made by the
 //!   original in `testdata/yaml`.
 //! * `parse` builds the tree, expands aliases and merge keys, and refuses what would be lost or
 //!   read differently elsewhere: duplicate keys, a second document, numbers JSON cannot carry.
@@ -24,7 +24,9 @@
 //! aliases) has a place in [`Limits`], and an error that names the limit it met. Nothing here
 //! recurses over input, touches files or knows what a package is.
 
+pub mod scalar;
 pub mod split;
+mod tag;
 pub mod tree;
 
 pub use split::{RawDocument, RawDocumentRef, SplitError};
