@@ -16,7 +16,7 @@
 //!   is held one document at a time.
 //! * [`scalar`] says what a word means: the rules of `sigs.k8s.io/yaml`, with vectors made by the
 //!   original in `testdata/yaml`.
-//! * `parse` builds the tree, expands aliases and merge keys, and refuses what would be lost or
+//! * [`mod@parse`] builds the tree, expands aliases and merge keys, and refuses what would be lost or
 //!   read differently elsewhere: duplicate keys, a second document, numbers JSON cannot carry.
 //! * [`tree`] is what everyone else works with.
 //!
@@ -24,11 +24,17 @@
 //! aliases) has a place in [`Limits`], and an error that names the limit it met. Nothing here
 //! recurses over input, touches files or knows what a package is.
 
+pub mod error;
+mod merge;
+pub mod parse;
 pub mod scalar;
 pub mod split;
+mod strict;
 mod tag;
 pub mod tree;
 
+pub use error::{ParseError, ParseErrorKind};
+pub use parse::{DuplicateKeys, Options, parse, parse_with};
 pub use split::{RawDocument, RawDocumentRef, SplitError};
 pub use tree::{Entry, Node, Position, Value};
 
