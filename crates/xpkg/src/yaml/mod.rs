@@ -30,6 +30,7 @@ pub mod parse;
 pub mod scalar;
 pub mod split;
 mod strict;
+mod tabs;
 mod tag;
 pub mod tree;
 

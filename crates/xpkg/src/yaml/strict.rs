@@ -39,7 +39,7 @@ pub(super) fn check_breaks(
     Err(syntax(position, message).hint("remove it, or write it as an escape in double quotes"))
 }
 
-/// Refuses escapes and tabs that only newer readers know.
+/// Refuses escapes, tabs and colons that older and newer readers take differently.
 pub(super) fn check_scalar(
     source: &str,
     text: &str,
@@ -52,8 +52,24 @@ pub(super) fn check_scalar(
         ScalarStyle::DoubleQuoted => {
             check_escapes(span.slice(source).unwrap_or_default(), position)
         }
+        ScalarStyle::Plain => check_colon(source, span, position),
         ScalarStyle::Literal | ScalarStyle::Folded if tab() => {
-            check_block_tab(span.slice(source).unwrap_or_default(), position)
+            check_block_tab(source, span, position)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// `{key:}` names the key `key:` in YAML 1.1, and the key `key` in YAML 1.2.
+fn check_colon(source: &str, span: &Span, position: Position) -> Result<(), ParseError> {
+    let end = span.end.byte_offset().unwrap_or(source.len());
+    if span.is_empty() {
+        return Ok(());
+    }
+    match source.as_bytes().get(end..end + 2) {
+        Some([b':', b',' | b']' | b'}']) => {
+            let message = "the colon is read as part of the key by Kubernetes tools";
+            Err(syntax(position, message).hint("put a space after the colon"))
         }
         _ => Ok(()),
     }
@@ -87,9 +103,11 @@ fn is_surrogate(escape: &str) -> bool {
 }
 
 /// A block scalar whose first line starts with a tab needs to say where its text begins.
-fn check_block_tab(source: &str, position: Position) -> Result<(), ParseError> {
-    let header = source.lines().next().unwrap_or_default();
-    let header = header.split('#').next().unwrap_or_default();
+fn check_block_tab(source: &str, span: &Span, position: Position) -> Result<(), ParseError> {
+    // The span may start at the header or behind it; the header is the last one up to its text.
+    let start = span.start.byte_offset().unwrap_or_default();
+    let before = source.get(..=start).unwrap_or_default().trim_end();
+    let header = before.rsplit(['|', '>']).next().unwrap_or_default();
     if header.contains(|c: char| c.is_ascii_digit()) {
         return Ok(());
     }

@@ -9,6 +9,7 @@ use super::{Limits, Options, ParseError, strict};
 use crate::yaml::error::ParseErrorKind;
 use crate::yaml::merge;
 use crate::yaml::scalar::{self, Scalar, ScalarError, Style};
+use crate::yaml::tabs::Tabs;
 use crate::yaml::tree::{Entry, Node, Position, Value};
 
 /// A collection whose end has not been seen.
@@ -51,6 +52,7 @@ enum Anchor<'a> {
 pub(super) struct Builder<'a> {
     source: &'a str,
     other_breaks: bool,
+    tabs: Tabs<'a>,
     budget: Budget,
     options: Options,
     first_line: u32,
@@ -68,6 +70,7 @@ impl<'a> Builder<'a> {
         Self {
             source,
             other_breaks: strict::has_other_breaks(source),
+            tabs: Tabs::new(source, first_line),
             budget: Budget::new(limits),
             options,
             first_line,
@@ -97,6 +100,7 @@ impl<'a> Builder<'a> {
         let position = self.position(&span.start);
         match event {
             Event::Scalar(text, style, anchor, tag) => {
+                self.tabs.scalar(style, span)?;
                 strict::check_scalar(self.source, &text, style, span, position)?;
                 if self.other_breaks {
                     strict::check_breaks(&text, style, position)?;
@@ -131,6 +135,7 @@ impl<'a> Builder<'a> {
             Event::Alias(anchor) => self.alias(anchor, position),
             Event::Anchor(_, name) => strict::check_anchor(&name, position),
             Event::DocumentStart(_, version) => self.document(version, position),
+            Event::StreamEnd => self.tabs.end(),
             // The rest marks ends.
             _ => Ok(()),
         }

@@ -307,6 +307,14 @@ const DIFFERENT: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "granit refuses tabs at the start of lines in quotes and braces, which only confuse",
+        &["a: \"x\n\ty\"\n", "a: 'x\n\ty'\n", "a: {\n\tb: 1\n}\n"],
+    ),
+    (
+        "a colon that one version of YAML takes for the key's is refused",
+        &["{m:}\n", "{m:, n: 1}\n", "[2:]\n", "[a:, b]\n"],
+    ),
+    (
         "a comment needs a space before it; granit insists",
         &["a: \"x\"# y\n", "[#c\n1]\n"],
     ),
