@@ -43,7 +43,12 @@ impl Diagnostic {
     }
 
     /// A warning at a place.
-    pub fn warning(rule: &'static str, file: &str, at: Position, message: impl Into<String>) -> Self {
+    pub fn warning(
+        rule: &'static str,
+        file: &str,
+        at: Position,
+        message: impl Into<String>,
+    ) -> Self {
         Self::new(rule, Severity::Warning, file, at, message.into())
     }
 
@@ -54,8 +59,22 @@ impl Diagnostic {
         self
     }
 
-    fn new(rule: &'static str, severity: Severity, file: &str, at: Position, message: String) -> Self {
+    fn new(
+        rule: &'static str,
+        severity: Severity,
+        file: &str,
+        at: Position,
+        message: String,
+    ) -> Self {
         let (line, column) = (at.line, at.column);
-        Self { rule, severity, message, hint: None, file: file.to_owned(), line, column }
+        Self {
+            rule,
+            severity,
+            message,
+            hint: None,
+            file: file.to_owned(),
+            line,
+            column,
+        }
     }
 }
