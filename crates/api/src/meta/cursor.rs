@@ -4,13 +4,14 @@
 //! per package, and plain code is worth more than the saved strings.
 
 use super::MetaError;
+use super::path::FieldPath;
 use serde_json::Value as Json;
 
 /// A place in a document that may hold nothing.
 #[derive(Clone, Debug)]
 pub(super) struct Cursor<'a> {
     value: Option<&'a Json>,
-    path: String,
+    path: FieldPath,
 }
 
 impl<'a> Cursor<'a> {
@@ -18,7 +19,7 @@ impl<'a> Cursor<'a> {
     pub(super) fn root(document: &'a Json) -> Result<Self, MetaError> {
         let root = Self {
             value: Some(document),
-            path: String::new(),
+            path: FieldPath::default(),
         };
         match document {
             Json::Object(_) => Ok(root),
@@ -36,7 +37,7 @@ impl<'a> Cursor<'a> {
         let value = value.filter(|value| !value.is_null());
         Ok(Self {
             value,
-            path: self.join(key),
+            path: self.path.key(key),
         })
     }
 
@@ -68,7 +69,7 @@ impl<'a> Cursor<'a> {
         };
         let item = |(index, value): (usize, &'a Json)| Self {
             value: Some(value).filter(|value| !value.is_null()),
-            path: format!("{}[{index}]", self.path),
+            path: self.path.index(index),
         };
         Ok(items.iter().enumerate().map(item).collect())
     }
@@ -97,18 +98,6 @@ impl<'a> Cursor<'a> {
         entries.keys().map(read).collect()
     }
 
-    fn join(&self, key: &str) -> String {
-        // Annotation keys have dots and slashes of their own.
-        let plain = key
-            .chars()
-            .all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
-        match (self.path.as_str(), plain) {
-            ("", _) => key.to_owned(),
-            (path, true) => format!("{path}.{key}"),
-            (path, false) => format!("{path}[{key:?}]"),
-        }
-    }
-
     fn wrong(&self, expected: &'static str) -> MetaError {
         let found = match self.value {
             None | Some(Json::Null) => "null",
@@ -118,12 +107,7 @@ impl<'a> Cursor<'a> {
             Some(Json::Array(_)) => "a list",
             Some(Json::Object(_)) => "a mapping",
         };
-        let whole = self.path.is_empty();
-        let path = if whole {
-            "the document".to_owned()
-        } else {
-            self.path.clone()
-        };
+        let path = self.path.clone();
         MetaError::WrongType {
             path,
             expected,

@@ -15,11 +15,13 @@ mod cursor;
 pub mod dependency;
 pub mod dialect;
 pub mod fields;
+pub mod path;
 #[cfg(test)]
 mod tests;
 
 pub use dependency::{Dependency, Target, TargetKind};
 pub use dialect::{Dialect, PackageKind, is_meta_group, registered};
+pub use path::FieldPath;
 
 use cursor::Cursor;
 use serde_json::Value as Json;
@@ -62,7 +64,7 @@ pub enum MetaError {
     #[error("{path} must be {expected}, not {found}")]
     WrongType {
         /// The field, e.g. `spec.dependsOn[2].version`.
-        path: String,
+        path: FieldPath,
         /// What it must be.
         expected: &'static str,
         /// What it is.
