@@ -175,6 +175,16 @@ impl Constraint {
         Version::parse(&distant).is_ok_and(|version| self.matches(&version))
     }
 
+    /// The upper bound that pre-releases slip past: in `>=1.0.0-0 <2.0.0` it is `2.0.0`, because
+    /// the group admits pre-releases and `2.0.0-rc.1` comes before `2.0.0`.
+    pub fn leaky_upper_bound(&self) -> Option<&str> {
+        let groups = self.groups.iter().filter(|group| group.prereleases);
+        let mut terms = groups.flat_map(|group| &group.terms);
+        let leaky =
+            |term: &&Term| matches!(term.operator, Operator::Less) && !term.version.is_prerelease();
+        terms.find(leaky).map(|term| term.written.as_str())
+    }
+
     fn single(&self) -> Option<&Term> {
         match self.groups.as_slice() {
             [group] if group.terms.len() == 1 => group.terms.first(),

@@ -79,6 +79,15 @@ fn the_shape_of_a_constraint_is_known() {
     assert!(parse(">=1.2.3").exact().is_none());
     assert!(parse(">=1.2.3").is_open_ended() && !parse(">=1 <2").is_open_ended());
     assert!(parse(">=1.0.0-0").admits_prereleases() && !parse(">=1").admits_prereleases());
+    assert_eq!(parse(">=1.0.0-0 <2.0.0").leaky_upper_bound(), Some("2.0.0"));
+    for tight in [
+        ">=1.0.0 <2.0.0",
+        ">=1.0.0-0 <2.0.0-0",
+        "^1.0.0-0",
+        ">=1-0 || <2",
+    ] {
+        assert_eq!(parse(tight).leaky_upper_bound(), None, "{tight}");
+    }
 }
 
 #[test]
