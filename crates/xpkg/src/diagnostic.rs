@@ -78,3 +78,11 @@ impl Diagnostic {
         }
     }
 }
+
+/// Puts findings in reading order: by file, line and column, then errors before warnings.
+pub fn sort(diagnostics: &mut [Diagnostic]) {
+    diagnostics.sort_by(|a, b| {
+        let key = |one: &Diagnostic| (one.line, one.column, one.severity, one.rule);
+        a.file.cmp(&b.file).then_with(|| key(a).cmp(&key(b)))
+    });
+}

@@ -1,0 +1,210 @@
+//! The entries of `dependsOn`.
+
+use super::findings::Findings;
+use super::rules;
+use crate::constraint::Constraint;
+use crate::version::Version;
+use crate::yaml::{Node, Position};
+use api::meta::{Dependency, Dialect, Meta};
+use std::collections::HashMap;
+
+/// Longest repository and longest tag that registries accept.
+const REPOSITORY_SIZE_MAX: usize = 255;
+const TAG_SIZE_MAX: usize = 128;
+const DIGEST_HEX_SIZE: usize = 64;
+
+/// Checks every dependency, then looks for repetitions.
+pub(super) fn check(node: &Node<'_>, meta: &Meta, findings: &mut Findings<'_>) {
+    let entries = node
+        .at(&["spec", "dependsOn"])
+        .map(Node::items)
+        .unwrap_or_default();
+    let mut seen = HashMap::new();
+    for (entry, dependency) in entries.iter().zip(meta.dependencies()) {
+        check_target(entry, dependency, findings);
+        check_version(entry, dependency, meta.dialect(), findings);
+        let Some(target) = dependency
+            .target
+            .as_ref()
+            .filter(|one| !one.package.is_empty())
+        else {
+            continue;
+        };
+        if let Some(first) = seen.insert(target.package.as_str(), entry.position.line) {
+            let message = format!(
+                "{} is depended on twice; first in line {first}",
+                target.package
+            );
+            let hint = "merge both into one entry; a constraint may have several parts";
+            findings.advise(&rules::DEPENDENCY_DUPLICATE, entry.position, message, hint);
+        }
+    }
+}
+
+fn check_target(entry: &Node<'_>, dependency: &Dependency, findings: &mut Findings<'_>) {
+    let missing = dependency.missing_keys();
+    if !missing.is_empty() {
+        let message = format!(
+            "dependency lacks {} of its explicit type",
+            missing.join(" and ")
+        );
+        let hint = "set apiVersion, kind and package together";
+        findings.advise(&rules::DEPENDENCY_TARGET, entry.position, message, hint);
+    }
+    let Some(target) = &dependency.target else {
+        if missing.is_empty() {
+            let message = "dependency names no package";
+            let hint = "set apiVersion, kind and package";
+            findings.advise(&rules::DEPENDENCY_TARGET, entry.position, message, hint);
+        }
+        return;
+    };
+    let key = dependency
+        .keys
+        .iter()
+        .find(|key| entry.get(key).and_then(Node::as_str) == Some(target.package.as_str()));
+    let named = key.and_then(|key| entry.get(key)).unwrap_or(entry);
+    if let [first, ..] = dependency.ignored_keys() {
+        let at = entry
+            .entry(first)
+            .map_or(entry.position, |one| one.position);
+        let ignored = dependency.ignored_keys().join(" and ");
+        let message = format!("dependency names several packages; {ignored} will be ignored");
+        findings.advise(
+            &rules::DEPENDENCY_AMBIGUOUS,
+            at,
+            message,
+            "keep one of them",
+        );
+    }
+    check_reference(&target.package, named.position, findings);
+}
+
+fn check_reference(package: &str, at: Position, findings: &mut Findings<'_>) {
+    match package_reference_problem(package) {
+        None => {}
+        Some(ReferenceProblem::Pinned { repository }) => {
+            let message = format!("package {package:?} carries a tag or digest");
+            let hint = format!("write {repository:?}, and the tag or digest as version");
+            findings.advise(&rules::DEPENDENCY_PINNED, at, message, hint);
+        }
+        Some(ReferenceProblem::Malformed { reason }) => {
+            let message = format!("package {package:?} is not a repository: {reason}");
+            let hint = "write it like registry.example.org/organisation/package";
+            findings.advise(&rules::DEPENDENCY_REFERENCE, at, message, hint);
+        }
+    }
+}
+
+fn check_version(
+    entry: &Node<'_>,
+    dependency: &Dependency,
+    dialect: Dialect,
+    findings: &mut Findings<'_>,
+) {
+    let text = dependency.version.as_str();
+    let at = entry
+        .get("version")
+        .map_or(entry.position, |node| node.position);
+    let mistyped = |node: &Node<'_>| !node.is_null() && node.as_str().is_none();
+    if entry.get("version").is_some_and(mistyped) {
+        return; // Reported as such when the metadata was read.
+    }
+    if text.is_empty() {
+        let hint = r#"write a constraint such as ">=v1.2.0", or a digest"#;
+        let message = "dependency has no version";
+        findings.advise(&rules::DEPENDENCY_VERSION, at, message, hint);
+        return;
+    }
+    // The first dialect meant an exact tag, whatever it looks like.
+    if is_digest(text) || (dialect == Dialect::First && is_tag(text)) {
+        return;
+    }
+    match Constraint::parse(text) {
+        Ok(constraint) => check_constraint(&constraint, at, findings),
+        Err(error) => {
+            let message = format!("version {text:?} is neither a constraint nor a digest: {error}");
+            let hint = "tags that are no versions, such as latest, cannot be depended on";
+            findings.advise(&rules::DEPENDENCY_VERSION, at, message, hint);
+        }
+    }
+}
+
+/// Points out constraints that mean something else than they seem to.
+pub(super) fn check_constraint(constraint: &Constraint, at: Position, findings: &mut Findings<'_>) {
+    let text = constraint.original().trim();
+    let bare = text.trim_start_matches(['=', ' ']);
+    if constraint.is_partial_version() {
+        let message = format!("version {text:?} is not exact: it means the range {bare}.x");
+        let hint = format!("write {:?}, or all three numbers", format!("~{bare}"));
+        findings.advise(&rules::VERSION_PARTIAL, at, message, hint);
+    }
+    if let Some(bound) = constraint.leaky_upper_bound() {
+        let full = Version::parse(bound).map_or_else(|_| bound.to_owned(), |v| v.to_string());
+        let message = format!("range {text:?} also admits pre-releases of {bound}");
+        let hint = format!("write <{full}-0 to exclude them");
+        findings.advise(&rules::VERSION_PRERELEASE, at, message, hint);
+    }
+}
+
+/// What is wrong with a dependency's package.
+#[derive(Debug, PartialEq, Eq)]
+enum ReferenceProblem<'p> {
+    Pinned { repository: &'p str },
+    Malformed { reason: &'static str },
+}
+
+/// A conservative check of a repository: it refuses only what no registry accepts.
+fn package_reference_problem(package: &str) -> Option<ReferenceProblem<'_>> {
+    let malformed = |reason| Some(ReferenceProblem::Malformed { reason });
+    if package.is_empty() {
+        return malformed("it is empty");
+    }
+    if package.contains("://") {
+        return malformed("it has a URL scheme");
+    }
+    if let Some((repository, _)) = package.split_once('@') {
+        return Some(ReferenceProblem::Pinned { repository });
+    }
+    let last = package.rsplit('/').next().unwrap_or(package);
+    if let Some((_, tag)) = last.split_once(':') {
+        let repository = &package[..package.len() - tag.len() - 1];
+        return Some(ReferenceProblem::Pinned { repository });
+    }
+    let (registry, path) = split_registry(package);
+    let path_byte =
+        |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-./".contains(&byte);
+    let host_byte = |byte: u8| byte.is_ascii_alphanumeric() || b".-:[]".contains(&byte);
+    if path.is_empty() || path.len() > REPOSITORY_SIZE_MAX {
+        return malformed("its path must have 1 to 255 characters");
+    }
+    if !path.bytes().all(path_byte) {
+        return malformed("its path may only have a-z, 0-9, '_', '-', '.' and '/'");
+    }
+    if path.split('/').any(str::is_empty) {
+        return malformed("a part of its path is empty");
+    }
+    if !registry.bytes().all(host_byte) {
+        return malformed("its registry is not a host");
+    }
+    None
+}
+
+/// Splits a repository into registry, if it names one, and path.
+pub(super) fn split_registry(package: &str) -> (&str, &str) {
+    match package.split_once('/') {
+        Some((host, path)) if host == "localhost" || host.contains(['.', ':']) => (host, path),
+        _ => ("", package),
+    }
+}
+
+fn is_digest(text: &str) -> bool {
+    let hex = text.strip_prefix("sha256:").unwrap_or_default();
+    let is_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    hex.len() == DIGEST_HEX_SIZE && hex.bytes().all(is_hex)
+}
+
+fn is_tag(text: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
+    !text.is_empty() && text.len() <= TAG_SIZE_MAX && text.bytes().all(plain)
+}

@@ -1,0 +1,55 @@
+//! Collecting findings about one document.
+
+use super::rules::Rule;
+use crate::diagnostic::{Diagnostic, Severity};
+use crate::yaml::Position;
+
+/// The findings about one document so far.
+#[derive(Debug)]
+pub(super) struct Findings<'f> {
+    file: &'f str,
+    list: Vec<Diagnostic>,
+}
+
+impl<'f> Findings<'f> {
+    pub(super) fn new(file: &'f str) -> Self {
+        Self {
+            file,
+            list: Vec::new(),
+        }
+    }
+
+    pub(super) fn into_list(self) -> Vec<Diagnostic> {
+        self.list
+    }
+
+    /// Adds a finding that explains itself.
+    pub(super) fn say(&mut self, rule: &Rule, at: Position, message: impl Into<String>) {
+        self.list.push(finding(rule, self.file, at, message));
+    }
+
+    /// Adds a finding with advice.
+    pub(super) fn advise(
+        &mut self,
+        rule: &Rule,
+        at: Position,
+        message: impl Into<String>,
+        hint: impl Into<String>,
+    ) {
+        self.list
+            .push(finding(rule, self.file, at, message).hint(hint));
+    }
+}
+
+/// A finding of the severity its rule has.
+pub(super) fn finding(
+    rule: &Rule,
+    file: &str,
+    at: Position,
+    message: impl Into<String>,
+) -> Diagnostic {
+    match rule.severity {
+        Severity::Error => Diagnostic::error(rule.name, file, at, message),
+        Severity::Warning => Diagnostic::warning(rule.name, file, at, message),
+    }
+}

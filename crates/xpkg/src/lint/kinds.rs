@@ -1,0 +1,146 @@
+//! Which kinds of objects packages may contain, and which type of package may contain which.
+//!
+//! The table joins the package specification with what upstream accepts today. The specification
+//! names a kind, `AdmissionWebhookConfiguration`, that Kubernetes never had; it is allowed
+//! because the specification says so. Anything that is not in the table makes a package
+//! uninstallable, even kinds that Crossplane itself serves.
+
+use super::findings::Findings;
+use super::report::Identity;
+use super::rules;
+use super::suggest;
+use crate::yaml::Node;
+use api::meta::PackageKind;
+
+/// A kind of object that some type of package may contain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ObjectKind {
+    /// A custom resource's definition.
+    CustomResourceDefinition,
+    /// A managed resource's definition.
+    ManagedResourceDefinition,
+    /// A webhook that validates.
+    ValidatingWebhookConfiguration,
+    /// A webhook that changes.
+    MutatingWebhookConfiguration,
+    /// The specification's name for a webhook.
+    AdmissionWebhookConfiguration,
+    /// A composite resource's definition.
+    CompositeResourceDefinition,
+    /// A way to compose a composite resource.
+    Composition,
+    /// Which managed resources to activate.
+    ManagedResourceActivationPolicy,
+    /// A function run once.
+    Operation,
+    /// A function run by the clock.
+    CronOperation,
+    /// A function run on changes.
+    WatchOperation,
+}
+
+use ObjectKind as Kind;
+
+const CRD_VERSIONS: &[&str] = &["apiextensions.k8s.io/v1", "apiextensions.k8s.io/v1beta1"];
+const WEBHOOK_VERSIONS: &[&str] = &["admissionregistration.k8s.io/v1"];
+const XRD_VERSIONS: &[&str] = &[
+    "apiextensions.crossplane.io/v1",
+    "apiextensions.crossplane.io/v2",
+];
+const ALPHA_VERSIONS: &[&str] = &["apiextensions.crossplane.io/v1alpha1"];
+const OPS_VERSIONS: &[&str] = &["ops.crossplane.io/v1alpha1"];
+
+/// Kind, its name, and the versions it is known in.
+const TABLE: [(Kind, &str, &[&str]); 11] = [
+    (
+        Kind::CustomResourceDefinition,
+        "CustomResourceDefinition",
+        CRD_VERSIONS,
+    ),
+    (
+        Kind::ManagedResourceDefinition,
+        "ManagedResourceDefinition",
+        ALPHA_VERSIONS,
+    ),
+    (
+        Kind::ValidatingWebhookConfiguration,
+        "ValidatingWebhookConfiguration",
+        WEBHOOK_VERSIONS,
+    ),
+    (
+        Kind::MutatingWebhookConfiguration,
+        "MutatingWebhookConfiguration",
+        WEBHOOK_VERSIONS,
+    ),
+    (
+        Kind::AdmissionWebhookConfiguration,
+        "AdmissionWebhookConfiguration",
+        WEBHOOK_VERSIONS,
+    ),
+    (
+        Kind::CompositeResourceDefinition,
+        "CompositeResourceDefinition",
+        XRD_VERSIONS,
+    ),
+    (
+        Kind::Composition,
+        "Composition",
+        &["apiextensions.crossplane.io/v1"],
+    ),
+    (
+        Kind::ManagedResourceActivationPolicy,
+        "ManagedResourceActivationPolicy",
+        ALPHA_VERSIONS,
+    ),
+    (Kind::Operation, "Operation", OPS_VERSIONS),
+    (Kind::CronOperation, "CronOperation", OPS_VERSIONS),
+    (Kind::WatchOperation, "WatchOperation", OPS_VERSIONS),
+];
+
+impl ObjectKind {
+    /// The kind that an `apiVersion` and `kind` name.
+    pub fn find(api_version: &str, kind: &str) -> Option<Self> {
+        let row = TABLE
+            .iter()
+            .find(|row| row.1 == kind && row.2.contains(&api_version));
+        row.map(|row| row.0)
+    }
+
+    /// The types of package that may contain objects of this kind.
+    pub fn packages(self) -> &'static [PackageKind] {
+        match self {
+            Self::CustomResourceDefinition => &[PackageKind::Provider, PackageKind::Function],
+            Self::ManagedResourceDefinition
+            | Self::ValidatingWebhookConfiguration
+            | Self::MutatingWebhookConfiguration
+            | Self::AdmissionWebhookConfiguration => &[PackageKind::Provider],
+            Self::CompositeResourceDefinition
+            | Self::Composition
+            | Self::ManagedResourceActivationPolicy
+            | Self::Operation
+            | Self::CronOperation
+            | Self::WatchOperation => &[PackageKind::Configuration],
+        }
+    }
+}
+
+/// Reports a document that belongs in no package, with the nearest kind that does.
+pub(super) fn report_unknown(node: &Node<'_>, identity: &Identity, findings: &mut Findings<'_>) {
+    let at = node
+        .entry("kind")
+        .map_or(node.position, |entry| entry.position);
+    let message = format!(
+        "{} in {} cannot be part of any package",
+        identity.kind, identity.api_version
+    );
+    let same_kind = TABLE.iter().find(|row| row.1 == identity.kind);
+    let close = || suggest::closest(&identity.kind, TABLE.map(|row| row.1));
+    let hint = match (same_kind, close()) {
+        (Some((_, kind, versions)), _) => format!("{kind} is known in {}", versions.join(" and ")),
+        (None, Some(kind)) => format!("did you mean {kind}?"),
+        (None, None) => {
+            "keep it out of the package directory, or list it in the ignored files".to_owned()
+        }
+    };
+    findings.advise(&rules::KIND_UNKNOWN, at, message, hint);
+}

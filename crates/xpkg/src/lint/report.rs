@@ -1,0 +1,120 @@
+//! What is kept of a document once it has been looked at: small, owned, and enough for the rest.
+
+use super::kinds::ObjectKind;
+use crate::diagnostic::Diagnostic;
+use crate::yaml::Position;
+use api::meta::{Meta, PackageKind};
+
+/// The outcome of looking at one document.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DocumentReport {
+    /// The file it came from.
+    pub file: String,
+    /// Where it starts.
+    pub position: Position,
+    /// Who it is.
+    pub identity: Identity,
+    /// Whether it claims to be package metadata, valid or not.
+    pub is_metadata: bool,
+    /// The type of package it makes this, when it is registered metadata.
+    pub package_kind: Option<PackageKind>,
+    /// The metadata, when it is readable; wrongly typed fields were reported and left out.
+    pub meta: Option<Meta>,
+    /// Which of the kinds that packages may contain it is.
+    pub object: Option<ObjectKind>,
+    /// What other documents may want to know about it.
+    pub facts: Facts,
+    /// What is wrong with it on its own.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// How an object is told from others.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Identity {
+    /// The `apiVersion`; empty when missing.
+    pub api_version: String,
+    /// The `kind`; empty when missing.
+    pub kind: String,
+    /// The `metadata.name`; empty when missing.
+    pub name: String,
+}
+
+/// Facts about an object that matter to other objects of the package.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Facts {
+    /// Nobody else cares.
+    #[default]
+    None,
+    /// It defines a custom resource.
+    Crd(Resource),
+    /// It defines a composite resource.
+    Xrd(Resource),
+    /// It composes.
+    Composition(Composition),
+}
+
+/// A resource that a definition brings.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Resource {
+    /// Its group.
+    pub group: String,
+    /// Its kind.
+    pub kind: String,
+    /// Its plural name.
+    pub plural: String,
+    /// The kind of its claim, if it offers one.
+    pub claim_kind: Option<String>,
+    /// Its versions, in the order written.
+    pub versions: Vec<String>,
+}
+
+/// What a Composition refers to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Composition {
+    /// The composite type it is for.
+    pub composite_type: Option<TypeReference>,
+    /// The functions of its pipeline, by the names of their objects.
+    pub functions: Vec<(String, Position)>,
+}
+
+/// A type that is referred to by version and kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TypeReference {
+    /// For example `example.org/v1`.
+    pub api_version: String,
+    /// For example `XCluster`.
+    pub kind: String,
+    /// Where the reference stands.
+    pub position: Position,
+}
+
+impl DocumentReport {
+    /// A report that says nothing yet.
+    pub(super) fn new(file: &str, position: Position, identity: Identity) -> Self {
+        Self {
+            file: file.to_owned(),
+            position,
+            identity,
+            is_metadata: false,
+            package_kind: None,
+            meta: None,
+            object: None,
+            facts: Facts::None,
+            diagnostics: Vec::new(),
+        }
+    }
+
+    /// Where the document starts, as people write it.
+    pub(super) fn place(&self) -> String {
+        format!("{}:{}", self.file, self.position.line)
+    }
+}
+
+impl Identity {
+    /// The API group; empty for Kubernetes' core.
+    pub fn group(&self) -> &str {
+        self.api_version
+            .split_once('/')
+            .map_or("", |(group, _)| group)
+    }
+}

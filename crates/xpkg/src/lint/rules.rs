@@ -1,0 +1,89 @@
+//! The rules, by name: the part of the linter that documents and suppressions rely on.
+
+use crate::diagnostic::Severity;
+
+/// One thing the linter looks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rule {
+    /// The stable name, e.g. `duplicate-object`.
+    pub name: &'static str,
+    /// How much a finding of this rule matters.
+    pub severity: Severity,
+    /// What the rule demands, in one sentence.
+    pub description: &'static str,
+}
+
+/// Every rule, in the order documents should list them.
+pub fn rules() -> &'static [Rule] {
+    RULES
+}
+
+macro_rules! rules {
+    ($($id:ident $name:literal $severity:ident $description:literal;)*) => {
+        $(
+            pub(super) const $id: Rule = Rule {
+                name: $name,
+                severity: Severity::$severity,
+                description: $description,
+            };
+        )*
+        static RULES: &[Rule] = &[$($id),*];
+    };
+}
+
+rules! {
+    METADATA_MISSING "metadata-missing" Error
+        "A package has metadata: one Provider, Configuration or Function document.";
+    METADATA_DUPLICATE "metadata-duplicate" Error
+        "A package has exactly one metadata document.";
+    METADATA_UNREGISTERED "metadata-unregistered" Error
+        "Package metadata uses a version and kind that Crossplane knows.";
+    METADATA_INVALID "metadata-invalid" Error
+        "Fields of package metadata have the right types.";
+    METADATA_UNKNOWN_FIELD "metadata-unknown-field" Warning
+        "Package metadata has no fields that Crossplane silently ignores.";
+    CROSSPLANE_CONSTRAINT "crossplane-constraint" Error
+        "The constraint on Crossplane's version can be read.";
+    VERSION_PARTIAL "version-partial" Warning
+        "A version that looks exact is complete, because a partial one means a range.";
+    VERSION_PRERELEASE "version-prerelease" Warning
+        "A range that admits pre-releases does not admit those of its own upper bound.";
+    DEPENDENCY_TARGET "dependency-target" Error
+        "A dependency names a package, with a complete type if it gives one.";
+    DEPENDENCY_AMBIGUOUS "dependency-ambiguous" Warning
+        "A dependency names its package only once.";
+    DEPENDENCY_REFERENCE "dependency-reference" Error
+        "A dependency's package is a well-formed repository.";
+    DEPENDENCY_PINNED "dependency-pinned" Error
+        "A dependency's package carries no tag or digest; its version says that.";
+    DEPENDENCY_VERSION "dependency-version" Error
+        "A dependency's version is a constraint or a digest.";
+    DEPENDENCY_DUPLICATE "dependency-duplicate" Error
+        "A package depends on another only once.";
+    KIND_UNKNOWN "kind-unknown" Error
+        "Every document is of a kind that packages may contain.";
+    KIND_NOT_ALLOWED "kind-not-allowed" Error
+        "Every object is of a kind that this type of package may contain.";
+    OBJECT_INCOMPLETE "object-incomplete" Error
+        "Every document is an object with apiVersion, kind and metadata.name.";
+    OBJECT_NAME "object-name" Error
+        "Names follow Kubernetes' rules; a definition is named after its plural and group.";
+    OBJECT_NAMESPACE "object-namespace" Warning
+        "Objects in packages are cluster-scoped and have no namespace.";
+    DUPLICATE_OBJECT "duplicate-object" Error
+        "No object appears twice in a package.";
+    CRD_INVALID "crd-invalid" Error
+        "A CustomResourceDefinition has what the API server demands of it.";
+    CRD_SCHEMA "crd-schema" Error
+        "A CustomResourceDefinition's schema is structural.";
+    CRD_REMOVED_API "crd-removed-api" Warning
+        "A CustomResourceDefinition uses v1; clusters have not served v1beta1 since 1.22.";
+    XRD_INVALID "xrd-invalid" Error
+        "A CompositeResourceDefinition has what Crossplane demands of it.";
+    XRD_SCHEMA "xrd-schema" Error
+        "A CompositeResourceDefinition's schema is structural.";
+    COMPOSITION_TYPE "composition-type" Warning
+        "A Composition's type is defined in the package, or may be in a dependency.";
+    COMPOSITION_FUNCTION "composition-function" Warning
+        "A Composition's functions are among the dependencies.";
+}

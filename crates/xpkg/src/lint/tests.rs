@@ -1,0 +1,450 @@
+//! One example of each rule, good and bad.
+
+use super::*;
+use crate::diagnostic::Severity;
+use crate::yaml::{Entry, Position, Value};
+use serde_json::{Value as Json, json};
+use std::borrow::Cow;
+
+/// Lays a JSON value out as block-style YAML would be, so that positions mean something: every
+/// entry and item has a line of its own.
+fn lay_out<'a>(json: &'a Json, line: &mut u32, column: u32) -> Node<'a> {
+    let position = Position {
+        line: *line,
+        column,
+    };
+    let value = match json {
+        Json::Null => Value::Null,
+        Json::Bool(value) => Value::Bool(*value),
+        Json::Number(value) => Value::Int(value.as_i64().unwrap()),
+        Json::String(text) => Value::String(Cow::Borrowed(text)),
+        Json::Array(items) => {
+            let item = |item| {
+                let node = lay_out(item, line, column + 2);
+                *line += u32::from(!matches!(
+                    node.value,
+                    Value::Mapping(_) | Value::Sequence(_)
+                ));
+                node
+            };
+            Value::Sequence(items.iter().map(item).collect())
+        }
+        Json::Object(entries) => Value::Mapping(
+            entries
+                .iter()
+                .map(|(key, json)| {
+                    let position = Position {
+                        line: *line,
+                        column,
+                    };
+                    let nested = matches!(json, Json::Object(map) if !map.is_empty())
+                        || matches!(json, Json::Array(list) if !list.is_empty());
+                    let value = if nested {
+                        *line += 1;
+                        lay_out(json, line, column + 2)
+                    } else {
+                        let after = column + u32::try_from(key.len()).unwrap() + 2;
+                        let value = lay_out(json, line, after);
+                        *line += 1;
+                        value
+                    };
+                    Entry {
+                        key: Cow::Borrowed(key),
+                        position,
+                        value,
+                    }
+                })
+                .collect(),
+        ),
+    };
+    Node { value, position }
+}
+
+fn node(json: &Json) -> Node<'_> {
+    lay_out(json, &mut 1, 1)
+}
+
+/// The findings about a package of the given documents, one line each.
+fn lint(package: &[Json]) -> String {
+    let files: Vec<_> = (1..=package.len())
+        .map(|index| format!("{index}.yaml"))
+        .collect();
+    let nodes: Vec<_> = package.iter().map(node).collect();
+    let pairs = files.iter().zip(&nodes);
+    let found = documents(pairs.map(|(file, node)| Document { file, node }));
+    let line = |one: &Diagnostic| {
+        let severity = if one.severity == Severity::Error {
+            "error"
+        } else {
+            "warning"
+        };
+        let hint = one
+            .hint
+            .as_ref()
+            .map_or(String::new(), |hint| format!(" ({hint})"));
+        let (file, line, column, rule) = (&one.file, one.line, one.column, one.rule);
+        format!(
+            "{file}:{line}:{column}: {severity}: {}{hint} [{rule}]",
+            one.message
+        )
+    };
+    found.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// The findings about one schema, one line each, without their places.
+pub(in crate::lint) fn findings_of_schema(schema: &Json) -> String {
+    let mut findings = Findings::new("");
+    structural::check(&node(schema), &rules::CRD_SCHEMA, &mut findings);
+    let line = |one: Diagnostic| {
+        let hint = one.hint.map_or(String::new(), |hint| format!(" ({hint})"));
+        format!("{}:{}: {}{hint}", one.line, one.column, one.message)
+    };
+    findings
+        .into_list()
+        .into_iter()
+        .map(line)
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+/// The same document with the value at a pointer replaced, added or (by `null`) emptied.
+fn with(document: &Json, pointer: &str, value: Json) -> Json {
+    let mut document = document.clone();
+    let (parent, key) = pointer.rsplit_once('/').unwrap();
+    let parent = document.pointer_mut(parent).unwrap();
+    match parent {
+        Json::Array(items) => items[key.parse::<usize>().unwrap()] = value,
+        parent => parent[key] = value,
+    }
+    document
+}
+
+fn provider() -> Json {
+    json!({
+        "apiVersion": "meta.pkg.crossplane.io/v1", "kind": "Provider",
+        "metadata": { "name": "provider-example" },
+        "spec": { "crossplane": { "version": ">=v1.14.0-0" } },
+    })
+}
+
+fn configuration(depends_on: &[Json]) -> Json {
+    json!({
+        "apiVersion": "meta.pkg.crossplane.io/v1", "kind": "Configuration",
+        "metadata": { "name": "platform" },
+        "spec": { "dependsOn": depends_on },
+    })
+}
+
+fn crd() -> Json {
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": { "name": "buckets.example.org" },
+        "spec": {
+            "group": "example.org",
+            "names": { "kind": "Bucket", "plural": "buckets" },
+            "scope": "Cluster",
+            "versions": [{
+                "name": "v1", "served": true, "storage": true,
+                "schema": { "openAPIV3Schema": {
+                    "type": "object",
+                    "properties": {
+                        "metadata": { "type": "object" },
+                        "spec": { "type": "object", "properties": { "size": { "type": "integer" } } },
+                    },
+                } },
+            }],
+        },
+    })
+}
+
+fn xrd() -> Json {
+    json!({
+        "apiVersion": "apiextensions.crossplane.io/v2", "kind": "CompositeResourceDefinition",
+        "metadata": { "name": "clusters.example.org" },
+        "spec": {
+            "group": "example.org",
+            "names": { "kind": "Cluster", "plural": "clusters" },
+            "versions": [{
+                "name": "v1", "served": true, "referenceable": true,
+                "schema": { "openAPIV3Schema": { "type": "object" } },
+            }],
+        },
+    })
+}
+
+fn composition() -> Json {
+    json!({
+        "apiVersion": "apiextensions.crossplane.io/v1", "kind": "Composition",
+        "metadata": { "name": "clusters" },
+        "spec": {
+            "compositeTypeRef": { "apiVersion": "example.org/v1", "kind": "Cluster" },
+            "mode": "Pipeline",
+            "pipeline": [{ "step": "ready", "functionRef": { "name": "acme-function-ready" } }],
+        },
+    })
+}
+
+fn ready() -> Json {
+    json!({ "function": "xpkg.example.org/acme/function-ready", "version": ">=v0.1.0" })
+}
+
+#[test]
+fn sound_packages_have_no_findings() {
+    assert_eq!(lint(&[provider(), crd()]), "");
+    assert_eq!(lint(&[composition(), xrd(), configuration(&[ready()])]), "");
+    let function = with(&provider(), "/kind", json!("Function"));
+    assert_eq!(lint(&[function, crd(), Json::Null]), "");
+}
+
+#[test]
+fn one_metadata_is_needed() {
+    insta::assert_snapshot!(lint(&[crd()]), @":0:0: error: package has no metadata (add a crossplane.yaml with a Provider, Configuration or Function of meta.pkg.crossplane.io/v1) [metadata-missing]");
+    insta::assert_snapshot!(lint(&[provider(), crd(), configuration(&[])]), @"3.yaml:1:1: error: package has a second metadata document; the first is at 1.yaml:1 (a package has exactly one; remove this one or that one) [metadata-duplicate]");
+}
+
+#[test]
+fn metadata_must_be_registered_and_well_typed() {
+    let beta = with(
+        &provider(),
+        "/apiVersion",
+        json!("meta.pkg.crossplane.io/v1beta1"),
+    );
+    insta::assert_snapshot!(lint(&[beta]), @"1.yaml:1:1: error: Provider in meta.pkg.crossplane.io/v1beta1 is not a kind of package metadata (use meta.pkg.crossplane.io/v1) [metadata-unregistered]");
+    let plugin = with(&provider(), "/kind", json!("Plugin"));
+    insta::assert_snapshot!(lint(&[plugin]), @"1.yaml:1:1: error: Plugin in meta.pkg.crossplane.io/v1 is not a kind of package metadata (package metadata is a Provider, a Configuration or a Function) [metadata-unregistered]");
+    let wrong = with(&provider(), "/metadata/labels", json!({ "a": 1 }));
+    let wrong = with(
+        &wrong,
+        "/spec/dependsOn",
+        json!([{ "provider": "a/b", "version": 2 }]),
+    );
+    insta::assert_snapshot!(lint(&[wrong]), @"
+    1.yaml:6:8: error: metadata.labels.a must be a string, not a number [metadata-invalid]
+    1.yaml:12:16: error: spec.dependsOn[0].version must be a string, not a number [metadata-invalid]
+    ");
+}
+
+#[test]
+fn unknown_fields_of_metadata_are_noticed() {
+    let spec = json!({
+        "dependson": [], "controller": { "image": "a:v1", "resources": {} },
+        "crossplane": { "Version": "" , "version": ">=v1" },
+    });
+    insta::assert_snapshot!(lint(&[with(&provider(), "/spec", spec)]), @r#"
+    1.yaml:6:3: warning: field "dependson" means nothing here and is ignored (did you mean "dependsOn"?) [metadata-unknown-field]
+    1.yaml:9:5: warning: field "resources" means nothing here and is ignored (known here: image, permissionRequests) [metadata-unknown-field]
+    1.yaml:11:5: warning: field "Version" means nothing here and is ignored (did you mean "version"?) [metadata-unknown-field]
+    "#);
+}
+
+#[test]
+fn constraints_are_read_as_crossplane_reads_them() {
+    let crossplane =
+        |text: &str| lint(&[with(&provider(), "/spec/crossplane/version", json!(text))]);
+    insta::assert_snapshot!(crossplane(""), @r#"1.yaml:7:14: error: constraint on Crossplane's version cannot be read: a constraint must not be empty (write a range such as ">=v1.14.0-0", or remove spec.crossplane) [crossplane-constraint]"#);
+    insta::assert_snapshot!(crossplane("latest"), @r#"1.yaml:7:14: error: constraint on Crossplane's version cannot be read: improper constraint "latest" (write a range such as ">=v1.14.0-0", or remove spec.crossplane) [crossplane-constraint]"#);
+    insta::assert_snapshot!(crossplane("v1.14"), @r#"1.yaml:7:14: warning: version "v1.14" is not exact: it means the range v1.14.x (write "~v1.14", or all three numbers) [version-partial]"#);
+    insta::assert_snapshot!(crossplane(">=v1.0.0-0 <v2"), @r#"1.yaml:7:14: warning: range ">=v1.0.0-0 <v2" also admits pre-releases of v2 (write <2.0.0-0 to exclude them) [version-prerelease]"#);
+    assert_eq!(crossplane("^v1.14.0-0 || ~2.1"), "");
+}
+
+#[test]
+fn dependencies_name_a_repository_and_a_range() {
+    let hex = "0".repeat(64);
+    assert_eq!(
+        lint(&[configuration(&[
+            json!({ "provider": "xpkg.example.org/acme/provider-a", "version": "v1.2.3" }),
+            json!({ "configuration": "acme/b", "version": format!("sha256:{hex}") }),
+            json!({
+                "apiVersion": "pkg.crossplane.io/v1", "kind": "Function",
+                "package": "localhost:5000/c", "version": ">=1 <2",
+            }),
+        ])]),
+        ""
+    );
+    insta::assert_snapshot!(lint(&[configuration(&[
+        json!({ "provider": "acme/a:v1.0.0" }),
+        json!({ "provider": "acme/b@sha256:00", "version": "latest" }),
+        json!({ "provider": "https://example.org/c", "version": "*" }),
+        json!({ "provider": "Acme/D", "version": "v1" }),
+        json!({ "package": "acme/e", "version": "*" }),
+        json!({ "version": "*" }),
+        json!({ "provider": "acme/f", "function": "acme/g", "version": "*" }),
+        json!({ "provider": "acme/f", "version": ">=1" }),
+    ])]), @r#"
+    1.yaml:7:7: error: dependency has no version (write a constraint such as ">=v1.2.0", or a digest) [dependency-version]
+    1.yaml:7:17: error: package "acme/a:v1.0.0" carries a tag or digest (write "acme/a", and the tag or digest as version) [dependency-pinned]
+    1.yaml:8:17: error: package "acme/b@sha256:00" carries a tag or digest (write "acme/b", and the tag or digest as version) [dependency-pinned]
+    1.yaml:9:16: error: version "latest" is neither a constraint nor a digest: improper constraint "latest" (tags that are no versions, such as latest, cannot be depended on) [dependency-version]
+    1.yaml:10:17: error: package "https://example.org/c" is not a repository: it has a URL scheme (write it like registry.example.org/organisation/package) [dependency-reference]
+    1.yaml:12:17: error: package "Acme/D" is not a repository: its path may only have a-z, 0-9, '_', '-', '.' and '/' (write it like registry.example.org/organisation/package) [dependency-reference]
+    1.yaml:13:16: warning: version "v1" is not exact: it means the range v1.x (write "~v1", or all three numbers) [version-partial]
+    1.yaml:14:7: error: dependency lacks apiVersion and kind of its explicit type (set apiVersion, kind and package together) [dependency-target]
+    1.yaml:16:7: error: dependency names no package (set apiVersion, kind and package) [dependency-target]
+    1.yaml:18:7: warning: dependency names several packages; function will be ignored (keep one of them) [dependency-ambiguous]
+    1.yaml:20:7: error: acme/f is depended on twice; first in line 17 (merge both into one entry; a constraint may have several parts) [dependency-duplicate]
+    "#);
+}
+
+#[test]
+fn the_first_dialect_meant_exact_tags() {
+    let first = json!({
+        "apiVersion": "meta.pkg.ibm.crossplane.io/v1alpha1", "kind": "Provider",
+        "metadata": { "name": "provider-example" },
+        "spec": {
+            "controller": { "image": "example/provider-example:v0.1.0" },
+            "crossplane": "v0.13",
+            "dependsOn": [{ "provider": "example/provider-uncommon", "version": "nightly" }],
+            "permissionRequests": [{ "verbs": ["*"] }],
+        },
+    });
+    assert_eq!(lint(&[first, crd()]), "");
+}
+
+#[test]
+fn kinds_belong_in_their_packages() {
+    let map = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "a" } });
+    let old = with(
+        &composition(),
+        "/apiVersion",
+        json!("apiextensions.crossplane.io/v1beta1"),
+    );
+    let typo = with(&composition(), "/kind", json!("Compostion"));
+    insta::assert_snapshot!(lint(&[provider(), map, old, typo]), @"
+    2.yaml:2:1: error: ConfigMap in v1 cannot be part of any package (keep it out of the package directory, or list it in the ignored files) [kind-unknown]
+    3.yaml:2:1: error: Composition in apiextensions.crossplane.io/v1beta1 cannot be part of any package (Composition is known in apiextensions.crossplane.io/v1) [kind-unknown]
+    4.yaml:2:1: error: Compostion in apiextensions.crossplane.io/v1 cannot be part of any package (did you mean Composition?) [kind-unknown]
+    ");
+    insta::assert_snapshot!(lint(&[provider(), xrd()]), @"2.yaml:1:1: error: CompositeResourceDefinition does not belong in a Provider package (CompositeResourceDefinition may be part of a Configuration package) [kind-not-allowed]");
+    insta::assert_snapshot!(lint(&[configuration(&[]), crd()]), @"2.yaml:1:1: error: CustomResourceDefinition does not belong in a Configuration package (CustomResourceDefinition may be part of a Provider or Function package) [kind-not-allowed]");
+}
+
+#[test]
+fn objects_have_identities() {
+    let unnamed = with(&crd(), "/metadata", json!({ "labels": {} }));
+    let number = with(&xrd(), "/metadata/name", json!(7));
+    insta::assert_snapshot!(lint(&[
+        provider(), json!([1]), json!({ "kind": "Composition" }), unnamed, number,
+    ]), @"
+    2.yaml:1:1: error: document is a sequence, not an object [object-incomplete]
+    3.yaml:1:1: error: object has no apiVersion (every document of a package needs apiVersion, kind and metadata.name) [object-incomplete]
+    3.yaml:1:1: error: object has no metadata.name (every document of a package needs apiVersion, kind and metadata.name) [object-incomplete]
+    4.yaml:3:1: error: object has no metadata.name (every document of a package needs apiVersion, kind and metadata.name) [object-incomplete]
+    5.yaml:1:1: error: CompositeResourceDefinition does not belong in a Provider package (CompositeResourceDefinition may be part of a Configuration package) [kind-not-allowed]
+    5.yaml:4:9: error: object has no metadata.name (its value is of type integer; quote it to make it a string) [object-incomplete]
+    ");
+}
+
+#[test]
+fn names_and_namespaces_follow_the_rules() {
+    let name = with(&composition(), "/metadata/name", json!("Clusters_"));
+    let namespace = with(&composition(), "/metadata/namespace", json!("default"));
+    let definition = with(&xrd(), "/metadata/name", json!("cluster.example.org"));
+    let meta = configuration(&[ready()]);
+    insta::assert_snapshot!(lint(&[meta, xrd(), name, namespace, definition]), @r#"
+    3.yaml:4:9: error: name "Clusters_" is not a valid object name (use lower-case letters, digits, '-' and '.', at most 253 characters) [object-name]
+    4.yaml:5:3: warning: object is cluster-scoped but has a namespace (remove metadata.namespace; it is ignored at best) [object-namespace]
+    5.yaml:4:9: error: definition is named "cluster.example.org" but must be named "clusters.example.org" (the name is spec.names.plural, a dot, and spec.group) [object-name]
+    "#);
+}
+
+#[test]
+fn an_object_appears_once() {
+    let newer = with(&crd(), "/apiVersion", json!("apiextensions.k8s.io/v1beta1"));
+    insta::assert_snapshot!(lint(&[provider(), crd(), newer]), @r#"
+    3.yaml:1:1: error: CustomResourceDefinition "buckets.example.org" is already defined at 2.yaml:1 (keep one of them; which would win is undefined) [duplicate-object]
+    3.yaml:1:1: warning: CustomResourceDefinition v1beta1 is no longer served by any cluster (convert it to apiextensions.k8s.io/v1) [crd-removed-api]
+    "#);
+}
+
+#[test]
+fn compositions_find_their_types_and_functions() {
+    insta::assert_snapshot!(lint(&[configuration(&[]), composition()]), @r#"
+    2.yaml:7:5: warning: Cluster in example.org/v1 is not defined in this package (add its CompositeResourceDefinition, or depend on the configuration that has it) [composition-type]
+    2.yaml:13:15: warning: function "acme-function-ready" is not among the dependencies (add the function's package to spec.dependsOn) [composition-function]
+    "#);
+    let newer = with(
+        &composition(),
+        "/spec/compositeTypeRef/apiVersion",
+        json!("example.org/v2"),
+    );
+    insta::assert_snapshot!(lint(&[configuration(&[ready()]), xrd(), newer]), @r#"3.yaml:7:5: warning: Cluster has no version "v2" (its definition has v1) [composition-type]"#);
+    let other = with(
+        &composition(),
+        "/spec/pipeline/0/functionRef/name",
+        json!("function-go"),
+    );
+    insta::assert_snapshot!(lint(&[configuration(&[ready()]), xrd(), other]), @r#"3.yaml:13:15: warning: function "function-go" is not among the dependencies (dependencies bring: acme-function-ready) [composition-function]"#);
+    // A configuration may bring anything.
+    let opaque = json!({ "configuration": "acme/base", "version": "v1.0.0" });
+    assert_eq!(lint(&[configuration(&[opaque]), composition()]), "");
+}
+
+#[test]
+fn definitions_have_what_the_server_demands() {
+    let check = |pointer: &str, value: Json| lint(&[provider(), with(&crd(), pointer, value)]);
+    insta::assert_snapshot!(check("/spec", json!({})), @"
+    2.yaml:5:7: error: group is missing or not a string [crd-invalid]
+    2.yaml:5:7: error: names.plural is missing or not a string [crd-invalid]
+    2.yaml:5:7: error: names.kind is missing or not a string [crd-invalid]
+    2.yaml:5:7: error: scope is missing or not a string [crd-invalid]
+    2.yaml:5:7: error: definition has no versions [crd-invalid]
+    ");
+    insta::assert_snapshot!(check("/spec/scope", json!("Global")), @r#"2.yaml:10:10: error: scope "Global" does not exist (write Namespaced or Cluster) [crd-invalid]"#);
+    insta::assert_snapshot!(check("/spec/group", json!("example")), @r#"
+    2.yaml:4:9: error: definition is named "buckets.example.org" but must be named "buckets.example" (the name is spec.names.plural, a dot, and spec.group) [object-name]
+    2.yaml:6:10: error: group "example" is not a domain with a dot [crd-invalid]
+    "#);
+    insta::assert_snapshot!(check("/spec/names/plural", json!("Buckets")), @r#"
+    2.yaml:4:9: error: definition is named "buckets.example.org" but must be named "Buckets.example.org" (the name is spec.names.plural, a dot, and spec.group) [object-name]
+    2.yaml:9:13: error: plural "Buckets" is not a lower-case DNS label [crd-invalid]
+    "#);
+    insta::assert_snapshot!(check("/spec/versions/0/storage", json!(false)), @r#"2.yaml:12:5: error: 0 versions have "storage" set; exactly one must [crd-invalid]"#);
+    insta::assert_snapshot!(check("/spec/versions/0/name", json!("1.0")), @r#"2.yaml:12:13: error: version name "1.0" is not a lower-case DNS label [crd-invalid]"#);
+    insta::assert_snapshot!(check("/spec/versions/0/schema", json!({})), @"2.yaml:15:15: error: version has no schema.openAPIV3Schema [crd-invalid]");
+    insta::assert_snapshot!(check("/spec/preserveUnknownFields", json!(true)), @"2.yaml:26:26: error: preserveUnknownFields must be false in v1 (set x-kubernetes-preserve-unknown-fields in the schema instead) [crd-invalid]");
+    let columns = json!([{ "name": "AGE", "type": "time", "jsonPath": ".a" }, { "name": "B" }]);
+    insta::assert_snapshot!(check("/spec/versions/0/additionalPrinterColumns", columns), @"
+    2.yaml:28:17: error: printer column has an unknown type (write one of integer, number, string, boolean, date) [crd-invalid]
+    2.yaml:30:11: error: type is missing or not a string [crd-invalid]
+    2.yaml:30:11: error: jsonPath is missing or not a string [crd-invalid]
+    ");
+    insta::assert_snapshot!(check("/spec/conversion", json!({ "strategy": "Webhook" })), @"2.yaml:27:5: error: conversion Webhook needs a webhook [crd-invalid]");
+    let webhook =
+        json!({ "strategy": "Webhook", "webhook": { "conversionReviewVersions": ["v2"] } });
+    insta::assert_snapshot!(check("/spec/conversion", webhook), @"2.yaml:30:9: error: conversion webhook must accept review version v1 or v1beta1 (set conversionReviewVersions: [v1]) [crd-invalid]");
+    let twice = json!([crd()["spec"]["versions"][0], crd()["spec"]["versions"][0]]);
+    insta::assert_snapshot!(check("/spec/versions", twice), @r#"
+    2.yaml:12:5: error: 2 versions have "storage" set; exactly one must [crd-invalid]
+    2.yaml:26:13: error: version "v1" appears twice [crd-invalid]
+    "#);
+    insta::assert_snapshot!(check("/apiVersion", json!("apiextensions.k8s.io/v1beta1")), @"2.yaml:1:1: warning: CustomResourceDefinition v1beta1 is no longer served by any cluster (convert it to apiextensions.k8s.io/v1) [crd-removed-api]");
+}
+
+#[test]
+fn composite_definitions_have_what_crossplane_demands() {
+    let check =
+        |pointer: &str, value: Json| lint(&[configuration(&[]), with(&xrd(), pointer, value)]);
+    insta::assert_snapshot!(check("/spec/versions/0/referenceable", json!(false)), @r#"2.yaml:11:5: error: 0 versions have "referenceable" set; exactly one must [xrd-invalid]"#);
+    insta::assert_snapshot!(check("/spec/versions", json!([])), @"2.yaml:10:13: error: definition has no versions [xrd-invalid]");
+    insta::assert_snapshot!(check("/spec/scope", json!("Global")), @r#"2.yaml:17:10: error: scope "Global" does not exist (write LegacyCluster or Namespaced or Cluster) [xrd-invalid]"#);
+    insta::assert_snapshot!(check("/spec/claimNames", json!({ "kind": "Cluster" })), @"
+    2.yaml:18:5: error: plural is missing or not a string [xrd-invalid]
+    2.yaml:18:11: error: claim and composite have the same kind [xrd-invalid]
+    ");
+    let schema = json!({ "type": "string" });
+    insta::assert_snapshot!(check("/spec/versions/0/schema/openAPIV3Schema", schema), @"2.yaml:16:17: error: openAPIV3Schema must be of type object at the root [xrd-schema]");
+}
+
+#[test]
+fn rules_have_unique_names_and_one_sentence() {
+    let mut names: Vec<_> = rules().iter().map(|rule| rule.name).collect();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), rules().len());
+    for rule in rules() {
+        let plain = |c: char| c.is_ascii_lowercase() || c == '-';
+        assert!(rule.name.chars().all(plain), "{}", rule.name);
+        assert!(rule.description.ends_with('.'), "{}", rule.name);
+    }
+}

@@ -1,0 +1,149 @@
+//! Why a document cannot be read: where, what, and what to do about it.
+//!
+//! Sentences are for people who write YAML by hand. The parser's own words speak of tokens and
+//! simple keys; where a mistake is common it gets a sentence of ours and a hint.
+
+use granit_parser::{ErrorKind, ScanError};
+
+use super::tree::Position;
+
+/// One reason a document cannot be read, and where.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {}, column {}: {message}", position.line, position.column)]
+pub struct ParseError {
+    /// Where reading stopped.
+    pub position: Position,
+    /// What is wrong, as a sentence without the place.
+    pub message: String,
+    /// What to do about it, if we know.
+    pub hint: Option<String>,
+    /// The class of the mistake, for those who decide by it.
+    pub kind: ParseErrorKind,
+}
+
+/// The class of a mistake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ParseErrorKind {
+    /// The text is no YAML.
+    Syntax,
+    /// A tab stands where indentation is expected.
+    Tab,
+    /// A key occurs twice in one mapping.
+    DuplicateKey {
+        /// Where it occurred first.
+        first: Position,
+    },
+    /// A key JSON has no spelling for.
+    Key,
+    /// A value JSON has no spelling for, or that contradicts its tag.
+    Value,
+    /// A merge key `<<` whose value is no mapping.
+    Merge,
+    /// An alias that refers to nothing, or to a value it is part of.
+    Alias,
+    /// Something follows the document.
+    TrailingContent,
+    /// The document asks for more than it may.
+    Limit {
+        /// The field of [`super::Limits`] that was met.
+        name: &'static str,
+    },
+}
+
+impl ParseError {
+    pub(super) fn new(
+        kind: ParseErrorKind,
+        position: Position,
+        message: impl Into<String>,
+    ) -> Self {
+        Self {
+            position,
+            message: message.into(),
+            hint: None,
+            kind,
+        }
+    }
+
+    pub(super) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    pub(super) fn limit(name: &'static str, position: Position, message: &str) -> Self {
+        let kind = ParseErrorKind::Limit { name };
+        Self::new(kind, position, format!("{message} ({name})"))
+    }
+
+    /// A mistake the grammar found, in words for authors where we have them.
+    pub(super) fn grammar(error: &ScanError, position: Position, depth_max: usize) -> Self {
+        use ParseErrorKind::{Alias, Syntax};
+        let own = |kind, message: &str, hint: &str| Self::new(kind, position, message).hint(hint);
+        match error.kind() {
+            ErrorKind::RecursionLimitExceeded => Self::depth(position, depth_max),
+            kind if is_tab(kind) => Self::tab(position),
+            ErrorKind::UnknownAnchor => own(
+                Alias,
+                "the alias refers to an anchor that is not defined above it",
+                "define the anchor with & before using it with *, or quote the text if it is none",
+            ),
+            ErrorKind::MappingValueNotAllowed => own(
+                Syntax,
+                "a mapping value is not allowed here",
+                "check the indentation, and quote values that contain a colon and a space",
+            ),
+            ErrorKind::UnexpectedCharacter { character } => own(
+                Syntax,
+                &format!("a value cannot start with `{character}`"),
+                "quote the value",
+            ),
+            ErrorKind::ExpectedDocumentStart => own(
+                Syntax,
+                "this does not belong to the value above it",
+                "check the indentation, and the space after a colon",
+            ),
+            ErrorKind::InvalidQuotedScalarIndent => own(
+                Syntax,
+                "a quoted string is not closed, or goes on in a line that is not indented",
+                "add the closing quote, or indent the line",
+            ),
+            ErrorKind::UnclosedQuotedScalar => own(
+                Syntax,
+                "a quoted string is not closed",
+                "add the closing quote",
+            ),
+            kind => {
+                let message = kind.to_string();
+                // Ours to say in plain lower case, whatever the parser's habit.
+                Self::new(
+                    Syntax,
+                    position,
+                    message.trim_end_matches('.').to_lowercase(),
+                )
+            }
+        }
+    }
+
+    /// A tab in the indentation.
+    pub(super) fn tab(position: Position) -> Self {
+        let message = "found a tab where indentation is expected; YAML is indented with spaces";
+        Self::new(ParseErrorKind::Tab, position, message).hint("replace the tab with spaces")
+    }
+
+    /// Collections nested too deeply.
+    pub(super) fn depth(position: Position, depth_max: usize) -> Self {
+        let message = format!("collections are nested deeper than the limit of {depth_max}");
+        Self::limit("depth_max", position, &message)
+    }
+}
+
+/// Whether the grammar stumbled over a tab.
+fn is_tab(kind: &ErrorKind) -> bool {
+    matches!(
+        kind,
+        ErrorKind::TabNotAllowed
+            | ErrorKind::TabInBlockIndentation
+            | ErrorKind::TabInIndentation
+            | ErrorKind::TabAtBlockScalarStart
+            | ErrorKind::TabInPlainScalar
+    )
+}

@@ -1,0 +1,95 @@
+//! From a document's text to its tree.
+//!
+//! granit reads the grammar and hands over events; [`Builder`] keeps a stack of the collections
+//! that are open and turns events into nodes. Children wait on two shared piles and move into an
+//! exactly sized vector when their collection closes, which saves most of the growing that
+//! building each vector on its own would cost.
+//!
+//! Aliases are copies. What a copy weighs (nodes, text, height) is known before it is made, from
+//! counters read when its anchor opened and closed, so that an alias bomb is refused at the first
+//! alias that would go too far, in no time and no memory. A copy stands where its alias stands;
+//! what is inside keeps the positions of the original, because that is where it was written.
+
+use granit_parser::Parser;
+
+use super::Limits;
+use super::error::ParseError;
+use super::strict;
+use super::tree::Node;
+
+mod budget;
+mod builder;
+
+use builder::Builder;
+
+/// Trees are dropped and converted recursively; this deep is safe on any thread's stack.
+const DEPTH_CEILING: usize = 1_000;
+
+/// What to do when a key occurs twice in one mapping.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum DuplicateKeys {
+    /// Refuse the document: one of the two would be lost.
+    #[default]
+    Reject,
+    /// Keep the last one, as `kubectl apply` does.
+    LastWins,
+}
+
+/// How to read a document, beyond its limits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Options {
+    /// What to do about duplicate keys.
+    pub duplicate_keys: DuplicateKeys,
+}
+
+/// Parses one document strictly; `first_line` is the line its text starts at in its stream.
+pub fn parse<'a>(text: &'a str, first_line: u32, limits: &Limits) -> Result<Node<'a>, ParseError> {
+    parse_with(text, first_line, limits, Options::default())
+}
+
+/// Parses one document as [`parse`] does, with options.
+pub fn parse_with<'a>(
+    text: &'a str,
+    first_line: u32,
+    limits: &Limits,
+    options: Options,
+) -> Result<Node<'a>, ParseError> {
+    let depth_max = limits.depth_max.min(DEPTH_CEILING);
+    let builder = Builder::new(
+        text,
+        first_line,
+        Limits {
+            depth_max,
+            ..*limits
+        },
+        options,
+    );
+    build(text, first_line, builder, depth_max)
+        .map_err(|error| strict::point_at_tab(error, text, first_line))
+}
+
+/// Feeds the events of a text to a builder.
+fn build<'a>(
+    text: &'a str,
+    first_line: u32,
+    mut builder: Builder<'a>,
+    depth_max: usize,
+) -> Result<Node<'a>, ParseError> {
+    strict::check_directives(text, first_line)?;
+    let grammar = granit_parser::options! {
+        flow_nesting_limit: depth_max,
+        block_nesting_limit: depth_max,
+        emit_anchor_events: true,
+    };
+    let mut parser = Parser::new_from_str_with_options(text, grammar);
+    while let Some(next) = parser.next_event() {
+        let (event, span) = next.map_err(|error| {
+            ParseError::grammar(&error, builder.position(error.marker()), depth_max)
+        })?;
+        builder.event(event, &span)?;
+    }
+    Ok(builder.finish())
+}
+
+#[cfg(test)]
+mod tests;
