@@ -27,7 +27,8 @@ pub(super) fn has_duplicates(entries: &[Entry<'_>]) -> bool {
     keys.windows(2).any(|pair| pair[0] == pair[1])
 }
 
-/// Joins entries as written with what their merge keys pull in; `merges` are indices of `<<`.
+/// Joins entries as written with what their merge keys pull in; `merges` are the indices of `<<`,
+/// ascending.
 pub(super) fn join<'a>(
     entries: Vec<Entry<'a>>,
     merges: &[usize],
@@ -39,7 +40,7 @@ pub(super) fn join<'a>(
         slots: HashMap::new(),
     };
     for (at, entry) in entries.into_iter().enumerate() {
-        if merges.contains(&at) {
+        if merges.binary_search(&at).is_ok() {
             joined.merge(entry)?;
         } else {
             joined.insert(entry, Origin::Written)?;

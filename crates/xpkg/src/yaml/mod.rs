@@ -53,7 +53,7 @@ pub struct Limits {
     pub nodes_max: usize,
     /// Aliases written in one document.
     pub aliases_max: usize,
-    /// Bytes of text that aliases of one document may repeat.
+    /// Bytes of text that anchors and aliases of one document may copy.
     pub alias_bytes_max: usize,
 }
 

@@ -114,35 +114,6 @@ fn check_block_tab(source: &str, span: &Span, position: Position) -> Result<(), 
     Err(ParseError::tab(position))
 }
 
-/// Refuses a block collection indented with tabs.
-pub(super) fn check_indentation(
-    source: &str,
-    span: &Span,
-    position: Position,
-) -> Result<(), ParseError> {
-    if position.column == 1 {
-        return Ok(());
-    }
-    let before = span
-        .start
-        .byte_offset()
-        .and_then(|offset| source.get(..offset));
-    let indentation = before
-        .unwrap_or_default()
-        .bytes()
-        .rev()
-        .take_while(|byte| *byte != b'\n');
-    for byte in indentation {
-        match byte {
-            b'\t' => return Err(ParseError::tab(position)),
-            b' ' => {}
-            // A dash or a key: what stands before it has been looked at.
-            _ => break,
-        }
-    }
-    Ok(())
-}
-
 /// Moves an error about a tab to the tab, which the grammar noticed just before or behind it.
 pub(super) fn point_at_tab(mut error: ParseError, source: &str, first_line: u32) -> ParseError {
     if error.kind != ParseErrorKind::Tab {

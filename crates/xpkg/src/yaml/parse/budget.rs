@@ -10,6 +10,13 @@ pub(super) struct Weight {
     pub(super) bytes: usize,
 }
 
+impl Weight {
+    /// One node with so much text.
+    pub(super) fn one(bytes: usize) -> Self {
+        Self { nodes: 1, bytes }
+    }
+}
+
 /// The limits of a document and how much of each is gone.
 pub(super) struct Budget {
     limits: Limits,
@@ -39,9 +46,10 @@ impl Budget {
         self.check_nodes(position)
     }
 
-    /// Adds nodes that are kept for aliases to come.
-    pub(super) fn keep(&mut self, nodes: usize, position: Position) -> Result<(), ParseError> {
-        self.kept = self.kept.saturating_add(nodes);
+    /// Adds what is kept for aliases to come, before it is copied.
+    pub(super) fn keep(&mut self, weight: Weight, position: Position) -> Result<(), ParseError> {
+        self.kept = self.kept.saturating_add(weight.nodes);
+        self.copy(weight.bytes, position)?;
         self.check_nodes(position)
     }
 
@@ -58,12 +66,7 @@ impl Budget {
 
     /// Adds what an alias repeats, before it is copied.
     pub(super) fn repeat(&mut self, weight: Weight, position: Position) -> Result<(), ParseError> {
-        self.alias_bytes = self.alias_bytes.saturating_add(weight.bytes);
-        let max = self.limits.alias_bytes_max;
-        if self.alias_bytes > max {
-            let message = format!("aliases repeat more text than the limit of {max} bytes");
-            return Err(ParseError::limit("alias_bytes_max", position, &message));
-        }
+        self.copy(weight.bytes, position)?;
         self.spend(weight, position)
     }
 
@@ -79,6 +82,18 @@ impl Budget {
     pub(super) fn check_depth(&self, depth: usize, position: Position) -> Result<(), ParseError> {
         if depth > self.limits.depth_max {
             return Err(ParseError::depth(position, self.limits.depth_max));
+        }
+        Ok(())
+    }
+
+    /// Adds text that is copied, for anchors or by aliases.
+    fn copy(&mut self, bytes: usize, position: Position) -> Result<(), ParseError> {
+        self.alias_bytes = self.alias_bytes.saturating_add(bytes);
+        let max = self.limits.alias_bytes_max;
+        if self.alias_bytes > max {
+            let message =
+                format!("anchors and aliases copy more text than the limit of {max} bytes");
+            return Err(ParseError::limit("alias_bytes_max", position, &message));
         }
         Ok(())
     }

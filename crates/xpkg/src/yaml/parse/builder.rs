@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use granit_parser::{Event, Marker, ScalarStyle, Span, StructureStyle, Tag, YamlVersion};
+use granit_parser::{Event, Marker, ScalarStyle, Span, Tag, YamlVersion};
 
 use super::budget::{Budget, Weight};
 use super::{Limits, Options, ParseError, strict};
@@ -105,23 +105,14 @@ impl<'a> Builder<'a> {
                 if self.other_breaks {
                     strict::check_breaks(&text, style, position)?;
                 }
-                self.budget.spend(
-                    Weight {
-                        nodes: 1,
-                        bytes: text.len(),
-                    },
-                    position,
-                )?;
+                self.budget.spend(Weight::one(text.len()), position)?;
                 let style = match style {
                     ScalarStyle::Plain => Style::Plain,
                     _ => Style::Quoted,
                 };
                 self.scalar(text, style, tag.as_deref(), anchor, position)
             }
-            Event::MappingStart(style, anchor, _) => {
-                if style == StructureStyle::Block {
-                    strict::check_indentation(self.source, span, position)?;
-                }
+            Event::MappingStart(_, anchor, _) => {
                 let shape = Shape::Mapping {
                     key: None,
                     merges: Vec::new(),
@@ -169,7 +160,7 @@ impl<'a> Builder<'a> {
         let scalar = scalar::resolve(text, style, full.as_deref())
             .map_err(|error| bad_scalar(&error, ParseErrorKind::Value, position))?;
         if anchor != 0 {
-            self.budget.keep(1, position)?;
+            self.budget.keep(scalar_weight(&scalar), position)?;
             *self.anchor_slot(anchor) = Anchor::Scalar(scalar.clone());
         }
         self.put_scalar(scalar, position)
@@ -223,7 +214,7 @@ impl<'a> Builder<'a> {
         }
         self.budget.check_depth(self.frames.len() + 1, position)?;
         let before = self.budget.spent;
-        self.budget.spend(Weight { nodes: 1, bytes: 0 }, position)?;
+        self.budget.spend(Weight::one(0), position)?;
         if anchor != 0 {
             *self.anchor_slot(anchor) = Anchor::Open;
         }
@@ -261,7 +252,7 @@ impl<'a> Builder<'a> {
         };
         if frame.anchor != 0 {
             let weight = self.budget.since(frame.before);
-            self.budget.keep(weight.nodes, frame.position)?;
+            self.budget.keep(weight, frame.position)?;
             let (node, height) = (node.clone(), frame.height);
             *self.anchor_slot(frame.anchor) = Anchor::Collection {
                 node,
@@ -403,7 +394,7 @@ fn scalar_weight(scalar: &Scalar<'_>) -> Weight {
         Scalar::String(text) => text.len(),
         _ => 0,
     };
-    Weight { nodes: 1, bytes }
+    Weight::one(bytes)
 }
 
 fn bad_scalar(error: &ScalarError, kind: ParseErrorKind, position: Position) -> ParseError {

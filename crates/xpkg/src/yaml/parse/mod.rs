@@ -1,6 +1,6 @@
 //! From a document's text to its tree.
 //!
-//! granit reads the grammar and hands over events; [`Builder`] keeps a stack of the collections
+//! granit reads the grammar and hands over events; the builder keeps a stack of the collections
 //! that are open and turns events into nodes. Children wait on two shared piles and move into an
 //! exactly sized vector when their collection closes, which saves most of the growing that
 //! building each vector on its own would cost.

@@ -222,11 +222,13 @@ fn limits_are_met_early_and_named() {
         limit("nodes_max")
     );
     assert_eq!(kind("[&x 1, *x, *x, *x]", &small), limit("aliases_max"));
+    // Nested anchors must not copy one text once per level.
     let text = Limits {
         alias_bytes_max: 8,
         ..Limits::default()
     };
     assert_eq!(kind("[&x abcde, *x, *x]", &text), limit("alias_bytes_max"));
+    assert_eq!(kind("&a [&b [&c [abc]]]", &text), limit("alias_bytes_max"));
     assert_eq!(
         kind("[&x {k: abcd}, *x, *x]", &text),
         limit("alias_bytes_max")
@@ -244,6 +246,15 @@ fn an_alias_bomb_is_refused() {
     assert_eq!(
         kind(&bomb.join("\n"), &Limits::default()),
         limit("nodes_max")
+    );
+}
+
+#[test]
+fn many_merge_keys_take_no_quadratic_time() {
+    let text = "<<: {a: 1}\n".repeat(100_000);
+    assert_eq!(
+        parse(&text, 1, &Limits::default()).unwrap().entries().len(),
+        1
     );
 }
 

@@ -168,8 +168,9 @@ fn kind(line: &[u8]) -> Kind {
             Kind::NoSeparator(rest.chars().take(40).collect())
         };
     }
-    let line = line.strip_suffix('\n').unwrap_or(line);
-    let line = line.strip_suffix('\r').unwrap_or(line);
+    let line = line
+        .strip_suffix('\n')
+        .map_or(line, |line| line.strip_suffix('\r').unwrap_or(line));
     match line.trim_start() {
         "" | "---" | "..." => Kind::Silent,
         text if text.starts_with('#') => Kind::Silent,

@@ -9,7 +9,7 @@
 //! document marker. What remains is verbatim: no byte of it changed, and its place in the stream
 //! known, so that an error in the fortieth document still names the line an editor shows.
 //!
-//! Two drivers feed the same [`Cutter`] line by line: [`stream`] reads a stream and holds one
+//! Two drivers feed the same rules line by line: [`stream`] reads a stream and holds one
 //! document at a time; [`documents`] borrows from a text that is in memory anyway.
 
 use std::io::{self, BufRead, BufReader, Read};

@@ -71,6 +71,8 @@ fn silent_documents_are_left_out() {
 fn line_ends_and_marks_survive() {
     check("a\r\n---\r\nb\r\n", &["1:a\r\n", "3:b\r\n"]);
     check("\r\n---\r\n...\r\n", &[]);
+    // Without its line feed a carriage return ends no line.
+    check("...\r", &["1:...\r"]);
     check("a\n---\nb", &["1:a\n", "3:b"]);
     check("a\n---", &["1:a\n"]);
     check("\u{feff}a\n", &["1:a\n"]);
