@@ -1,0 +1,138 @@
+//! Blobs from a registry, taken up again where a connection broke.
+
+use super::request::Call;
+use super::{Body, HttpError, Remote, text};
+use crate::error::Cause;
+use crate::verify::verify;
+use crate::{Blob, ByteStream};
+use bytes::{Buf, Bytes};
+use futures::{StreamExt, stream};
+use http::header::{CONTENT_RANGE, RANGE};
+use http::{Method, StatusCode};
+use oci::Descriptor;
+use std::io;
+
+/// How often one download is taken up again in all, however far it gets each time.
+const RESUMES_MAX: u32 = 64;
+
+struct Download {
+    remote: Remote,
+    call: Call<'static>,
+    body: Body,
+    size: u64,
+    offset: u64,
+    /// Bytes to pass over, because the registry began from the start again.
+    skip: u64,
+    /// Failures since the last byte.
+    failures: u32,
+    resumes: u32,
+}
+
+impl Remote {
+    pub(crate) async fn download(&self, descriptor: &Descriptor) -> Result<Option<Blob>, Cause> {
+        let call = self
+            .pull(Method::GET, &format!("blobs/{}", descriptor.digest))
+            .await?;
+        let response = self.send(&call).await?;
+        match response.status() {
+            StatusCode::NOT_FOUND => return Ok(None),
+            StatusCode::OK => {}
+            _ => return self.refuse(&call, response).await,
+        }
+        let download = Download {
+            remote: self.clone(),
+            call,
+            body: response.into_body(),
+            size: descriptor.size,
+            offset: 0,
+            skip: 0,
+            failures: 0,
+            resumes: 0,
+        };
+        Ok(Some(verify(download.into_stream(), descriptor)))
+    }
+}
+
+impl Download {
+    fn into_stream(self) -> ByteStream {
+        let pieces = stream::try_unfold(self, |mut download| async move {
+            match download.next().await {
+                Ok(Some(chunk)) => Ok(Some((chunk, download))),
+                Ok(None) => Ok(None),
+                Err(cause) => Err::<_, io::Error>(cause.into_io()),
+            }
+        });
+        pieces.boxed()
+    }
+
+    async fn next(&mut self) -> Result<Option<Bytes>, Cause> {
+        loop {
+            match self
+                .remote
+                .client
+                .next(&self.call.url, &mut self.body)
+                .await
+            {
+                Ok(Some(chunk)) => {
+                    if let Some(chunk) = self.advance(chunk) {
+                        return Ok(Some(chunk));
+                    }
+                }
+                Ok(None) if self.offset >= self.size => return Ok(None),
+                // Too short a body and a broken one are the same to us.
+                Ok(None) => {
+                    let cause = Cause::Size {
+                        expected: self.size,
+                        actual: self.offset,
+                    };
+                    self.resume(cause).await?;
+                }
+                Err(error) => self.resume(error.into()).await?,
+            }
+        }
+    }
+
+    fn advance(&mut self, mut chunk: Bytes) -> Option<Bytes> {
+        let passed = self.skip.min(chunk.len() as u64);
+        chunk.advance(usize::try_from(passed).unwrap_or(chunk.len()));
+        self.skip -= passed;
+        if chunk.is_empty() {
+            return None;
+        }
+        self.offset += chunk.len() as u64;
+        self.failures = 0;
+        Some(chunk)
+    }
+
+    /// Asks for the rest. `cause` is what broke, and the error if nothing helps.
+    async fn resume(&mut self, cause: Cause) -> Result<(), Cause> {
+        let client = self.remote.client.clone();
+        self.failures += 1;
+        self.resumes += 1;
+        if self.failures >= client.inner.settings.tries || self.resumes > RESUMES_MAX {
+            return Err(cause);
+        }
+        tokio::time::sleep(client.pause(self.failures, None)).await;
+        self.call
+            .header(RANGE, &format!("bytes={}-", self.offset))?;
+        let response = self.remote.send(&self.call).await?;
+        self.skip = match response.status() {
+            StatusCode::OK => self.offset,
+            StatusCode::PARTIAL_CONTENT => {
+                let range = text(response.headers(), CONTENT_RANGE.as_str());
+                if !range.starts_with(&format!("bytes {}-", self.offset)) {
+                    let url = super::request::shown(&self.call.url);
+                    return Err(HttpError::Answer {
+                        url,
+                        what: "Content-Range",
+                    }
+                    .into());
+                }
+                0
+            }
+            _ => return self.remote.refuse(&self.call, response).await,
+        };
+        self.body = response.into_body();
+        Ok(())
+    }
+}

@@ -1,0 +1,137 @@
+//! The way to real registries: a reqwest client behind the tower seam.
+//!
+//! Everything is told, nothing is looked up: proxies, certificates and names come in as values.
+//! Redirects and retries are ours, not reqwest's.
+
+use super::{BoxError, HttpError, Transport, transport};
+use crate::{Cause, Error};
+use futures::future::BoxFuture;
+use http_body_util::BodyExt;
+use reqwest::{Certificate, Identity, NoProxy, Proxy, redirect};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+/// How to reach registries.
+#[derive(Debug, Clone)]
+pub struct HttpSettings {
+    /// Certificates (PEM) trusted beside the system's.
+    pub ca_bundle: Option<Vec<u8>>,
+    /// Our own certificate and key (PEM), for registries that ask for one.
+    pub identity: Option<Vec<u8>>,
+    /// Accept any certificate.
+    pub insecure: bool,
+    /// Proxy for `https` addresses.
+    pub https_proxy: Option<String>,
+    /// Proxy for `http` addresses.
+    pub http_proxy: Option<String>,
+    /// Hosts reached without a proxy, comma separated.
+    pub no_proxy: Option<String>,
+    /// How long a connection may take.
+    pub connect_timeout: Duration,
+}
+
+impl Default for HttpSettings {
+    fn default() -> Self {
+        Self {
+            ca_bundle: None,
+            identity: None,
+            insecure: false,
+            https_proxy: None,
+            http_proxy: None,
+            no_proxy: None,
+            connect_timeout: Duration::from_secs(10),
+        }
+    }
+}
+
+/// Builds a transport over real sockets.
+pub fn http_client(settings: &HttpSettings) -> Result<Transport, Error> {
+    let client = build(settings).map_err(|error| Error::Client {
+        cause: Cause::from(error),
+    })?;
+    Ok(transport(Http(client)))
+}
+
+fn build(settings: &HttpSettings) -> Result<reqwest::Client, HttpError> {
+    let fault = |what| move |error: reqwest::Error| HttpError::Setting(what, error.into());
+    let mut builder = reqwest::Client::builder()
+        .no_proxy()
+        .redirect(redirect::Policy::none())
+        .retry(reqwest::retry::never())
+        .connect_timeout(settings.connect_timeout)
+        .pool_idle_timeout(Duration::from_secs(60))
+        .tcp_nodelay(true)
+        .tls_danger_accept_invalid_certs(settings.insecure);
+    if let Some(bundle) = &settings.ca_bundle {
+        let certificates =
+            Certificate::from_pem_bundle(bundle).map_err(fault("the certificate bundle"))?;
+        if certificates.is_empty() {
+            return Err(HttpError::Setting(
+                "the certificate bundle",
+                "it has no certificate".into(),
+            ));
+        }
+        builder = builder.tls_certs_merge(certificates);
+    }
+    if let Some(identity) = &settings.identity {
+        let identity = Identity::from_pem(identity).map_err(fault("the client certificate"))?;
+        builder = builder.identity(identity);
+    }
+    let exceptions = settings.no_proxy.as_deref().and_then(NoProxy::from_string);
+    if let Some(address) = &settings.https_proxy {
+        let proxy = Proxy::https(address).map_err(fault("the HTTPS proxy"))?;
+        builder = builder.proxy(proxy.no_proxy(exceptions.clone()));
+    }
+    if let Some(address) = &settings.http_proxy {
+        let proxy = Proxy::http(address).map_err(fault("the HTTP proxy"))?;
+        builder = builder.proxy(proxy.no_proxy(exceptions));
+    }
+    builder.build().map_err(fault("the TLS configuration"))
+}
+
+/// Whether an error speaks of certificates or TLS rather than of the network.
+pub(crate) fn is_tls(error: &(dyn std::error::Error + 'static)) -> bool {
+    let mut current = Some(error);
+    while let Some(each) = current {
+        let text = each.to_string().to_lowercase();
+        if ["certificate", "tls", "handshake", "unknownissuer"]
+            .iter()
+            .any(|it| text.contains(it))
+        {
+            return true;
+        }
+        current = each.source();
+    }
+    false
+}
+
+#[derive(Clone)]
+struct Http(reqwest::Client);
+
+impl tower::Service<http::Request<super::Body>> for Http {
+    type Response = http::Response<reqwest::Body>;
+    type Error = BoxError;
+    type Future = BoxFuture<'static, Result<Self::Response, BoxError>>;
+
+    fn poll_ready(&mut self, _context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: http::Request<super::Body>) -> Self::Future {
+        let client = self.0.clone();
+        Box::pin(async move {
+            // As a stream, because reqwest wants bodies that several threads may look at. The
+            // length is in our own header.
+            let request = request.map(|body| {
+                if http_body::Body::is_end_stream(&body) {
+                    reqwest::Body::default()
+                } else {
+                    reqwest::Body::wrap_stream(body.into_data_stream())
+                }
+            });
+            let request = reqwest::Request::try_from(request)?;
+            let response = client.execute(request).await?;
+            Ok(http::Response::from(response))
+        })
+    }
+}

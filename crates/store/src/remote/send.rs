@@ -1,0 +1,392 @@
+//! From a call to an answer: retries, authorisation, redirects, one exchange.
+
+use super::error::is_transient;
+use super::http::is_tls;
+use super::request::{Activity, Call, is_loopback, same_origin, shown};
+use super::{Body, BoxError, Client, HttpError, text};
+use crate::error::Cause;
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use http::header::{AUTHORIZATION, HeaderValue, LOCATION, RETRY_AFTER, USER_AGENT};
+use http::{Method, Request, Response, StatusCode};
+use http_body_util::BodyExt;
+use oci::Repository;
+use reqwest::Url;
+use serde::Deserialize;
+use std::time::Duration;
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tower::ServiceExt;
+
+const REDIRECTS_MAX: usize = 5;
+/// How much of an error body is read.
+const ERROR_SIZE_MAX: u64 = 64 << 10;
+/// How much of it is shown.
+const MESSAGE_LENGTH_MAX: usize = 500;
+
+impl Client {
+    /// Sends a call until it is answered for good or the tries are used up. Answers with an error
+    /// status are answers; the caller knows what they mean.
+    pub(crate) async fn send(
+        &self,
+        repository: &Repository,
+        call: &Call<'_>,
+    ) -> Result<Response<Body>, Cause> {
+        let mut tries = 1;
+        loop {
+            let outcome = self.authorised(repository, call).await;
+            let asked = match &outcome {
+                Ok(response) if is_transient(response.status()) => retry_after(response),
+                Err(Cause::Http(error)) if error.is_transient() => None,
+                _ => return outcome,
+            };
+            if !call.retry || tries >= self.inner.settings.tries {
+                return outcome;
+            }
+            sleep(self.pause(tries, asked)).await;
+            tries += 1;
+        }
+    }
+
+    /// How long to wait after so many tries.
+    pub(crate) fn pause(&self, tries: u32, asked: Option<Duration>) -> Duration {
+        let settings = &self.inner.settings;
+        let doubled = settings.backoff.saturating_mul(1 << (tries - 1).min(16));
+        // A quarter more or less, told by the seed and the try, so that tests can repeat it.
+        let mixed = (settings.jitter ^ u64::from(tries)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let share = u32::try_from(mixed >> 54).unwrap_or(0);
+        let spread = doubled * share / 4096;
+        asked
+            .unwrap_or_default()
+            .max(doubled + spread)
+            .min(settings.backoff_max)
+    }
+
+    /// Sends with the authorisation the registry is known to want; learns it from a 401.
+    async fn authorised(
+        &self,
+        repository: &Repository,
+        call: &Call<'_>,
+    ) -> Result<Response<Body>, Cause> {
+        // An upload may go to another host, which has no business with our credentials.
+        let home = same_origin(&call.url, &self.base(repository).await?);
+        if !home {
+            return self.follow(call, None).await;
+        }
+        let shown = self.authorization(repository, &call.scopes).await?;
+        let response = self.follow(call, shown.clone()).await?;
+        if response.status() != StatusCode::UNAUTHORIZED {
+            return Ok(response);
+        }
+        let renewed = self
+            .authorise(repository, &call.scopes, response.headers(), shown)
+            .await?;
+        let Some(renewed) = renewed else {
+            return Err(self.unauthorized(repository, response).await.into());
+        };
+        drop(response);
+        let response = self.follow(call, Some(renewed)).await?;
+        if response.status() == StatusCode::UNAUTHORIZED {
+            return Err(self.unauthorized(repository, response).await.into());
+        }
+        Ok(response)
+    }
+
+    async fn unauthorized(&self, repository: &Repository, response: Response<Body>) -> HttpError {
+        HttpError::Unauthorized {
+            registry: repository.registry().to_owned(),
+            message: self.message(response).await,
+        }
+    }
+
+    /// Follows redirects. Credentials never leave the host they are for.
+    pub(crate) async fn follow(
+        &self,
+        call: &Call<'_>,
+        mut authorization: Option<HeaderValue>,
+    ) -> Result<Response<Body>, Cause> {
+        let mut url = call.url.clone();
+        for _ in 0..=REDIRECTS_MAX {
+            let response = self.exchange(call, &url, authorization.as_ref()).await?;
+            let Some(next) = redirect(call, &url, &response)? else {
+                return Ok(response);
+            };
+            if url.scheme() == "https" && next.scheme() == "http" && !is_loopback(&next) {
+                let (from, to) = (shown(&url), shown(&next));
+                return Err(HttpError::Downgrade { from, to }.into());
+            }
+            if !same_origin(&url, &next) {
+                authorization = None;
+            }
+            url = next;
+        }
+        Err(HttpError::Redirects {
+            url: shown(&call.url),
+            limit: REDIRECTS_MAX,
+        }
+        .into())
+    }
+
+    /// One request, one answer, and no waiting for ever.
+    async fn exchange(
+        &self,
+        call: &Call<'_>,
+        url: &Url,
+        authorization: Option<&HeaderValue>,
+    ) -> Result<Response<Body>, Cause> {
+        let activity = Activity::new();
+        let mut request = call.request(url, &activity).await?;
+        let headers = request.headers_mut();
+        if let Ok(agent) = HeaderValue::from_str(&self.inner.settings.user_agent) {
+            headers.insert(USER_AGENT, agent);
+        }
+        if let Some(authorization) = authorization {
+            let mut authorization = authorization.clone();
+            authorization.set_sensitive(true);
+            headers.insert(AUTHORIZATION, authorization);
+        }
+        let mut future = self.dispatch(request);
+        let idle = self.inner.settings.idle_timeout;
+        let outcome = loop {
+            tokio::select! {
+                outcome = &mut future => break outcome,
+                () = sleep_until(activity.last() + idle) => {
+                    // An upload that still moves is not idle.
+                    if activity.last() + idle <= Instant::now() {
+                        return Err(self.silent(url).into());
+                    }
+                }
+            }
+        };
+        outcome.map_err(|error| match activity.take_error() {
+            Some(own) => Cause::from(own),
+            None => HttpError::Connection {
+                host: host(url),
+                tls: is_tls(&*error),
+                source: error,
+            }
+            .into(),
+        })
+    }
+
+    /// Boxed, so that the compiler need not see through the transport in every caller.
+    fn dispatch(
+        &self,
+        request: Request<Body>,
+    ) -> BoxFuture<'static, Result<Response<Body>, BoxError>> {
+        Box::pin(self.inner.transport.clone().oneshot(request))
+    }
+
+    fn silent(&self, url: &Url) -> HttpError {
+        HttpError::Timeout {
+            host: host(url),
+            after: self.inner.settings.idle_timeout,
+        }
+    }
+
+    /// The next piece of an answer; `None` at its end.
+    pub(crate) async fn next(
+        &self,
+        url: &Url,
+        body: &mut Body,
+    ) -> Result<Option<Bytes>, HttpError> {
+        loop {
+            let frame = timeout(self.inner.settings.idle_timeout, body.frame()).await;
+            match frame.map_err(|_| self.silent(url))? {
+                None => return Ok(None),
+                Some(Ok(frame)) => {
+                    if let Ok(data) = frame.into_data() {
+                        return Ok(Some(data));
+                    }
+                }
+                Some(Err(source)) => {
+                    return Err(HttpError::Connection {
+                        host: host(url),
+                        tls: false,
+                        source,
+                    });
+                }
+            }
+        }
+    }
+
+    /// All of an answer, if it is not longer than `limit`.
+    pub(crate) async fn read(
+        &self,
+        call: &Call<'_>,
+        mut body: Body,
+        what: &str,
+        limit: u64,
+    ) -> Result<Vec<u8>, Cause> {
+        let mut bytes = Vec::new();
+        while let Some(chunk) = self.next(&call.url, &mut body).await? {
+            if bytes.len() as u64 + chunk.len() as u64 > limit {
+                return Err(Cause::TooLarge {
+                    what: what.to_owned(),
+                    limit,
+                });
+            }
+            bytes.extend_from_slice(&chunk);
+        }
+        Ok(bytes)
+    }
+
+    /// An answer nobody wanted, as an error.
+    pub(crate) async fn refusal(&self, call: &Call<'_>, response: Response<Body>) -> HttpError {
+        HttpError::Status {
+            method: call.method.to_string(),
+            url: shown(&call.url),
+            status: response.status(),
+            message: self.message(response).await,
+        }
+    }
+
+    /// The registry's own words, as far as they are worth showing.
+    pub(crate) async fn message(&self, response: Response<Body>) -> String {
+        let mut body = response.into_body();
+        let mut bytes = Vec::new();
+        let limit = usize::try_from(ERROR_SIZE_MAX).unwrap_or(usize::MAX);
+        let nowhere = Url::parse("http://registry/").ok();
+        while let Some(url) = &nowhere {
+            match self.next(url, &mut body).await {
+                Ok(Some(chunk)) if bytes.len() < limit => bytes.extend_from_slice(&chunk),
+                _ => break,
+            }
+        }
+        bytes.truncate(limit);
+        message(&bytes)
+    }
+
+    /// `scheme://host/v2/` of a registry. Where plain HTTP is allowed without being asked for,
+    /// TLS is tried first, once.
+    pub(crate) async fn base(&self, repository: &Repository) -> Result<Url, Cause> {
+        let registry = repository.registry();
+        let address = |scheme: &str| {
+            let text = format!("{scheme}://{registry}/v2/");
+            Url::parse(&text).map_err(|_| Cause::from(HttpError::Url(text)))
+        };
+        if self.inner.settings.plain_http {
+            return address("http");
+        }
+        if repository.scheme() == "https" {
+            return address("https");
+        }
+        let mut schemes = self.inner.schemes.lock().await;
+        if let Some(scheme) = schemes.get(registry) {
+            return address(scheme);
+        }
+        let probe = Call::new(Method::GET, address("https")?);
+        let scheme = match self.exchange(&probe, &probe.url, None).await {
+            Ok(_) => "https",
+            // A certificate we do not trust is still a sign of TLS, and worth an error.
+            Err(Cause::Http(error)) if is_certificate(&error) => "https",
+            Err(_) => "http",
+        };
+        schemes.insert(registry.to_owned(), scheme);
+        address(scheme)
+    }
+}
+
+fn is_certificate(error: &HttpError) -> bool {
+    let mut current = std::error::Error::source(error);
+    while let Some(each) = current {
+        if each.to_string().to_lowercase().contains("certificate") {
+            return true;
+        }
+        current = each.source();
+    }
+    false
+}
+
+fn host(url: &Url) -> String {
+    let host = url.host_str().unwrap_or_default();
+    url.port()
+        .map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
+}
+
+fn retry_after(response: &Response<Body>) -> Option<Duration> {
+    text(response.headers(), RETRY_AFTER.as_str())
+        .trim()
+        .parse()
+        .ok()
+        .map(Duration::from_secs)
+}
+
+/// Where an answer sends us, if it does and we may go.
+fn redirect(
+    call: &Call<'_>,
+    url: &Url,
+    response: &Response<Body>,
+) -> Result<Option<Url>, HttpError> {
+    let reads = matches!(call.method, Method::GET | Method::HEAD);
+    let follows = match response.status().as_u16() {
+        301..=303 => reads,
+        307 | 308 => true,
+        _ => false,
+    };
+    let location = text(response.headers(), LOCATION.as_str());
+    if !follows || location.is_empty() {
+        return Ok(None);
+    }
+    let next = url
+        .join(location)
+        .map_err(|_| HttpError::Url(location.to_owned()))?;
+    if matches!(next.scheme(), "http" | "https") {
+        Ok(Some(next))
+    } else {
+        Err(HttpError::Url(location.to_owned()))
+    }
+}
+
+#[derive(Deserialize)]
+struct Errors {
+    errors: Vec<Fault>,
+}
+
+#[derive(Deserialize)]
+struct Fault {
+    #[serde(default)]
+    code: String,
+    #[serde(default)]
+    message: String,
+}
+
+fn message(bytes: &[u8]) -> String {
+    let text = match serde_json::from_slice::<Errors>(bytes) {
+        Ok(list) => {
+            let each = |fault: &Fault| match (fault.message.as_str(), fault.code.as_str()) {
+                ("", code) => code.to_owned(),
+                (message, "") => message.to_owned(),
+                (message, code) => format!("{message} ({code})"),
+            };
+            list.errors.iter().map(each).collect::<Vec<_>>().join("; ")
+        }
+        Err(_) => String::from_utf8_lossy(bytes).into_owned(),
+    };
+    // Pages made for browsers say nothing to people at a terminal.
+    if text.trim_start().starts_with('<') {
+        return String::new();
+    }
+    let printable = text
+        .chars()
+        .map(|it| if it.is_control() { ' ' } else { it });
+    let short: String = printable.take(MESSAGE_LENGTH_MAX).collect();
+    short.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_registrys_words_are_shown_in_one_line() {
+        let list = br#"{"errors":[{"code":"DENIED","message":"no\nway"},{"code":"UNKNOWN"}]}"#;
+        assert_eq!(message(list), "no way (DENIED); UNKNOWN");
+        assert_eq!(message(b"404 page not found\n"), "404 page not found");
+        assert_eq!(message(b"<html><body>nginx</body></html>"), "");
+        assert_eq!(message("\u{1b}[31mred".as_bytes()), "[31mred");
+        assert_eq!(
+            message("x".repeat(9000).as_bytes()).len(),
+            MESSAGE_LENGTH_MAX
+        );
+    }
+}

@@ -1,0 +1,206 @@
+//! A tar file as a map from names to spans of bytes.
+//!
+//! The archive is walked once, without reading contents. Links (Docker 25 writes layers twice,
+//! the second time as a link) are followed in the map, never on the disk.
+
+use crate::ByteStream;
+use crate::error::{ArchiveFault, Cause};
+use crate::files::blocking;
+use bytes::Bytes;
+use futures::{StreamExt, stream};
+use std::collections::HashMap;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+const ENTRIES_MAX: usize = 100_000;
+const LINKS_MAX: usize = 8;
+const CHUNK_SIZE: u64 = 256 << 10;
+
+/// Where an entry's bytes lie in the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Span {
+    pub(crate) offset: u64,
+    pub(crate) size: u64,
+}
+
+#[derive(Debug)]
+enum Entry {
+    File(Span),
+    Link(String),
+}
+
+/// A tar file, walked once.
+#[derive(Debug)]
+pub(crate) struct Archive {
+    file: Mutex<fs_err::File>,
+    entries: HashMap<String, Entry>,
+}
+
+impl Archive {
+    /// Walks the archive.
+    pub(crate) fn open(path: &Path) -> Result<Self, Cause> {
+        let mut file = fs_err::File::open(path)?;
+        refuse_compressed(&mut file)?;
+        let size = file.metadata()?.len();
+        let entries = walk(&mut file, size)?;
+        Ok(Self {
+            file: Mutex::new(file),
+            entries,
+        })
+    }
+
+    /// Where the bytes of a name lie.
+    pub(crate) fn find(&self, name: &str) -> Option<Span> {
+        let mut name = normalise(name);
+        for _ in 0..LINKS_MAX {
+            match self.entries.get(&name)? {
+                Entry::File(span) => return Some(*span),
+                Entry::Link(target) => name.clone_from(target),
+            }
+        }
+        None
+    }
+
+    /// All bytes of a small entry, if it is there.
+    pub(crate) fn read(&self, name: &str, limit: u64) -> Result<Option<Vec<u8>>, Cause> {
+        let Some(span) = self.find(name) else {
+            return Ok(None);
+        };
+        if span.size > limit {
+            return Err(Cause::TooLarge {
+                what: format!("archive entry `{name}`"),
+                limit,
+            });
+        }
+        self.read_at(span.offset, span.size).map(Some)
+    }
+
+    /// Some bytes from anywhere.
+    pub(crate) fn read_at(&self, offset: u64, size: u64) -> Result<Vec<u8>, Cause> {
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        file.seek(SeekFrom::Start(offset))?;
+        let mut bytes = Vec::new();
+        (&mut *file).take(size).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 == size {
+            Ok(bytes)
+        } else {
+            Err(Cause::Io(io::ErrorKind::UnexpectedEof.into()))
+        }
+    }
+
+    /// The bytes of a span, piece by piece, each asked for when the last was taken.
+    pub(crate) fn stream(this: &Arc<Self>, span: Span) -> ByteStream {
+        let state = (Arc::clone(this), span);
+        let pieces = stream::try_unfold(state, |(archive, span)| async move {
+            if span.size == 0 {
+                return Ok(None);
+            }
+            let count = span.size.min(CHUNK_SIZE);
+            let reader = Arc::clone(&archive);
+            let bytes = blocking(move || reader.read_at(span.offset, count))
+                .await
+                .map_err(Cause::into_io)?;
+            let rest = Span {
+                offset: span.offset + count,
+                size: span.size - count,
+            };
+            Ok(Some((Bytes::from(bytes), (archive, rest))))
+        });
+        pieces.boxed()
+    }
+}
+
+/// The name as a key: no leading `./` or `/`.
+fn normalise(name: &str) -> String {
+    name.trim_start_matches("./")
+        .trim_start_matches('/')
+        .to_owned()
+}
+
+/// `target` as written in a symbolic link at `name`, resolved to a key.
+fn resolve(name: &str, target: &str) -> String {
+    if target.starts_with('/') {
+        return normalise(target);
+    }
+    let mut parts: Vec<&str> = name.split('/').collect();
+    parts.pop();
+    for part in target.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => {
+                parts.pop();
+            }
+            part => parts.push(part),
+        }
+    }
+    parts.join("/")
+}
+
+fn refuse_compressed(file: &mut fs_err::File) -> Result<(), Cause> {
+    let mut magic = Vec::new();
+    (&mut *file).take(6).read_to_end(&mut magic)?;
+    file.rewind()?;
+    let compression = match magic.as_slice() {
+        [0x1f, 0x8b, ..] => "gzip",
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => "zstd",
+        [b'B', b'Z', b'h', ..] => "bzip2",
+        [0xfd, b'7', b'z', b'X', b'Z', ..] => "xz",
+        _ => return Ok(()),
+    };
+    Err(ArchiveFault::Compressed(compression).into())
+}
+
+fn walk(file: &mut fs_err::File, size: u64) -> Result<HashMap<String, Entry>, Cause> {
+    let mut entries = HashMap::new();
+    let mut archive = tar::Archive::new(file);
+    for (count, entry) in archive.entries_with_seek()?.enumerate() {
+        if count >= ENTRIES_MAX {
+            return Err(ArchiveFault::Entries(ENTRIES_MAX).into());
+        }
+        let entry = entry?;
+        let name = normalise(&String::from_utf8_lossy(&entry.path_bytes()));
+        let link = || {
+            entry
+                .link_name_bytes()
+                .map(|link| String::from_utf8_lossy(&link).into_owned())
+        };
+        let found = match entry.header().entry_type() {
+            tar::EntryType::Regular | tar::EntryType::Continuous => {
+                let span = Span {
+                    offset: entry.raw_file_position(),
+                    size: entry.size(),
+                };
+                if span
+                    .offset
+                    .checked_add(span.size)
+                    .is_none_or(|end| end > size)
+                {
+                    return Err(ArchiveFault::Truncated(name).into());
+                }
+                Entry::File(span)
+            }
+            tar::EntryType::Symlink => Entry::Link(resolve(&name, &link().unwrap_or_default())),
+            tar::EntryType::Link => Entry::Link(normalise(&link().unwrap_or_default())),
+            _ => continue,
+        };
+        entries.insert(name, found);
+    }
+    Ok(entries)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_are_resolved_as_names() {
+        assert_eq!(
+            resolve("abc/layer.tar", "../def/layer.tar"),
+            "def/layer.tar"
+        );
+        assert_eq!(resolve("a", "../../../etc/passwd"), "etc/passwd");
+        assert_eq!(resolve("a/b", "/c"), "c");
+        assert_eq!(normalise("./manifest.json"), "manifest.json");
+    }
+}
