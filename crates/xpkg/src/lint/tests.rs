@@ -324,7 +324,7 @@ fn objects_have_identities() {
     let unnamed = with(&crd(), "/metadata", json!({ "labels": {} }));
     let number = with(&xrd(), "/metadata/name", json!(7));
     insta::assert_snapshot!(lint(&[
-        provider(), json!([1]), json!({ "kind": "Composition" }), unnamed, number,
+        provider(), json!([1]), json!({ "kind": "Composition" }), unnamed, number, json!({ "a": 1 }),
     ]), @"
     2.yaml:1:1: error: document is a sequence, not an object [object-incomplete]
     3.yaml:1:1: error: object has no apiVersion (every document of a package needs apiVersion, kind and metadata.name) [object-incomplete]
@@ -332,6 +332,7 @@ fn objects_have_identities() {
     4.yaml:3:1: error: object has no metadata.name (every document of a package needs apiVersion, kind and metadata.name) [object-incomplete]
     5.yaml:1:1: error: CompositeResourceDefinition does not belong in a Provider package (CompositeResourceDefinition may be part of a Configuration package) [kind-not-allowed]
     5.yaml:4:9: error: object has no metadata.name (its value is of type integer; quote it to make it a string) [object-incomplete]
+    6.yaml:1:1: error: document is not a Kubernetes object: it has no apiVersion and no kind (keep it out of the package directory, or list it in the ignored files) [object-incomplete]
     ");
 }
 

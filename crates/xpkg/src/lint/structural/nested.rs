@@ -7,6 +7,7 @@
 use super::path::Path;
 use super::{Schema, Walk};
 use crate::yaml::{Entry, Node, Value};
+use std::collections::HashMap;
 
 impl Walk<'_, '_> {
     /// Checks the conditions of a schema; `shape` is the schema that describes the values.
@@ -72,13 +73,18 @@ impl Walk<'_, '_> {
         shape: Option<&Node<'_>>,
         path: &Path<'_>,
     ) {
+        // Looked up by name, so that a hostile schema cannot make this quadratic.
+        let described = match schema.fields() {
+            [] => HashMap::new(),
+            _ => by_name(shape.and_then(|shape| shape.get("properties"))),
+        };
         for field in schema.fields() {
             let path = path.properties(&field.key);
             if field.key == "metadata" {
                 let what = "must not be restricted inside a condition";
                 self.say(field.position, &path, what);
             }
-            let outside = shape.and_then(|shape| shape.get("properties")?.get(&field.key));
+            let outside = described.get(field.key.as_ref()).copied();
             if outside.is_none() {
                 let hint = "add it to the properties of the schema that has the condition";
                 let what = "is restricted by a condition but not described outside";
@@ -95,6 +101,13 @@ impl Walk<'_, '_> {
             self.condition(items, outside, false, &path.child("items"));
         }
     }
+}
+
+fn by_name<'n, 'a>(properties: Option<&'n Node<'a>>) -> HashMap<&'n str, &'n Node<'a>> {
+    let entries = properties.map(Node::entries).unwrap_or_default().iter();
+    entries
+        .map(|entry| (entry.key.as_ref(), &entry.value))
+        .collect()
 }
 
 /// Whether an entry describes values instead of restricting them.

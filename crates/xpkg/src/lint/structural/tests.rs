@@ -125,7 +125,6 @@ fn lists_that_merge_know_their_keys() {
     insta::assert_snapshot!(list(keys.clone(), item.clone()), @r#"
     12:9: openAPIV3Schema.properties.a has list map key "k", which is neither required nor defaulted
     13:9: openAPIV3Schema.properties.a names a list map key twice
-    13:9: openAPIV3Schema.properties.a has list map key "k", which is neither required nor defaulted
     14:9: openAPIV3Schema.properties.a has list map key "l", which its items do not have
     "#);
     insta::assert_snapshot!(list(keys, json!({ "type": "string" })), @"7:29: openAPIV3Schema.properties.a.items must be of type object in a list of type map");
