@@ -60,7 +60,7 @@ fn lay_out<'a>(json: &'a Json, line: &mut u32, column: u32) -> Node<'a> {
     Node { value, position }
 }
 
-fn node(json: &Json) -> Node<'_> {
+pub(in crate::lint) fn node(json: &Json) -> Node<'_> {
     lay_out(json, &mut 1, 1)
 }
 
@@ -317,6 +317,76 @@ fn kinds_belong_in_their_packages() {
     ");
     insta::assert_snapshot!(lint(&[provider(), xrd()]), @"2.yaml:1:1: error: CompositeResourceDefinition does not belong in a Provider package (CompositeResourceDefinition may be part of a Configuration package) [kind-not-allowed]");
     insta::assert_snapshot!(lint(&[configuration(&[]), crd()]), @"2.yaml:1:1: error: CustomResourceDefinition does not belong in a Configuration package (CustomResourceDefinition may be part of a Provider or Function package) [kind-not-allowed]");
+}
+
+#[test]
+fn each_type_of_package_may_contain_its_kinds() {
+    let rows = [
+        ("apiextensions.k8s.io/v1", "CustomResourceDefinition", "PF"),
+        (
+            "apiextensions.k8s.io/v1beta1",
+            "CustomResourceDefinition",
+            "PF",
+        ),
+        (
+            "apiextensions.crossplane.io/v1alpha1",
+            "ManagedResourceDefinition",
+            "P",
+        ),
+        (
+            "admissionregistration.k8s.io/v1",
+            "ValidatingWebhookConfiguration",
+            "P",
+        ),
+        (
+            "admissionregistration.k8s.io/v1",
+            "MutatingWebhookConfiguration",
+            "P",
+        ),
+        (
+            "admissionregistration.k8s.io/v1",
+            "AdmissionWebhookConfiguration",
+            "P",
+        ),
+        (
+            "apiextensions.crossplane.io/v1",
+            "CompositeResourceDefinition",
+            "C",
+        ),
+        (
+            "apiextensions.crossplane.io/v2",
+            "CompositeResourceDefinition",
+            "C",
+        ),
+        ("apiextensions.crossplane.io/v1", "Composition", "C"),
+        (
+            "apiextensions.crossplane.io/v1alpha1",
+            "ManagedResourceActivationPolicy",
+            "C",
+        ),
+        ("ops.crossplane.io/v1alpha1", "Operation", "C"),
+        ("ops.crossplane.io/v1alpha1", "CronOperation", "C"),
+        ("ops.crossplane.io/v1alpha1", "WatchOperation", "C"),
+        ("apiextensions.crossplane.io/v1", "CompositionRevision", ""),
+        (
+            "apiextensions.crossplane.io/v1beta1",
+            "EnvironmentConfig",
+            "",
+        ),
+        ("v1", "Secret", ""),
+    ];
+    for (api_version, kind, packages) in rows {
+        let found = ObjectKind::find(api_version, kind).map(ObjectKind::packages);
+        let initials = found
+            .unwrap_or_default()
+            .iter()
+            .map(|one| &one.as_str()[..1]);
+        assert_eq!(
+            initials.collect::<String>(),
+            packages,
+            "{api_version} {kind}"
+        );
+    }
 }
 
 #[test]
