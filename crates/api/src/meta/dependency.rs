@@ -2,7 +2,7 @@
 //!
 //! An entry names a package in one of two ways: an explicit `apiVersion`, `kind` and `package`,
 //! or one of the older keys `configuration`, `provider` and `function`. When several are set,
-//! exactly that order of precedence decides; see [`Dependency::read`].
+//! the explicit form wins when complete, then exactly that order decides.
 
 use super::cursor::Cursor;
 use super::{MetaError, PackageKind};

@@ -7,7 +7,7 @@
 //! - [`dialect`]: which `apiVersion` and `kind` pairs exist, and what they are called here.
 //! - [`dependency`]: the entries of `dependsOn` and the precedence between their keys.
 //! - [`fields`]: the fields each dialect knows, so that misspelt ones can be pointed out.
-//! - [`convert`]: any dialect to `meta.pkg.crossplane.io/v1`.
+//! - `convert`: any dialect to `meta.pkg.crossplane.io/v1`.
 
 pub mod capability;
 mod convert;

@@ -12,6 +12,7 @@ use super::report::{Facts, Resource};
 use super::rules::{self, Rule};
 use super::structural;
 use crate::yaml::{Node, Position};
+use std::collections::HashSet;
 
 const COLUMN_TYPES: [&str; 5] = ["integer", "number", "string", "boolean", "date"];
 
@@ -127,20 +128,17 @@ pub(super) fn check_version_names<'n, 'a>(
             "definition has no versions",
         );
     }
-    for (index, version) in versions.iter().enumerate() {
+    let mut seen = HashSet::new();
+    for version in versions {
         let Some(name) = required(version, &["name"], rule, findings) else {
             continue;
         };
         let at = place(version, &["name"]);
         if !names::is_label(name) {
-            findings.say(
-                rule,
-                at,
-                format!("version name {name:?} is not a lower-case DNS label"),
-            );
+            let message = format!("version name {name:?} is not a lower-case DNS label");
+            findings.say(rule, at, message);
         }
-        let same = |other: &Node<'_>| other.get("name").and_then(Node::as_str) == Some(name);
-        if versions[..index].iter().any(same) {
+        if !seen.insert(name) {
             findings.say(rule, at, format!("version {name:?} appears twice"));
         }
     }

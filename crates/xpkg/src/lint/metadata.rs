@@ -11,6 +11,10 @@ use api::meta::path::{FieldPath, Step};
 use api::meta::{Dialect, Meta, MetaError, PackageKind, registered};
 use serde_json::Value as Json;
 
+/// Wrongly typed fields reported at once. Each costs another reading of the document, so a hostile
+/// one must not have its way; nobody reads more.
+const WRONG_TYPES_MAX: usize = 32;
+
 /// Checks metadata and returns it as far as it can be read.
 pub(super) fn check(node: &Node<'_>, findings: &mut Findings<'_>) -> Option<Meta> {
     let meta = read(node, findings)?;
@@ -23,7 +27,7 @@ pub(super) fn check(node: &Node<'_>, findings: &mut Findings<'_>) -> Option<Meta
 /// Reads metadata, reporting every wrongly typed field and going on without it.
 fn read(node: &Node<'_>, findings: &mut Findings<'_>) -> Option<Meta> {
     let mut document = node.to_json();
-    loop {
+    for _ in 0..WRONG_TYPES_MAX {
         match Meta::from_json(&document) {
             Ok(meta) => return Some(meta),
             Err(error @ MetaError::Unregistered { .. }) => {
@@ -36,11 +40,12 @@ fn read(node: &Node<'_>, findings: &mut Findings<'_>) -> Option<Meta> {
                 };
                 let message = error.to_string();
                 findings.say(&rules::METADATA_INVALID, locate(node, path), message);
-                // Each round removes one value, so this ends; the root itself was checked before.
+                // Without the value the next fault shows.
                 *find_mut(&mut document, path).filter(|value| !value.is_null())? = Json::Null;
             }
         }
     }
+    None
 }
 
 fn report_unregistered(node: &Node<'_>, error: &MetaError, findings: &mut Findings<'_>) {

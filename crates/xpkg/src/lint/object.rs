@@ -16,6 +16,12 @@ pub(super) fn identify(node: &Node<'_>, findings: &mut Findings<'_>) -> Identity
         findings.say(&rules::OBJECT_INCOMPLETE, node.position, message);
         return Identity::default();
     }
+    if node.get("apiVersion").is_none() && node.get("kind").is_none() {
+        let message = "document is not a Kubernetes object: it has no apiVersion and no kind";
+        let hint = "keep it out of the package directory, or list it in the ignored files";
+        findings.advise(&rules::OBJECT_INCOMPLETE, node.position, message, hint);
+        return Identity::default();
+    }
     let mut read = |path: &[&str]| {
         let found = node.at(path);
         if let Some(text) = found.and_then(Node::as_str).filter(|text| !text.is_empty()) {

@@ -60,7 +60,7 @@ fn lay_out<'a>(json: &'a Json, line: &mut u32, column: u32) -> Node<'a> {
     Node { value, position }
 }
 
-fn node(json: &Json) -> Node<'_> {
+pub(in crate::lint) fn node(json: &Json) -> Node<'_> {
     lay_out(json, &mut 1, 1)
 }
 
@@ -320,11 +320,81 @@ fn kinds_belong_in_their_packages() {
 }
 
 #[test]
+fn each_type_of_package_may_contain_its_kinds() {
+    let rows = [
+        ("apiextensions.k8s.io/v1", "CustomResourceDefinition", "PF"),
+        (
+            "apiextensions.k8s.io/v1beta1",
+            "CustomResourceDefinition",
+            "PF",
+        ),
+        (
+            "apiextensions.crossplane.io/v1alpha1",
+            "ManagedResourceDefinition",
+            "P",
+        ),
+        (
+            "admissionregistration.k8s.io/v1",
+            "ValidatingWebhookConfiguration",
+            "P",
+        ),
+        (
+            "admissionregistration.k8s.io/v1",
+            "MutatingWebhookConfiguration",
+            "P",
+        ),
+        (
+            "admissionregistration.k8s.io/v1",
+            "AdmissionWebhookConfiguration",
+            "P",
+        ),
+        (
+            "apiextensions.crossplane.io/v1",
+            "CompositeResourceDefinition",
+            "C",
+        ),
+        (
+            "apiextensions.crossplane.io/v2",
+            "CompositeResourceDefinition",
+            "C",
+        ),
+        ("apiextensions.crossplane.io/v1", "Composition", "C"),
+        (
+            "apiextensions.crossplane.io/v1alpha1",
+            "ManagedResourceActivationPolicy",
+            "C",
+        ),
+        ("ops.crossplane.io/v1alpha1", "Operation", "C"),
+        ("ops.crossplane.io/v1alpha1", "CronOperation", "C"),
+        ("ops.crossplane.io/v1alpha1", "WatchOperation", "C"),
+        ("apiextensions.crossplane.io/v1", "CompositionRevision", ""),
+        (
+            "apiextensions.crossplane.io/v1beta1",
+            "EnvironmentConfig",
+            "",
+        ),
+        ("v1", "Secret", ""),
+    ];
+    for (api_version, kind, packages) in rows {
+        let found = ObjectKind::find(api_version, kind).map(ObjectKind::packages);
+        let initials = found
+            .unwrap_or_default()
+            .iter()
+            .map(|one| &one.as_str()[..1]);
+        assert_eq!(
+            initials.collect::<String>(),
+            packages,
+            "{api_version} {kind}"
+        );
+    }
+}
+
+#[test]
 fn objects_have_identities() {
     let unnamed = with(&crd(), "/metadata", json!({ "labels": {} }));
     let number = with(&xrd(), "/metadata/name", json!(7));
     insta::assert_snapshot!(lint(&[
-        provider(), json!([1]), json!({ "kind": "Composition" }), unnamed, number,
+        provider(), json!([1]), json!({ "kind": "Composition" }), unnamed, number, json!({ "a": 1 }),
     ]), @"
     2.yaml:1:1: error: document is a sequence, not an object [object-incomplete]
     3.yaml:1:1: error: object has no apiVersion (every document of a package needs apiVersion, kind and metadata.name) [object-incomplete]
@@ -332,6 +402,7 @@ fn objects_have_identities() {
     4.yaml:3:1: error: object has no metadata.name (every document of a package needs apiVersion, kind and metadata.name) [object-incomplete]
     5.yaml:1:1: error: CompositeResourceDefinition does not belong in a Provider package (CompositeResourceDefinition may be part of a Configuration package) [kind-not-allowed]
     5.yaml:4:9: error: object has no metadata.name (its value is of type integer; quote it to make it a string) [object-incomplete]
+    6.yaml:1:1: error: document is not a Kubernetes object: it has no apiVersion and no kind (keep it out of the package directory, or list it in the ignored files) [object-incomplete]
     ");
 }
 

@@ -3,6 +3,7 @@
 use super::path::Path;
 use super::{Schema, Walk};
 use crate::yaml::Node;
+use std::collections::HashSet;
 
 impl Walk<'_, '_> {
     /// Checks `x-kubernetes-list-type` and what it demands of the items.
@@ -91,11 +92,14 @@ impl Walk<'_, '_> {
                 "must not be nullable in a list of type map",
             );
         }
-        for (index, key) in keys.iter().enumerate() {
-            if keys[..index].iter().any(|other| other.value == key.value) {
+        // A key that is named twice is looked at once, which also bounds the work.
+        let mut seen = HashSet::new();
+        for key in keys {
+            if seen.insert(key.as_str()) {
+                self.map_key(key, items, path);
+            } else {
                 self.say(key.position, path, "names a list map key twice");
             }
-            self.map_key(key, items, path);
         }
     }
 

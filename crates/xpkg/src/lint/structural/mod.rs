@@ -140,11 +140,16 @@ impl Walk<'_, '_> {
         self.extensions(&schema, path);
         self.lists(node, &schema, path);
         self.validations(&schema, path);
+        if level == Level::Root && schema.nullable {
+            self.say(node.position, path, "must not be nullable at the root");
+        }
         if level == Level::Root || schema.embedded.is_some() {
             self.reserved(&schema, level, path);
         }
         self.children(&schema, level, path);
-        self.conditions(node, &schema, path);
+        // The server asks what conditions restrict only where they stand at the root.
+        let shape = Some(node).filter(|_| level == Level::Root);
+        self.conditions(shape, &schema, path);
     }
 
     /// Reports keywords that no schema may use.
@@ -300,11 +305,13 @@ impl Walk<'_, '_> {
     /// At the root, metadata may only restrict the name.
     fn metadata(&mut self, node: &Node<'_>, path: &Path<'_>) {
         let named = |key: &str| matches!(key, "name" | "generateName");
+        let blank = |entry: &Entry<'_>| entry.value.as_str() == Some("");
         for entry in node.entries() {
             let fine = match entry.key.as_ref() {
                 "type" | "default" => true,
                 "properties" => entry.value.entries().iter().all(|field| named(&field.key)),
-                _ => entry.value.is_null() || entry.value.as_str() == Some(""),
+                // An empty or false value says nothing.
+                _ => matches!(entry.value.value, Value::Null | Value::Bool(false)) || blank(entry),
             };
             if !fine {
                 let what = "may only restrict name and generateName";
@@ -343,22 +350,25 @@ impl Walk<'_, '_> {
                 "must not use additionalProperties where a resource is embedded",
             );
         }
-        let anything = additional.value.as_bool() == Some(true);
-        if !schema.fields().is_empty() && !anything {
-            let hint = "an object has either known fields or keys of its user's choice";
-            self.advise(
-                at,
-                path,
-                "has both properties and additionalProperties",
-                hint,
-            );
-        }
+        self.mixed(schema, path);
         if additional.value.as_bool().is_none() {
             self.schema(
                 &additional.value,
                 Level::Field,
                 &path.child("additionalProperties"),
             );
+        }
+    }
+
+    /// Reports an object with both known fields and others.
+    fn mixed(&mut self, schema: &Schema<'_, '_>, path: &Path<'_>) {
+        let additional = schema
+            .additional
+            .filter(|entry| entry.value.as_bool() != Some(true));
+        if let Some(entry) = additional.filter(|_| !schema.fields().is_empty()) {
+            let hint = "an object has either known fields or keys of its user's choice";
+            let what = "has both properties and additionalProperties";
+            self.advise(entry.position, path, what, hint);
         }
     }
 }

@@ -1,18 +1,20 @@
 //! Conditions inside a schema: `allOf`, `anyOf`, `oneOf`, `not`.
 //!
 //! A condition may restrict values but not describe them: no types, defaults or descriptions,
-//! and nothing about fields that the schema outside does not have. There is one exception, the
+//! and, at the root, nothing about fields that the schema outside does not have. There is one exception, the
 //! idiom for values that are an integer or a string, which spells out both types.
 
 use super::path::Path;
 use super::{Schema, Walk};
 use crate::yaml::{Entry, Node, Value};
+use std::collections::HashMap;
 
 impl Walk<'_, '_> {
-    /// Checks the conditions of a schema; `shape` is the schema that describes the values.
+    /// Checks the conditions of a schema; `shape` is the schema that describes the values, or
+    /// nothing where it does not matter what the conditions restrict.
     pub(super) fn conditions(
         &mut self,
-        shape: &Node<'_>,
+        shape: Option<&Node<'_>>,
         schema: &Schema<'_, '_>,
         path: &Path<'_>,
     ) {
@@ -29,15 +31,15 @@ impl Walk<'_, '_> {
             }
             for (index, one) in list.items().iter().enumerate() {
                 let idiom = keyword == "allOf" && index == 0;
-                self.condition(one, Some(shape), idiom, &path.item(keyword, index));
+                self.condition(one, shape, idiom, &path.item(keyword, index));
             }
         }
         if let Some(not) = schema.not {
-            self.condition(not, Some(shape), false, &path.child("not"));
+            self.condition(not, shape, false, &path.child("not"));
         }
     }
 
-    /// Checks one condition against the schema outside, which is `None` where it has nothing.
+    /// Checks one condition, and against the schema outside if there is one.
     fn condition(
         &mut self,
         node: &Node<'_>,
@@ -51,6 +53,7 @@ impl Walk<'_, '_> {
         }
         let mut schema = Schema::read(node);
         self.keywords(&schema, path);
+        self.mixed(&schema, path);
         for entry in node.entries().iter().filter(|entry| describes(entry)) {
             let what = format!("must not have {} inside a condition", entry.key);
             let hint = "describe values outside of allOf, anyOf, oneOf and not";
@@ -60,9 +63,7 @@ impl Walk<'_, '_> {
         if idiom && schema.any_of.is_some_and(is_int_or_string) {
             schema.any_of = None;
         }
-        if let Some(shape) = shape {
-            self.conditions(shape, &schema, path);
-        }
+        self.conditions(shape, &schema, path);
     }
 
     /// Checks that what a condition restricts exists outside.
@@ -72,14 +73,19 @@ impl Walk<'_, '_> {
         shape: Option<&Node<'_>>,
         path: &Path<'_>,
     ) {
+        // Looked up by name, so that a hostile schema cannot make this quadratic.
+        let described = match schema.fields() {
+            [] => HashMap::new(),
+            _ => by_name(shape.and_then(|shape| shape.get("properties"))),
+        };
         for field in schema.fields() {
             let path = path.properties(&field.key);
             if field.key == "metadata" {
                 let what = "must not be restricted inside a condition";
                 self.say(field.position, &path, what);
             }
-            let outside = shape.and_then(|shape| shape.get("properties")?.get(&field.key));
-            if outside.is_none() {
+            let outside = described.get(field.key.as_ref()).copied();
+            if shape.is_some() && outside.is_none() {
                 let hint = "add it to the properties of the schema that has the condition";
                 let what = "is restricted by a condition but not described outside";
                 self.advise(field.position, &path, what, hint);
@@ -88,13 +94,20 @@ impl Walk<'_, '_> {
         }
         if let Some(items) = schema.items {
             let outside = shape.and_then(|shape| shape.get("items"));
-            if outside.is_none() {
+            if shape.is_some() && outside.is_none() {
                 let what = "is restricted by a condition but not described outside";
                 self.say(items.position, &path.child("items"), what);
             }
             self.condition(items, outside, false, &path.child("items"));
         }
     }
+}
+
+fn by_name<'n, 'a>(properties: Option<&'n Node<'a>>) -> HashMap<&'n str, &'n Node<'a>> {
+    let entries = properties.map(Node::entries).unwrap_or_default().iter();
+    entries
+        .map(|entry| (entry.key.as_ref(), &entry.value))
+        .collect()
 }
 
 /// Whether an entry describes values instead of restricting them.
