@@ -2,6 +2,7 @@
 
 use crate::{chain, hold, repository, tag};
 use oci::Repository;
+use std::fmt::Write;
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -93,11 +94,19 @@ impl Kind {
         );
         if self == Self::Tls {
             make_certificate(directory);
-            text += &format!("  tls: {{certificate: {root}/cert.pem, key: {root}/key.pem}}\n");
+            writeln!(
+                text,
+                "  tls: {{certificate: {root}/cert.pem, key: {root}/key.pem}}"
+            )
+            .unwrap();
         }
         if self != Self::Plain {
             fs_err::write(directory.join("htpasswd"), HTPASSWD).unwrap();
-            text += &format!("auth: {{htpasswd: {{realm: test, path: {root}/htpasswd}}}}\n");
+            writeln!(
+                text,
+                "auth: {{htpasswd: {{realm: test, path: {root}/htpasswd}}}}"
+            )
+            .unwrap();
         }
         text
     }
