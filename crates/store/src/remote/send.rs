@@ -262,6 +262,7 @@ impl Client {
             method: call.method.to_string(),
             url: shown(&call.url),
             status: response.status(),
+            retry_after: retry_after(&response),
             message: self.message(response).await,
         }
     }

@@ -267,3 +267,11 @@ async fn neighbours_in_a_registry_hand_blobs_over() {
     .await;
     assert_eq!(third.blobs_copied, 4);
 }
+
+#[tokio::test]
+async fn a_copy_may_run_in_a_task_of_its_own() {
+    let (memory, index) = multi().await;
+    let copied =
+        tokio::spawn(async move { transfer(&memory, "multi", &Memory::new(), "v1").await });
+    assert_eq!(copied.await.unwrap().digest, index.digest);
+}

@@ -425,3 +425,17 @@ async fn a_head_that_says_too_little_is_followed_by_a_get() {
         ["HEAD r.io/v2/a/manifests/v1", "GET r.io/v2/a/manifests/v1"]
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_manifest_that_breaks_off_is_fetched_again() {
+    let (client, log) = stub(Keychain::anonymous(), |before, _| match before {
+        0 => {
+            let half = Bytes::from(manifest()[..20].to_vec());
+            streamed(200, &[DOCKER], stream::iter([Ok(half), Err(broken())]))
+        }
+        _ => answer(200, &[DOCKER], manifest()),
+    });
+    let remote = client.repository(repository("r.io/a"));
+    let raw = remote.manifest(&tag("v1")).await.unwrap().unwrap();
+    assert_eq!((raw.bytes, log.len()), (manifest(), 2));
+}

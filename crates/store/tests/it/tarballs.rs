@@ -353,3 +353,39 @@ async fn long_names_are_read_within_reason() {
             .contains("has more than the 65536 bytes allowed")
     );
 }
+
+#[test]
+fn a_damaged_archive_is_refused_or_read_right() {
+    let directory = tempfile::tempdir().unwrap();
+    let (path, raw) = written(directory.path());
+    let whole = fs_err::read(&path).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let strategy = proptest::collection::vec((0..whole.len(), proptest::num::u8::ANY), 1..4);
+    let mut runner = proptest::test_runner::TestRunner::deterministic();
+    let outcome = runner.run(&strategy, |changes| {
+        let mut bytes = whole.clone();
+        for (position, byte) in changes {
+            bytes[position] = byte;
+        }
+        fs_err::write(&path, bytes).unwrap();
+        runtime.block_on(async {
+            let Ok(tarball) = Tarball::open(&path).await else {
+                return;
+            };
+            let Ok(Some(read)) = tarball.manifest(&tag("v1")).await else {
+                return;
+            };
+            // Another image may be read, but not the same one with other bytes.
+            if read.digest == raw.digest {
+                let layer = &raw.manifest().unwrap().layers[0];
+                let bytes = store::fetch_bytes(&tarball, layer, 100).await.unwrap();
+                assert_eq!(bytes, GZIP);
+            }
+        });
+        Ok(())
+    });
+    outcome.unwrap();
+}

@@ -402,3 +402,19 @@ async fn a_password_is_not_sent_to_a_token_server_in_plain() {
         assert_eq!(log.len(), 1);
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_upload_waits_as_long_as_it_is_asked_to() {
+    let (client, _) = stub(Keychain::anonymous(), |before, request| {
+        match (request.method().as_str(), before) {
+            ("PATCH", 1) => answer(429, &[("retry-after", "9")], ""),
+            ("POST" | "PATCH", _) => answer(202, &[("location", "/u")], ""),
+            ("HEAD", _) => answer(404, &[], ""),
+            _ => answer(201, &[], ""),
+        }
+    });
+    let start = tokio::time::Instant::now();
+    let remote = client.repository(repository("r.io/a"));
+    remote.put_blob(&descriptor(), &source()).await.unwrap();
+    assert_eq!(start.elapsed().as_secs(), 9);
+}
