@@ -125,11 +125,11 @@ pub enum Error {
 #[non_exhaustive]
 pub enum Cause {
     /// The operating system said no.
-    #[error("the system reported an error")]
-    Io(#[source] io::Error),
+    #[error(transparent)]
+    Io(io::Error),
     /// Bytes that should be a manifest are not.
-    #[error("the manifest cannot be used")]
-    Manifest(#[source] ManifestError),
+    #[error(transparent)]
+    Manifest(ManifestError),
     /// Bytes that should be JSON of some form are not.
     #[error("{what} is not valid JSON of the form it should have")]
     Json {

@@ -17,7 +17,7 @@ const BIG_SIZE: usize = 8 << 20;
 pub enum Fault {
     /// The store failed.
     #[error("the store failed")]
-    Store(#[source] Error),
+    Store(#[source] Box<Error>),
     /// The store did not do what it should.
     #[error("a law is broken: {0}")]
     Law(&'static str),
@@ -28,7 +28,7 @@ pub enum Fault {
 
 impl From<Error> for Fault {
     fn from(error: Error) -> Self {
-        Self::Store(error)
+        Self::Store(Box::new(error))
     }
 }
 

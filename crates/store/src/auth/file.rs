@@ -211,11 +211,11 @@ mod tests {
     use super::*;
     use oci::Rules;
 
-    fn basic(user: &str) -> Option<Credential> {
-        Some(Credential::Basic {
+    fn basic(user: &str) -> Credential {
+        Credential::Basic {
             user: user.to_owned(),
             password: "p".to_owned(),
-        })
+        }
     }
 
     async fn find(json: &str, repository: &str) -> Option<Credential> {
@@ -228,10 +228,10 @@ mod tests {
     async fn the_longest_key_that_fits_wins() {
         // aTpw = i:p, bTpw = m:p, bzpw = o:p
         let json = r#"{"auths":{"r.io":{"auth":"aTpw"},"r.io/a":{"auth":"bTpw"},"r.io/a/b/c":{"auth":"bzpw"}}}"#;
-        assert_eq!(find(json, "r.io/x").await, basic("i"));
-        assert_eq!(find(json, "r.io/a/b").await, basic("m"));
-        assert_eq!(find(json, "r.io/ab").await, basic("i"));
-        assert_eq!(find(json, "r.io/a/b/c").await, basic("o"));
+        assert_eq!(find(json, "r.io/x").await, Some(basic("i")));
+        assert_eq!(find(json, "r.io/a/b").await, Some(basic("m")));
+        assert_eq!(find(json, "r.io/ab").await, Some(basic("i")));
+        assert_eq!(find(json, "r.io/a/b/c").await, Some(basic("o")));
         assert_eq!(find(json, "r.io.evil.org/a").await, None);
     }
 
@@ -245,7 +245,7 @@ mod tests {
             let json = format!(r#"{{"auths":{{"{key}":{{"auth":"aTpw"}}}}}}"#);
             assert_eq!(
                 find(&json, "crossplane/provider").await,
-                basic("i"),
+                Some(basic("i")),
                 "{key}"
             );
         }
@@ -259,7 +259,7 @@ mod tests {
             Some(Credential::IdentityToken("t".into()))
         );
         let plain = r#"{"auths":{"r.io":{"username":"u","password":"p"}}}"#;
-        assert_eq!(find(plain, "r.io/a").await, basic("u"));
+        assert_eq!(find(plain, "r.io/a").await, Some(basic("u")));
         assert_eq!(find(r#"{"auths":{"r.io":{}}}"#, "r.io/a").await, None);
     }
 

@@ -78,7 +78,8 @@ impl Download {
                         return Ok(Some(chunk));
                     }
                 }
-                Ok(None) if self.offset >= self.size => return Ok(None),
+                // All there is has been read; how the connection ends does not matter.
+                Ok(None) | Err(_) if self.offset >= self.size => return Ok(None),
                 // Too short a body and a broken one are the same to us.
                 Ok(None) => {
                     let cause = Cause::Size {

@@ -47,6 +47,8 @@ pub enum HttpError {
         status: StatusCode,
         /// The registry's own words.
         message: String,
+        /// How long it asked us to wait.
+        retry_after: Option<Duration>,
     },
     /// Redirected too often.
     #[error("{url} redirects more than {limit} times")]
@@ -125,6 +127,14 @@ impl HttpError {
                 _ => Advice::Other,
             },
             _ => Advice::Other,
+        }
+    }
+
+    /// How long the registry asked us to wait.
+    pub(crate) fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Status { retry_after, .. } => *retry_after,
+            _ => None,
         }
     }
 

@@ -89,15 +89,15 @@ fn build(settings: &HttpSettings) -> Result<reqwest::Client, HttpError> {
     builder.build().map_err(fault("the TLS configuration"))
 }
 
+/// What errors of the TLS stack have in them; a plain server's greeting is a corrupt message.
+const TLS_WORDS: [&str; 4] = ["certificate", "tls", "handshake", "corrupt message"];
+
 /// Whether an error speaks of certificates or TLS rather than of the network.
 pub(crate) fn is_tls(error: &(dyn std::error::Error + 'static)) -> bool {
     let mut current = Some(error);
     while let Some(each) = current {
         let text = each.to_string().to_lowercase();
-        if ["certificate", "tls", "handshake", "unknownissuer"]
-            .iter()
-            .any(|it| text.contains(it))
-        {
+        if TLS_WORDS.iter().any(|word| text.contains(word)) {
             return true;
         }
         current = each.source();
@@ -130,7 +130,9 @@ impl tower::Service<http::Request<super::Body>> for Http {
                 }
             });
             let request = reqwest::Request::try_from(request)?;
-            let response = client.execute(request).await?;
+            // Without the address: it may carry a signature, and names of hosts confuse `is_tls`.
+            let response = client.execute(request).await;
+            let response = response.map_err(reqwest::Error::without_url)?;
             Ok(http::Response::from(response))
         })
     }

@@ -40,6 +40,7 @@ use oci::manifest::MANIFEST_SIZE_MAX;
 use oci::{Descriptor, Digest, Identifier, MediaType, Raw, Repository};
 use request::{Call, Payload};
 use reqwest::Url;
+use send::Fetched;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -198,6 +199,12 @@ impl Remote {
         self.client.send(&self.repository, call).await
     }
 
+    async fn whole(&self, call: &Call<'_>, what: &str, limit: u64) -> Result<Fetched, Cause> {
+        self.client
+            .fetch_whole(&self.repository, call, what, limit)
+            .await
+    }
+
     async fn refuse<T>(&self, call: &Call<'_>, response: Response<Body>) -> Result<T, Cause> {
         Err(self.client.refusal(call, response).await.into())
     }
@@ -211,23 +218,15 @@ impl Remote {
 
     async fn read_manifest(&self, id: &Identifier) -> Result<Option<Raw>, Cause> {
         let call = self.manifest_call(Method::GET, id).await?;
-        let response = self.send(&call).await?;
-        match response.status() {
-            StatusCode::NOT_FOUND => return Ok(None),
-            StatusCode::OK => {}
-            _ => return self.refuse(&call, response).await,
-        }
-        let media_type = MediaType::new(text(response.headers(), CONTENT_TYPE.as_str()));
-        let promised = digest_header(response.headers());
-        let bytes = self
-            .client
-            .read(
-                &call,
-                response.into_body(),
-                "the manifest",
-                MANIFEST_SIZE_MAX,
-            )
-            .await?;
+        let (headers, bytes) = match self.whole(&call, "the manifest", MANIFEST_SIZE_MAX).await? {
+            Fetched::Found(headers, bytes) => (headers, bytes),
+            Fetched::Refused(response) if response.status() == StatusCode::NOT_FOUND => {
+                return Ok(None);
+            }
+            Fetched::Refused(response) => return self.refuse(&call, response).await,
+        };
+        let media_type = MediaType::new(text(&headers, CONTENT_TYPE.as_str()));
+        let promised = digest_header(&headers);
         // What was asked for by digest must have it; what was asked for by tag must have the one
         // the registry says it has.
         match id {

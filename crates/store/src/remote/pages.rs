@@ -1,6 +1,7 @@
 //! Lists: tags page by page, and referrers with or without the registry's help.
 
 use super::request::{Call, shown};
+use super::send::Fetched;
 use super::{HttpError, Remote, text};
 use crate::error::Cause;
 use crate::names;
@@ -30,18 +31,14 @@ impl Remote {
         let mut tags = BTreeSet::new();
         let mut turner = Turner::new(&call);
         loop {
-            let response = self.send(&call).await?;
-            match response.status() {
-                StatusCode::NOT_FOUND => return Ok(tags.into_iter().collect()),
-                StatusCode::OK => {}
-                _ => return self.refuse(&call, response).await,
-            }
-            let next = turner.turn(&call, response.headers())?;
-            let body = response.into_body();
-            let bytes = self
-                .client
-                .read(&call, body, "a page of tags", PAGE_SIZE_MAX)
-                .await?;
+            let (headers, bytes) = match self.whole(&call, "a page of tags", PAGE_SIZE_MAX).await? {
+                Fetched::Found(headers, bytes) => (headers, bytes),
+                Fetched::Refused(response) if response.status() == StatusCode::NOT_FOUND => {
+                    return Ok(tags.into_iter().collect());
+                }
+                Fetched::Refused(response) => return self.refuse(&call, response).await,
+            };
+            let next = turner.turn(&call, &headers)?;
             let page: TagList = serde_json::from_slice(&bytes).map_err(|source| Cause::Json {
                 what: "the list of tags".to_owned(),
                 source,
@@ -91,19 +88,21 @@ impl Remote {
         let mut found = Vec::new();
         let mut turner = Turner::new(&call);
         loop {
-            let response = self.send(&call).await?;
-            let media_type = MediaType::new(text(response.headers(), CONTENT_TYPE.as_str()));
-            match response.status().as_u16() {
-                200 if media_type == MediaType::OCI_INDEX => {}
-                200 | 400 | 404 | 405 | 501 => return Ok(None),
-                _ => return self.refuse(&call, response).await,
+            let (headers, bytes) = match self
+                .whole(&call, "a page of referrers", PAGE_SIZE_MAX)
+                .await?
+            {
+                Fetched::Found(headers, bytes) => (headers, bytes),
+                Fetched::Refused(response) => match response.status().as_u16() {
+                    400 | 404 | 405 | 501 => return Ok(None),
+                    _ => return self.refuse(&call, response).await,
+                },
+            };
+            // An answer that is no index comes from a server that does not know the question.
+            if MediaType::new(text(&headers, CONTENT_TYPE.as_str())) != MediaType::OCI_INDEX {
+                return Ok(None);
             }
-            let next = turner.turn(&call, response.headers())?;
-            let body = response.into_body();
-            let bytes = self
-                .client
-                .read(&call, body, "a page of referrers", PAGE_SIZE_MAX)
-                .await?;
+            let next = turner.turn(&call, &headers)?;
             let page: Index = serde_json::from_slice(&bytes).map_err(|source| Cause::Json {
                 what: "the list of referrers".to_owned(),
                 source,

@@ -7,7 +7,7 @@ use super::{Body, BoxError, Client, HttpError, text};
 use crate::error::Cause;
 use bytes::Bytes;
 use futures::future::BoxFuture;
-use http::header::{AUTHORIZATION, HeaderValue, LOCATION, RETRY_AFTER, USER_AGENT};
+use http::header::{AUTHORIZATION, HeaderMap, HeaderValue, LOCATION, RETRY_AFTER, USER_AGENT};
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use oci::Repository;
@@ -230,12 +230,39 @@ impl Client {
         Ok(bytes)
     }
 
+    /// Sends a call and reads all of its answer, again if the connection breaks in the middle.
+    pub(crate) async fn fetch_whole(
+        &self,
+        repository: &Repository,
+        call: &Call<'_>,
+        what: &str,
+        limit: u64,
+    ) -> Result<Fetched, Cause> {
+        let mut tries = 1;
+        loop {
+            let response = self.send(repository, call).await?;
+            if response.status() != StatusCode::OK {
+                return Ok(Fetched::Refused(response));
+            }
+            let (parts, body) = response.into_parts();
+            match self.read(call, body, what, limit).await {
+                Ok(bytes) => return Ok(Fetched::Found(parts.headers, bytes)),
+                Err(Cause::Http(error))
+                    if error.is_transient() && tries < self.inner.settings.tries => {}
+                Err(cause) => return Err(cause),
+            }
+            sleep(self.pause(tries, None)).await;
+            tries += 1;
+        }
+    }
+
     /// An answer nobody wanted, as an error.
     pub(crate) async fn refusal(&self, call: &Call<'_>, response: Response<Body>) -> HttpError {
         HttpError::Status {
             method: call.method.to_string(),
             url: shown(&call.url),
             status: response.status(),
+            retry_after: retry_after(&response),
             message: self.message(response).await,
         }
     }
@@ -256,6 +283,22 @@ impl Client {
         message(&bytes)
     }
 
+    /// Which scheme a registry speaks; `None` if it does not speak at all.
+    async fn probe(&self, secure: Url, plain: Url) -> Option<&'static str> {
+        let secure = Call::new(Method::GET, secure);
+        match self.exchange(&secure, &secure.url, None).await {
+            Ok(_) => return Some("https"),
+            // A certificate we do not trust is still a sign of TLS, and worth an error.
+            Err(Cause::Http(error)) if is_certificate(&error) => return Some("https"),
+            Err(_) => {}
+        }
+        let plain = Call::new(Method::GET, plain);
+        self.exchange(&plain, &plain.url, None)
+            .await
+            .ok()
+            .map(|_| "http")
+    }
+
     /// `scheme://host/v2/` of a registry. Where plain HTTP is allowed without being asked for,
     /// TLS is tried first, once.
     pub(crate) async fn base(&self, repository: &Repository) -> Result<Url, Cause> {
@@ -274,16 +317,19 @@ impl Client {
         if let Some(scheme) = schemes.get(registry) {
             return address(scheme);
         }
-        let probe = Call::new(Method::GET, address("https")?);
-        let scheme = match self.exchange(&probe, &probe.url, None).await {
-            Ok(_) => "https",
-            // A certificate we do not trust is still a sign of TLS, and worth an error.
-            Err(Cause::Http(error)) if is_certificate(&error) => "https",
-            Err(_) => "http",
+        let Some(scheme) = self.probe(address("https")?, address("http")?).await else {
+            // Nobody answers: nothing is learned, and the request itself will say why.
+            return address("http");
         };
         schemes.insert(registry.to_owned(), scheme);
         address(scheme)
     }
+}
+
+/// A body read whole, or the answer that came instead.
+pub(crate) enum Fetched {
+    Found(HeaderMap, Vec<u8>),
+    Refused(Response<Body>),
 }
 
 fn is_certificate(error: &HttpError) -> bool {

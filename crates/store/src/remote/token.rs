@@ -119,8 +119,12 @@ impl Client {
         challenge: &Challenge,
         rejected: Option<HeaderValue>,
     ) -> Result<Option<HeaderValue>, Cause> {
-        let header = match challenge {
-            Challenge::Basic => self.basic(repository).await?,
+        match challenge {
+            // Showing the same password again will not help.
+            Challenge::Basic => {
+                let header = self.basic(repository).await?;
+                Ok(header.filter(|header| rejected.as_ref() != Some(header)))
+            }
             Challenge::Bearer {
                 realm,
                 service,
@@ -132,14 +136,11 @@ impl Client {
                     service: service.as_deref(),
                     scopes: &wanted,
                 };
-                Some(
-                    self.bearer(repository, scopes, &ask, rejected.as_ref())
-                        .await?,
-                )
+                self.bearer(repository, scopes, &ask, rejected.as_ref())
+                    .await
+                    .map(Some)
             }
-        };
-        // Showing the same password again will not help.
-        Ok(header.filter(|header| rejected.as_ref() != Some(header)))
+        }
     }
 
     async fn credential(&self, repository: &Repository) -> Result<Credential, Cause> {
@@ -166,9 +167,18 @@ impl Client {
         rejected: Option<&HeaderValue>,
     ) -> Result<HeaderValue, Cause> {
         let key = (id(repository), scopes.join(" "));
+        let kept = || {
+            self.inner
+                .tokens
+                .valid(&key)
+                .filter(|kept| Some(kept) != rejected)
+        };
+        if let Some(kept) = kept() {
+            return Ok(kept);
+        }
         let _fetching = self.inner.tokens.fetching.lock().await;
-        let kept = self.inner.tokens.valid(&key);
-        if let Some(kept) = kept.filter(|kept| Some(kept) != rejected) {
+        // Another task may have fetched it while this one waited.
+        if let Some(kept) = kept() {
             return Ok(kept);
         }
         let (text, life) = match self.credential(repository).await? {

@@ -20,14 +20,15 @@ impl Remote {
         let mut session = self.session(&descriptor.digest);
         let mut tries = 1;
         loop {
-            let cause = match self.attempt(descriptor, source, session.take()).await {
-                Ok(()) => return Ok(()),
-                Err(cause) => cause,
+            let outcome = self.attempt(descriptor, source, session.take()).await;
+            let asked = match &outcome {
+                Err(Cause::Http(error)) if is_worth_repeating(error) => error.retry_after(),
+                _ => return outcome,
             };
-            if !is_worth_repeating(&cause) || tries >= self.client.inner.settings.tries {
-                return Err(cause);
+            if tries >= self.client.inner.settings.tries {
+                return outcome;
             }
-            tokio::time::sleep(self.client.pause(tries, None)).await;
+            tokio::time::sleep(self.client.pause(tries, asked)).await;
             tries += 1;
             // The answer may have been lost rather than the upload.
             if self
@@ -167,12 +168,9 @@ fn location(call: &Call<'_>, response: &Response<Body>) -> Result<Url, HttpError
 }
 
 /// Besides what is always worth a second try: a session the registry has lost.
-fn is_worth_repeating(cause: &Cause) -> bool {
-    let Cause::Http(error) = cause else {
-        return false;
-    };
+fn is_worth_repeating(error: &HttpError) -> bool {
     let lost = matches!(
-        **error,
+        error,
         HttpError::Status {
             status: StatusCode::NOT_FOUND | StatusCode::RANGE_NOT_SATISFIABLE,
             ..

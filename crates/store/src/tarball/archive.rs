@@ -4,7 +4,7 @@
 //! the second time as a link) are followed in the map, never on the disk.
 
 use crate::ByteStream;
-use crate::error::{ArchiveFault, Cause};
+use crate::error::{ArchiveFault, Cause, Unsupported};
 use crate::files::blocking;
 use bytes::Bytes;
 use futures::{StreamExt, stream};
@@ -15,6 +15,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 const ENTRIES_MAX: usize = 100_000;
 const LINKS_MAX: usize = 8;
+/// The longest extension header: a name, or a few records.
+const NOTE_SIZE_MAX: u64 = 64 << 10;
 const CHUNK_SIZE: u64 = 256 << 10;
 
 /// Where an entry's bytes lie in the file.
@@ -153,40 +155,97 @@ fn refuse_compressed(file: &mut fs_err::File) -> Result<(), Cause> {
 
 fn walk(file: &mut fs_err::File, size: u64) -> Result<HashMap<String, Entry>, Cause> {
     let mut entries = HashMap::new();
+    let mut notes = Notes::default();
     let mut archive = tar::Archive::new(file);
-    for (count, entry) in archive.entries_with_seek()?.enumerate() {
+    // Raw, because otherwise long names are read whole, however long they say they are.
+    for (count, entry) in archive.entries_with_seek()?.raw(true).enumerate() {
         if count >= ENTRIES_MAX {
             return Err(ArchiveFault::Entries(ENTRIES_MAX).into());
         }
-        let entry = entry?;
-        let name = normalise(&String::from_utf8_lossy(&entry.path_bytes()));
-        let link = || {
-            entry
-                .link_name_bytes()
-                .map(|link| String::from_utf8_lossy(&link).into_owned())
-        };
+        let mut entry = entry?;
+        if notes.take_note(&mut entry)? {
+            continue;
+        }
+        let Notes { name, link } = std::mem::take(&mut notes);
+        let name = name.unwrap_or_else(|| lossy(&entry.path_bytes()));
+        let link = link.or_else(|| entry.link_name_bytes().map(|link| lossy(&link)));
+        let name = normalise(&name);
         let found = match entry.header().entry_type() {
             tar::EntryType::Regular | tar::EntryType::Continuous => {
-                let span = Span {
-                    offset: entry.raw_file_position(),
-                    size: entry.size(),
-                };
-                if span
-                    .offset
-                    .checked_add(span.size)
-                    .is_none_or(|end| end > size)
-                {
-                    return Err(ArchiveFault::Truncated(name).into());
-                }
-                Entry::File(span)
+                Entry::File(span(&entry, &name, size)?)
             }
-            tar::EntryType::Symlink => Entry::Link(resolve(&name, &link().unwrap_or_default())),
-            tar::EntryType::Link => Entry::Link(normalise(&link().unwrap_or_default())),
+            tar::EntryType::Symlink => Entry::Link(resolve(&name, &link.unwrap_or_default())),
+            tar::EntryType::Link => Entry::Link(normalise(&link.unwrap_or_default())),
             _ => continue,
         };
         entries.insert(name, found);
     }
     Ok(entries)
+}
+
+fn span<R: Read>(entry: &tar::Entry<'_, R>, name: &str, size: u64) -> Result<Span, ArchiveFault> {
+    let span = Span {
+        offset: entry.raw_file_position(),
+        size: entry.size(),
+    };
+    match span.offset.checked_add(span.size) {
+        Some(end) if end <= size => Ok(span),
+        _ => Err(ArchiveFault::Truncated(name.to_owned())),
+    }
+}
+
+/// What extension headers said about the entry that follows them.
+#[derive(Default)]
+struct Notes {
+    name: Option<String>,
+    link: Option<String>,
+}
+
+impl Notes {
+    /// Reads an extension header; `false` if the entry is an ordinary one.
+    fn take_note<R: Read>(&mut self, entry: &mut tar::Entry<'_, R>) -> Result<bool, Cause> {
+        match entry.header().entry_type() {
+            tar::EntryType::GNULongName => self.name = Some(lossy(&read_note(entry)?)),
+            tar::EntryType::GNULongLink => self.link = Some(lossy(&read_note(entry)?)),
+            tar::EntryType::XHeader => self.take_pax(&read_note(entry)?)?,
+            tar::EntryType::XGlobalHeader => {}
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    fn take_pax(&mut self, bytes: &[u8]) -> Result<(), Cause> {
+        for record in tar::PaxExtensions::new(bytes) {
+            let record = record?;
+            match record.key_bytes() {
+                b"path" => self.name = Some(lossy(record.value_bytes())),
+                b"linkpath" => self.link = Some(lossy(record.value_bytes())),
+                // Only sizes a plain header cannot say are said here.
+                b"size" => return Err(Unsupported::Huge("an entry".to_owned()).into()),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+fn read_note<R: Read>(entry: &mut tar::Entry<'_, R>) -> Result<Vec<u8>, Cause> {
+    let mut bytes = Vec::new();
+    entry.take(NOTE_SIZE_MAX + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > NOTE_SIZE_MAX {
+        let what = "the name of an archive entry".to_owned();
+        return Err(Cause::TooLarge {
+            what,
+            limit: NOTE_SIZE_MAX,
+        });
+    }
+    Ok(bytes)
+}
+
+/// GNU ends long names with a NUL byte.
+fn lossy(bytes: &[u8]) -> String {
+    let bytes = bytes.strip_suffix(b"\0").unwrap_or(bytes);
+    String::from_utf8_lossy(bytes).into_owned()
 }
 
 #[cfg(test)]

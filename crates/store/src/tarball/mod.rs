@@ -103,6 +103,7 @@ impl Tarball {
                 }
                 (None, Identifier::Tag(_)) => match &index.manifests[..] {
                     [only] => only.clone(),
+                    [] => return Ok(None),
                     _ => return Err(ArchiveFault::Several(self.images()).into()),
                 },
             },

@@ -51,7 +51,11 @@ pub fn write(path: &Path, config: &[u8], layers: &[Layer]) -> Result<Raw, Error>
 /// Writes a docker-save archive of one image into a writer.
 pub fn write_to(writer: impl Write, config: &[u8], layers: &[Layer]) -> Result<Raw, Cause> {
     let mut writer = BufWriter::with_capacity(WRITE_BUFFER, writer);
-    let manifest = manifest(config, layers)?;
+    let descriptors = layers
+        .iter()
+        .map(describe)
+        .collect::<Result<Vec<_>, Cause>>()?;
+    let manifest = manifest(config, &descriptors)?;
     let config_name = Digest::of(config).to_string();
     entry(
         &mut writer,
@@ -62,8 +66,8 @@ pub fn write_to(writer: impl Write, config: &[u8], layers: &[Layer]) -> Result<R
     )?;
     let mut names = Vec::new();
     let mut written = HashSet::new();
-    for layer in layers {
-        let name = layer_name(&layer.descriptor);
+    for (layer, descriptor) in layers.iter().zip(&descriptors) {
+        let name = layer_name(descriptor);
         if written.insert(name.clone()) {
             write_layer(&mut writer, &name, layer)?;
         }
@@ -98,44 +102,36 @@ fn write_atomically(path: &Path, config: &[u8], layers: &[Layer]) -> Result<Raw,
 }
 
 /// The manifest a push of the archive has.
-fn manifest(config: &[u8], layers: &[Layer]) -> Result<Raw, Cause> {
+fn manifest(config: &[u8], layers: &[Descriptor]) -> Result<Raw, Cause> {
     let parsed: ImageConfig = serde_json::from_slice(config).map_err(|source| Cause::Json {
         what: "the image config".to_owned(),
         source,
     })?;
-    let describe = |layer: &Layer| {
-        let Descriptor {
-            media_type,
-            digest,
-            size,
-            ..
-        } = layer.descriptor.clone();
-        let mut descriptor = Descriptor::new(docker_type(&media_type), digest, size);
-        docker::annotate(&mut descriptor, &parsed);
-        descriptor
-    };
-    let descriptors = layers.iter().map(describe).collect();
+    let mut descriptors = layers.to_vec();
+    for descriptor in &mut descriptors {
+        docker::annotate(descriptor, &parsed);
+    }
     let config = Descriptor::of(MediaType::DOCKER_CONFIG, config);
     Ok(Raw::from_manifest(&Manifest::docker(config, descriptors))?)
 }
 
-/// The type a layer will be read back with.
-fn docker_type(media_type: &MediaType) -> MediaType {
-    let text = media_type.as_str();
-    if text.ends_with("gzip") {
-        MediaType::DOCKER_LAYER_GZIP
-    } else if text.ends_with("zstd") {
-        MediaType::OCI_LAYER_ZSTD
-    } else {
-        MediaType::DOCKER_LAYER
+/// A layer as it will be read back: its type is told by its first bytes, nothing else is kept.
+fn describe(layer: &Layer) -> Result<Descriptor, Cause> {
+    let mut magic = Vec::new();
+    match &layer.content {
+        LayerContent::Bytes(bytes) => magic.extend(bytes.iter().take(4)),
+        LayerContent::File(path) => {
+            fs_err::File::open(path)?.take(4).read_to_end(&mut magic)?;
+        }
     }
+    let Descriptor { digest, size, .. } = layer.descriptor.clone();
+    Ok(Descriptor::new(docker::layer_type(&magic), digest, size))
 }
 
 fn layer_name(descriptor: &Descriptor) -> String {
-    let media_type = docker_type(&descriptor.media_type);
-    let extension = if media_type == MediaType::DOCKER_LAYER {
+    let extension = if descriptor.media_type == MediaType::DOCKER_LAYER {
         ".tar"
-    } else if media_type == MediaType::OCI_LAYER_ZSTD {
+    } else if descriptor.media_type == MediaType::OCI_LAYER_ZSTD {
         ".tar.zst"
     } else {
         ".tar.gz"

@@ -1,10 +1,18 @@
 //! Every store through the one suite, and registries that misbehave.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "helpers of tests may die like tests do"
+)]
+
 mod copying;
 mod credentials;
 mod directory;
 mod misbehaving;
 mod registry;
+mod stub;
 mod tarballs;
 mod uploads;
 

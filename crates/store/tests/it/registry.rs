@@ -2,6 +2,7 @@
 
 use crate::{chain, hold, repository, tag};
 use oci::Repository;
+use std::fmt::Write;
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -9,6 +10,7 @@ use std::time::Duration;
 use store::auth::{Credential, Keychain};
 use store::remote::{Client, HttpSettings, Settings, http_client};
 use store::{Advice, Store};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 
 /// `user` with password `secret`, as bcrypt writes it.
 const HTPASSWD: &str = "user:$2y$05$abcdefghijklmnopqrstuuOQiyCxlgf/oeuTqixKmWdcYUh4Hjl0a\n";
@@ -83,6 +85,8 @@ pub(crate) enum Kind {
     Plain,
     Password,
     Tls,
+    /// TLS, and the client must show a certificate too.
+    Mutual,
 }
 
 impl Kind {
@@ -91,13 +95,22 @@ impl Kind {
         let mut text = format!(
             "version: 0.1\nlog: {{level: error}}\nstorage: {{filesystem: {{rootdirectory: {root}/data}}}}\nhttp:\n  addr: 127.0.0.1:{port}\n"
         );
-        if self == Self::Tls {
+        if matches!(self, Self::Tls | Self::Mutual) {
             make_certificate(directory);
-            text += &format!("  tls: {{certificate: {root}/cert.pem, key: {root}/key.pem}}\n");
+            let authorities = match self {
+                Self::Mutual => format!(", clientcas: [{root}/cert.pem]"),
+                _ => String::new(),
+            };
+            let files = format!("certificate: {root}/cert.pem, key: {root}/key.pem{authorities}");
+            writeln!(text, "  tls: {{{files}}}").unwrap();
         }
         if self != Self::Plain {
             fs_err::write(directory.join("htpasswd"), HTPASSWD).unwrap();
-            text += &format!("auth: {{htpasswd: {{realm: test, path: {root}/htpasswd}}}}\n");
+            writeln!(
+                text,
+                "auth: {{htpasswd: {{realm: test, path: {root}/htpasswd}}}}"
+            )
+            .unwrap();
         }
         text
     }
@@ -234,4 +247,102 @@ async fn a_bundle_without_certificates_is_refused() {
         ..HttpSettings::default()
     };
     assert!(http_client(&settings).is_err());
+}
+
+#[tokio::test]
+async fn a_registry_that_asks_for_a_certificate_gets_ours() {
+    let registry = Registry::start(Kind::Mutual).await;
+    let mut settings = HttpSettings {
+        ca_bundle: Some(registry.certificate()),
+        ..HttpSettings::default()
+    };
+    let remote = |settings: &HttpSettings| {
+        let client = Client::new(http_client(settings).unwrap(), password("secret"), quick());
+        client.repository(registry.repository("a"))
+    };
+    assert!(remote(&settings).tags().await.is_err());
+    let mut identity = registry.certificate();
+    identity.extend(fs_err::read(registry.directory.path().join("key.pem")).unwrap());
+    settings.identity = Some(identity);
+    assert!(remote(&settings).tags().await.unwrap().is_empty());
+}
+
+/// A server that notes the first line it is sent and answers every request the same way.
+async fn listener(answer: &'static str) -> (u16, tokio::sync::mpsc::Receiver<String>) {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let (sender, receiver) = tokio::sync::mpsc::channel(16);
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let sender = sender.clone();
+            tokio::spawn(async move {
+                let mut stream = BufReader::new(stream);
+                let mut line = String::new();
+                stream.read_line(&mut line).await.unwrap();
+                let _ = sender.send(line).await;
+                if !answer.is_empty() {
+                    let _ = stream.write_all(answer.as_bytes()).await;
+                }
+                tokio::time::sleep(Duration::from_secs(60)).await;
+            });
+        }
+    });
+    (port, receiver)
+}
+
+const TAGS: &str = "HTTP/1.1 200 OK\r\ncontent-length: 15\r\n\r\n{\"tags\":[\"v1\"]}";
+
+#[tokio::test]
+async fn requests_go_through_the_proxy_unless_excepted() {
+    let (proxy, mut asked) = listener(TAGS).await;
+    let (direct, mut reached) = listener(TAGS).await;
+    let settings = HttpSettings {
+        http_proxy: Some(format!("http://127.0.0.1:{proxy}")),
+        no_proxy: Some("127.0.0.1,.internal".to_owned()),
+        ..HttpSettings::default()
+    };
+    let plain = Settings {
+        plain_http: true,
+        ..quick()
+    };
+    let client = Client::new(
+        http_client(&settings).unwrap(),
+        Keychain::anonymous(),
+        plain,
+    );
+    let remote = client.repository(repository("registry.example/a"));
+    assert_eq!(remote.tags().await.unwrap(), ["v1"]);
+    let line = asked.recv().await.unwrap();
+    assert!(
+        line.starts_with("GET http://registry.example/v2/a/tags/list?n=1000 "),
+        "{line}"
+    );
+    let remote = client.repository(repository(&format!("127.0.0.1:{direct}/a")));
+    assert_eq!(remote.tags().await.unwrap(), ["v1"]);
+    assert!(
+        reached
+            .recv()
+            .await
+            .unwrap()
+            .starts_with("GET /v2/a/tags/list")
+    );
+}
+
+#[tokio::test]
+async fn a_server_that_falls_silent_is_given_up_in_time() {
+    let half = "HTTP/1.1 200 OK\r\ncontent-length: 15\r\n\r\n{\"tags\"";
+    for answer in ["", half] {
+        let (port, _asked) = listener(answer).await;
+        let settings = Settings {
+            plain_http: true,
+            tries: 2,
+            idle_timeout: Duration::from_millis(300),
+            ..quick()
+        };
+        let transport = http_client(&HttpSettings::default()).unwrap();
+        let client = Client::new(transport, Keychain::anonymous(), settings);
+        let remote = client.repository(repository(&format!("127.0.0.1:{port}/a")));
+        let error = remote.tags().await.unwrap_err();
+        assert_eq!(error.advice(), Advice::Timeout, "{}", chain(&error));
+    }
 }

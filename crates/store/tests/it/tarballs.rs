@@ -315,3 +315,77 @@ fn a_manifest_made_again_is_a_docker_manifest() {
     let expected = Raw::from_manifest(&Manifest::docker(config, vec![layer])).unwrap();
     assert_eq!(raw, expected);
 }
+
+#[tokio::test]
+async fn long_names_are_read_within_reason() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("long.tar");
+    let long = format!("{}/layer.tar", "d".repeat(200));
+    let config = config(&[GZIP], false);
+    let manifest = format!(r#"[{{"Config":"c.json","RepoTags":null,"Layers":["{long}"]}}]"#);
+    let entries: &[(&str, &[u8])] = &[
+        ("c.json", &config),
+        (&long, GZIP),
+        ("manifest.json", manifest.as_bytes()),
+    ];
+    archive(&path, entries);
+    assert_eq!(Tarball::open(&path).await.unwrap().images().len(), 1);
+    // The same with a record as Go writes it.
+    let mut builder = tar::Builder::new(fs_err::File::create(&path).unwrap());
+    builder
+        .append_pax_extensions([("path", long.as_bytes())])
+        .unwrap();
+    for (name, content) in [("short", GZIP), entries[0], entries[2]] {
+        let mut header = tar::Header::new_ustar();
+        header.set_size(content.len() as u64);
+        builder.append_data(&mut header, name, content).unwrap();
+    }
+    builder.finish().unwrap();
+    drop(builder);
+    assert_eq!(Tarball::open(&path).await.unwrap().images().len(), 1);
+    archive(
+        &path,
+        &[(&"n".repeat(1 << 20), b"x"), ("manifest.json", b"[]")],
+    );
+    assert!(
+        refusal(&path)
+            .await
+            .contains("has more than the 65536 bytes allowed")
+    );
+}
+
+#[test]
+fn a_damaged_archive_is_refused_or_read_right() {
+    let directory = tempfile::tempdir().unwrap();
+    let (path, raw) = written(directory.path());
+    let whole = fs_err::read(&path).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let strategy = proptest::collection::vec((0..whole.len(), proptest::num::u8::ANY), 1..4);
+    let mut runner = proptest::test_runner::TestRunner::deterministic();
+    let outcome = runner.run(&strategy, |changes| {
+        let mut bytes = whole.clone();
+        for (position, byte) in changes {
+            bytes[position] = byte;
+        }
+        fs_err::write(&path, bytes).unwrap();
+        runtime.block_on(async {
+            let Ok(tarball) = Tarball::open(&path).await else {
+                return;
+            };
+            let Ok(Some(read)) = tarball.manifest(&tag("v1")).await else {
+                return;
+            };
+            // Another image may be read, but not the same one with other bytes.
+            if read.digest == raw.digest {
+                let layer = &raw.manifest().unwrap().layers[0];
+                let bytes = store::fetch_bytes(&tarball, layer, 100).await.unwrap();
+                assert_eq!(bytes, GZIP);
+            }
+        });
+        Ok(())
+    });
+    outcome.unwrap();
+}
