@@ -8,17 +8,34 @@ use flate2::{Compress, Compression, Crc, FlushCompress};
 use rayon::prelude::*;
 use std::io::{self, Read, Write};
 
-/// Changing this, the level, or the compressor changes every digest we make.
-const BLOCK: usize = 1 << 20;
-const LEVEL: u32 = 3;
+/// Changing this, a level, or the compressor changes every digest we make.
+const BLOCK: usize = 512 << 10;
 /// How many blocks wait before they are deflated together: enough for several cores, and a
 /// bound on memory.
-const PENDING: usize = 8;
+const PENDING: usize = 4;
 const HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
 
+/// What matters more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effort {
+    /// Time: for files that stay here.
+    Fast,
+    /// Size: for layers that travel.
+    Small,
+}
+
+impl Effort {
+    fn level(self) -> Compression {
+        match self {
+            Self::Fast => Compression::new(3),
+            Self::Small => Compression::new(6),
+        }
+    }
+}
+
 /// Compresses everything a reader gives.
-pub fn gzip(reader: &mut impl Read, out: impl Write) -> io::Result<()> {
-    let mut writer = GzipWriter::new(out)?;
+pub fn gzip(reader: &mut impl Read, out: impl Write, effort: Effort) -> io::Result<()> {
+    let mut writer = GzipWriter::new(out, effort)?;
     io::copy(reader, &mut writer)?;
     writer.finish()?;
     Ok(())
@@ -27,16 +44,18 @@ pub fn gzip(reader: &mut impl Read, out: impl Write) -> io::Result<()> {
 /// Compresses what is written to it. Nothing is complete before [`GzipWriter::finish`].
 pub struct GzipWriter<W: Write> {
     out: W,
+    effort: Effort,
     crc: Crc,
     blocks: Vec<Vec<u8>>,
 }
 
 impl<W: Write> GzipWriter<W> {
     /// Starts a stream.
-    pub fn new(mut out: W) -> io::Result<Self> {
+    pub fn new(mut out: W, effort: Effort) -> io::Result<Self> {
         out.write_all(&HEADER)?;
         Ok(Self {
             out,
+            effort,
             crc: Crc::new(),
             blocks: Vec::new(),
         })
@@ -58,6 +77,7 @@ impl<W: Write> GzipWriter<W> {
     fn deflate_pending(&mut self, last: FlushCompress) -> io::Result<()> {
         let blocks = std::mem::take(&mut self.blocks);
         let closing = blocks.len().saturating_sub(1);
+        let level = self.effort.level();
         let flush = |index| {
             if index == closing {
                 last
@@ -68,7 +88,7 @@ impl<W: Write> GzipWriter<W> {
         let deflated: Vec<io::Result<(Vec<u8>, Crc)>> = blocks
             .par_iter()
             .enumerate()
-            .map(|(index, block)| deflate(block, flush(index)))
+            .map(|(index, block)| deflate(block, level, flush(index)))
             .collect();
         for block in deflated {
             let (bytes, crc) = block?;
@@ -102,10 +122,10 @@ impl<W: Write> Write for GzipWriter<W> {
 
 /// Deflates one block on its own. The buffer holds the worst case, so that one call is enough and
 /// the bytes cannot depend on how a buffer grew.
-fn deflate(block: &[u8], flush: FlushCompress) -> io::Result<(Vec<u8>, Crc)> {
+fn deflate(block: &[u8], level: Compression, flush: FlushCompress) -> io::Result<(Vec<u8>, Crc)> {
     let mut crc = Crc::new();
     crc.update(block);
-    let mut state = Compress::new(Compression::new(LEVEL), false);
+    let mut state = Compress::new(level, false);
     let mut out = Vec::with_capacity(block.len() + block.len() / 8 + 1024);
     state
         .compress_vec(block, &mut out, flush)

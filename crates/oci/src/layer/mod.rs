@@ -22,7 +22,7 @@ mod write;
 pub use archive::{Archive, Entry, EntryKind};
 pub use decompress::decompress;
 pub use flatten::{Flat, LayerSource, Location, flatten, open_file};
-pub use gzip::{GzipWriter, gzip};
+pub use gzip::{Effort, GzipWriter, gzip};
 pub use write::{LayerWriter, WrittenLayer};
 
 /// How much of a layer is read before it is called hostile.

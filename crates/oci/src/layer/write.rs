@@ -1,7 +1,7 @@
 //! Laying down a layer whose bytes depend on nothing but its content: headers carry no time,
 //! owner or umask, and compression is [`GzipWriter`]'s.
 
-use super::GzipWriter;
+use super::{Effort, GzipWriter};
 use crate::digest::{Algorithm, HashWriter, Hasher};
 use crate::{Descriptor, Digest, MediaType};
 use std::io::{self, Write};
@@ -29,7 +29,7 @@ pub struct LayerWriter<W: Write> {
 impl<W: Write> LayerWriter<W> {
     /// Starts an empty layer.
     pub fn new(out: W) -> io::Result<Self> {
-        let out = GzipWriter::new(HashWriter::new(out))?;
+        let out = GzipWriter::new(HashWriter::new(out), Effort::Small)?;
         Ok(Self {
             out,
             diff: Hasher::new(Algorithm::Sha256),
