@@ -94,30 +94,21 @@ pub async fn copy(
     options: &CopyOptions,
     progress: Arc<dyn Progress>,
 ) -> Result<Copied, Error> {
-    let job = Job {
-        source,
-        sink,
-        options,
-        progress,
-        manifests: AtomicUsize::new(0),
-        tally: Mutex::default(),
-    };
+    let job = Job::new(source, sink, options, progress);
     let raw = job.root(id).await?;
-    job.tree(&raw, to, 0).await?;
-    if options.referrers {
-        job.referrers(&raw.digest, 0).await?;
-    }
-    let tally = job
-        .tally
-        .into_inner()
-        .unwrap_or_else(std::sync::PoisonError::into_inner);
-    Ok(Copied {
-        digest: raw.digest,
-        blobs_copied: tally.copied,
-        blobs_skipped: tally.skipped,
-        blobs_mounted: tally.mounted,
-        bytes: tally.bytes,
-    })
+    job.run(raw, to).await
+}
+
+/// Puts a manifest at hand to `to` in `sink`, after what it names was copied from `source`.
+pub async fn copy_as(
+    source: &dyn Store,
+    raw: &Raw,
+    sink: &dyn Store,
+    to: &Identifier,
+    options: &CopyOptions,
+    progress: Arc<dyn Progress>,
+) -> Result<Copied, Error> {
+    Job::new(source, sink, options, progress).run(raw.clone(), to).await
 }
 
 /// Chooses the child of an index that serves a platform.
@@ -158,7 +149,32 @@ struct Job<'job> {
     tally: Mutex<Tally>,
 }
 
-impl Job<'_> {
+impl<'s> Job<'s> {
+    fn new(
+        source: &'s dyn Store,
+        sink: &'s dyn Store,
+        options: &'s CopyOptions,
+        progress: Arc<dyn Progress>,
+    ) -> Self {
+        let (manifests, tally) = (AtomicUsize::new(0), Mutex::default());
+        Self { source, sink, options, progress, manifests, tally }
+    }
+
+    async fn run(self, raw: Raw, to: &Identifier) -> Result<Copied, Error> {
+        self.tree(&raw, to, 0).await?;
+        if self.options.referrers {
+            self.referrers(&raw.digest, 0).await?;
+        }
+        let tally = self.tally.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        Ok(Copied {
+            digest: raw.digest,
+            blobs_copied: tally.copied,
+            blobs_skipped: tally.skipped,
+            blobs_mounted: tally.mounted,
+            bytes: tally.bytes,
+        })
+    }
+
     /// The manifest to copy: what was asked for, or its child for the platform.
     async fn root(&self, id: &Identifier) -> Result<Raw, Error> {
         let mut raw = self.read(id).await?;

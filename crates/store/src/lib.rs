@@ -48,7 +48,7 @@ mod traits;
 pub mod verify;
 
 pub use blob::{Blob, ByteStream, FileSource, Source};
-pub use copy::{Copied, CopyOptions, How, Progress, copy};
+pub use copy::{Copied, CopyOptions, How, Progress, copy, copy_as};
 pub use error::{Advice, Cause, Error};
 pub use fetch::{VerifiedBlob, fetch_bytes, fetch_to_file};
 pub use layout::Layout;
