@@ -1,2 +1,73 @@
-//! The apron binary.
-fn main() {}
+//! The apron binary: words become a request, a request becomes one call, the result is printed.
+//!
+//! This is the shell of the house, and the only room that prints, reads the environment, walks
+//! directories and exits. `args` turns words into requests, `settings` reads the environment
+//! once, `command/<verb>` does one thing each, `output` is the voice.
+
+mod args;
+mod command;
+mod directory;
+mod failure;
+mod output;
+mod place;
+mod registry;
+mod runtime_image;
+mod settings;
+
+use args::Command;
+use failure::{Failure, Outcome};
+use settings::Settings;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let words = std::env::args_os().collect();
+    let command = match args::parse(words) {
+        Ok(command) => command,
+        Err(error) => {
+            let _ = error.print();
+            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
+        }
+    };
+    match run(&command, &Settings::from_environment()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            output::fail(&failure);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(command: &Command, settings: &Settings) -> Outcome {
+    match command {
+        Command::Init(request) => command::init::run(request),
+        Command::Build(request) => command::build::run(request, settings),
+        Command::Lint(request) => command::lint::run(request, settings),
+        Command::Push(request) => block_on(command::push::run(request, settings)),
+        Command::Pull(request) => block_on(command::pull::run(request, settings)),
+        Command::Extract(request) => command::extract::run(request, settings),
+        Command::Inspect(request) => command::inspect::run(request, settings),
+        Command::Copy(request) => block_on(command::copy::run(request, settings)),
+        Command::Login(request) => block_on(command::login::login(request, settings)),
+        Command::Logout(request) => block_on(command::login::logout(request, settings)),
+        Command::Version(request) => command::version::run(request),
+        Command::Completion(shell) => {
+            let mut script = Vec::new();
+            clap_complete::generate(*shell, &mut args::definition(), "apron", &mut script);
+            output::print(String::from_utf8_lossy(&script).trim_end());
+            Ok(())
+        }
+    }
+}
+
+/// Runs something that waits for files or registries.
+fn block_on<T>(future: impl Future<Output = Outcome<T>>) -> Outcome<T> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(|error| {
+            Failure::new("cannot start", "check the limits on threads and open files")
+                .because(&error)
+        })?;
+    runtime.block_on(future)
+}

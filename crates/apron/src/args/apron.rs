@@ -1,0 +1,326 @@
+//! The words of `apron`.
+
+use super::Command;
+use super::registry::RegistryArguments;
+use crate::command::{build, copy, extract, init, inspect, lint, login, pull, push, version};
+use crate::output::Format;
+use clap::{Args, Parser, Subcommand};
+use oci::Platform;
+use std::path::PathBuf;
+
+/// The package manager for control planes.
+///
+/// apron builds, checks, moves and shows Crossplane packages: Configurations, Providers and
+/// Functions, packed as OCI images that every registry can hold.
+#[derive(Parser)]
+#[command(name = "apron", version, arg_required_else_help = true, max_term_width = 100)]
+#[command(after_help = "Start with:  apron init configuration my-platform && cd my-platform && apron build")]
+pub(super) struct Arguments {
+    #[command(subcommand)]
+    command: Words,
+}
+
+#[derive(Subcommand)]
+enum Words {
+    /// Create a package to start from
+    Init(InitArguments),
+    /// Build a package file from a directory
+    Build(BuildArguments),
+    /// Check packages: directories, files or references
+    Lint(LintArguments),
+    /// Send package files to a registry
+    Push(PushArguments),
+    /// Fetch a package from a registry into a file or directory
+    Pull(PullArguments),
+    /// Write a package's contents in the form of the package cache (gzip of package.yaml)
+    Extract(ExtractArguments),
+    /// Show what is in a package: metadata, objects, dependencies, layers
+    #[command(visible_alias = "show")]
+    Inspect(InspectArguments),
+    /// Copy a package or image from anywhere to anywhere
+    #[command(visible_alias = "cp")]
+    Copy(CopyArguments),
+    /// Store credentials for a registry, after trying them
+    Login(LoginArguments),
+    /// Forget the credentials for a registry
+    Logout(LogoutArguments),
+    /// Print a completion script for your shell
+    Completion {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Print the version
+    Version {
+        /// Form of the result
+        #[arg(long, short, value_enum, default_value_t)]
+        output: Format,
+    },
+}
+
+#[derive(Args)]
+struct InitArguments {
+    /// What to create
+    #[arg(value_enum)]
+    kind: init::Template,
+    /// The package's name
+    name: String,
+    /// Where to put it; must be empty or not exist [default: a directory of that name]
+    #[arg(long, short, value_name = "DIR")]
+    directory: Option<PathBuf>,
+}
+
+#[derive(Args)]
+struct BuildArguments {
+    /// Directory that holds crossplane.yaml
+    #[arg(value_name = "DIR", default_value = ".", conflicts_with = "package_root")]
+    root: PathBuf,
+    /// The same as DIR, as upstream's flag
+    #[arg(long, short = 'f', value_name = "DIR")]
+    package_root: Option<PathBuf>,
+    /// Directory of examples to include, if it exists [default: DIR/examples]
+    #[arg(long, short, value_name = "DIR")]
+    examples_root: Option<PathBuf>,
+    /// Leave out files that match these patterns, relative to DIR
+    #[arg(long, value_name = "GLOB", value_delimiter = ',')]
+    ignore: Vec<String>,
+    /// File to write [default: NAME-DIGEST.xpkg in DIR]
+    #[arg(long, short = 'o', value_name = "FILE")]
+    package_file: Option<PathBuf>,
+    /// Image to run, from the local Docker or Podman
+    #[arg(long, value_name = "IMAGE", conflicts_with = "embed_runtime_image_tarball")]
+    embed_runtime_image: Option<String>,
+    /// Image to run, as a docker-save or OCI archive, or an OCI layout directory
+    #[arg(long, value_name = "PATH")]
+    embed_runtime_image_tarball: Option<PathBuf>,
+    /// Form of the result
+    #[arg(long, value_enum, default_value_t)]
+    output: Format,
+    /// Treat warnings as errors
+    #[arg(long)]
+    strict: bool,
+}
+
+#[derive(Args)]
+struct LintArguments {
+    /// Package directories, package files or references
+    #[arg(value_name = "PACKAGE", default_value = ".")]
+    packages: Vec<String>,
+    /// Leave out files of directories that match these patterns
+    #[arg(long, value_name = "GLOB", value_delimiter = ',')]
+    ignore: Vec<String>,
+    /// Treat warnings as errors
+    #[arg(long)]
+    strict: bool,
+    /// Form of the result
+    #[arg(long, short, value_enum, default_value_t)]
+    output: lint::Format,
+    #[command(flatten)]
+    registry: RegistryArguments,
+}
+
+#[derive(Args)]
+struct PushArguments {
+    /// Where to push: [REGISTRY/]REPOSITORY:TAG
+    #[arg(value_name = "REFERENCE")]
+    reference: String,
+    /// Package files; several become one package for several platforms [default: the only
+    /// *.xpkg file here]
+    #[arg(long, short = 'f', value_name = "FILE", value_delimiter = ',')]
+    package_files: Vec<PathBuf>,
+    /// Annotation of the pushed manifest, KEY=VALUE
+    #[arg(long, short = 'a', visible_alias = "oci-annotation", value_name = "KEY=VALUE")]
+    annotation: Vec<String>,
+    /// Form of the result
+    #[arg(long, short, value_enum, default_value_t)]
+    output: Format,
+    #[command(flatten)]
+    registry: RegistryArguments,
+}
+
+#[derive(Args)]
+struct PullArguments {
+    /// What to fetch: [REGISTRY/]REPOSITORY[:TAG|@DIGEST]
+    #[arg(value_name = "REFERENCE")]
+    reference: String,
+    /// File to write, or with a name that ends in `/` an OCI layout directory
+    /// [default: REPOSITORY-TAG.xpkg]
+    #[arg(long, short = 'f', value_name = "PATH")]
+    file: Option<PathBuf>,
+    /// Which image of a multi-platform package
+    #[arg(long, value_name = "OS/ARCH")]
+    platform: Option<Platform>,
+    /// Form of the result
+    #[arg(long, short, value_enum, default_value_t)]
+    output: Format,
+    #[command(flatten)]
+    registry: RegistryArguments,
+}
+
+#[derive(Args)]
+struct ExtractArguments {
+    /// Package file, layout directory or reference
+    package: String,
+    /// File to write
+    #[arg(long, short, value_name = "FILE", default_value = "out.gz")]
+    output: PathBuf,
+    /// Which image of a multi-platform package
+    #[arg(long, value_name = "OS/ARCH")]
+    platform: Option<Platform>,
+    #[command(flatten)]
+    registry: RegistryArguments,
+}
+
+#[derive(Args)]
+struct InspectArguments {
+    /// Package directory, package file, layout directory or reference
+    package: String,
+    /// Form of the result
+    #[arg(long, short, value_enum, default_value_t)]
+    output: inspect::Format,
+    /// Show all objects, however many
+    #[arg(long)]
+    all: bool,
+    /// Which image of a multi-platform package
+    #[arg(long, value_name = "OS/ARCH")]
+    platform: Option<Platform>,
+    #[command(flatten)]
+    registry: RegistryArguments,
+}
+
+/// Places are files (*.xpkg, *.tar), OCI layout directories (`oci:DIR[:TAG]`) and registry
+/// references; `docker-archive:`, `oci-archive:`, `oci:` and `docker://` say which is meant.
+#[derive(Args)]
+struct CopyArguments {
+    /// Where from
+    source: String,
+    /// Where to
+    destination: String,
+    /// Copy only the image for this platform
+    #[arg(long, value_name = "OS/ARCH")]
+    platform: Option<Platform>,
+    /// Also copy what refers to the image, such as signatures
+    #[arg(long)]
+    referrers: bool,
+    /// Form of the result
+    #[arg(long, short, value_enum, default_value_t)]
+    output: Format,
+    #[command(flatten)]
+    registry: RegistryArguments,
+}
+
+#[derive(Args)]
+struct LoginArguments {
+    /// The registry
+    #[arg(default_value = "index.docker.io")]
+    host: String,
+    /// User name
+    #[arg(long, short)]
+    username: Option<String>,
+    /// Password or token (prefer --password-stdin: arguments can be seen by others)
+    #[arg(long, short, conflicts_with = "password_stdin")]
+    password: Option<String>,
+    /// Read the password from standard input
+    #[arg(long)]
+    password_stdin: bool,
+    #[command(flatten)]
+    registry: RegistryArguments,
+}
+
+#[derive(Args)]
+struct LogoutArguments {
+    /// The registry
+    #[arg(default_value = "index.docker.io")]
+    host: String,
+    /// Credentials file, before those of Docker and Podman
+    #[arg(long, value_name = "FILE")]
+    auth_file: Option<PathBuf>,
+}
+
+impl Arguments {
+    /// What was asked for.
+    pub(super) fn into_command(self) -> Command {
+        match self.command {
+            Words::Init(words) => {
+                let directory = words.directory.unwrap_or_else(|| PathBuf::from(&words.name));
+                Command::Init(init::Request { template: words.kind, name: words.name, directory })
+            }
+            Words::Build(words) => Command::Build(words.into_request()),
+            Words::Lint(words) => Command::Lint(lint::Request {
+                packages: words.packages,
+                ignore: words.ignore,
+                strict: words.strict,
+                format: words.output,
+                registry: words.registry,
+            }),
+            Words::Push(words) => Command::Push(push::Request {
+                reference: words.reference,
+                strict_reference: false,
+                files: words.package_files,
+                annotations: words.annotation,
+                format: Some(words.output),
+                registry: words.registry,
+            }),
+            Words::Pull(words) => Command::Pull(pull::Request {
+                reference: words.reference,
+                file: words.file,
+                platform: words.platform,
+                format: words.output,
+                registry: words.registry,
+            }),
+            Words::Extract(words) => Command::Extract(extract::Request {
+                from: extract::From::Anywhere(words.package),
+                output: words.output,
+                platform: words.platform,
+                registry: words.registry,
+                quiet: false,
+            }),
+            Words::Inspect(words) => Command::Inspect(inspect::Request {
+                package: words.package,
+                format: words.output,
+                all: words.all,
+                platform: words.platform,
+                registry: words.registry,
+            }),
+            Words::Copy(words) => Command::Copy(copy::Request {
+                source: words.source,
+                destination: words.destination,
+                platform: words.platform,
+                referrers: words.referrers,
+                format: words.output,
+                registry: words.registry,
+            }),
+            Words::Login(words) => Command::Login(login::Login {
+                host: words.host,
+                username: words.username,
+                password: words.password,
+                password_stdin: words.password_stdin,
+                registry: words.registry,
+            }),
+            Words::Logout(words) => {
+                Command::Logout(login::Logout { host: words.host, auth_file: words.auth_file })
+            }
+            Words::Completion { shell } => Command::Completion(shell),
+            Words::Version { output } => Command::Version(version::Request { format: output }),
+        }
+    }
+}
+
+impl BuildArguments {
+    fn into_request(self) -> build::Request {
+        let runtime = match (self.embed_runtime_image, self.embed_runtime_image_tarball) {
+            (Some(image), _) => Some(build::Runtime::Engine(image)),
+            (None, Some(path)) => Some(build::Runtime::Archive(path)),
+            (None, None) => None,
+        };
+        build::Request {
+            root: self.package_root.unwrap_or(self.root),
+            examples: self.examples_root.map_or(build::Examples::Below, build::Examples::At),
+            ignore: self.ignore,
+            file: self.package_file.map_or(build::File::Derived, build::File::At),
+            runtime,
+            kind: None,
+            strict: self.strict,
+            report: build::Report::Tell(self.output),
+        }
+    }
+}

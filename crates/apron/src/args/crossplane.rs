@@ -1,0 +1,190 @@
+//! The words of upstream's CLI: `crossplane xpkg …`.
+
+use super::Command;
+use super::registry::RegistryArguments;
+use crate::command::{build, extract, init, push, version};
+use crate::output::Format;
+use clap::{Args, Parser, Subcommand};
+use std::path::PathBuf;
+
+/// A command line tool for interacting with Crossplane: the package commands, answered by apron.
+#[derive(Parser)]
+#[command(name = "crossplane", arg_required_else_help = true)]
+pub(super) struct Arguments {
+    /// Print verbose logging statements
+    #[arg(long, global = true)]
+    verbose: bool,
+    /// Accepted for compatibility; apron has no such file
+    #[arg(long, global = true, value_name = "PATH", env = "CROSSPLANE_CONFIG", hide = true)]
+    config: Option<PathBuf>,
+    #[command(subcommand)]
+    command: Words,
+}
+
+#[derive(Subcommand)]
+enum Words {
+    /// Work with Crossplane packages
+    #[command(subcommand)]
+    Xpkg(Xpkg),
+    /// Print the version
+    Version {
+        /// Accepted for compatibility: only the client's version is printed
+        #[arg(long)]
+        client: bool,
+    },
+}
+
+#[derive(Subcommand)]
+enum Xpkg {
+    /// Build a new package
+    Build(BuildArguments),
+    /// Push a package to a registry
+    Push(PushArguments),
+    /// Extract package contents into a Crossplane cache compatible format
+    Extract(ExtractArguments),
+    /// Initialize a new package from a template
+    Init(InitArguments),
+}
+
+#[derive(Args)]
+struct BuildArguments {
+    /// An OCI image to embed in the package as its runtime
+    #[arg(long, value_name = "NAME", conflicts_with = "embed_runtime_image_tarball")]
+    embed_runtime_image: Option<String>,
+    /// An OCI image tarball to embed in the package as its runtime
+    #[arg(long, value_name = "PATH")]
+    embed_runtime_image_tarball: Option<PathBuf>,
+    /// A directory of example YAML files to include in the package
+    #[arg(long, short, default_value = "./examples", value_name = "PATH")]
+    examples_root: PathBuf,
+    /// File paths, relative to --package-root, to exclude from the package
+    #[arg(long, value_name = "PATH", value_delimiter = ',')]
+    ignore: Vec<String>,
+    /// The file to write the package to
+    #[arg(long, short = 'o', value_name = "PATH")]
+    package_file: Option<PathBuf>,
+    /// The directory that contains the package's crossplane.yaml file
+    #[arg(long, short = 'f', default_value = ".", value_name = "PATH")]
+    package_root: PathBuf,
+}
+
+#[derive(Args)]
+struct PushArguments {
+    /// Where to push the package: registry, repository and tag
+    package: String,
+    /// An OCI manifest annotation in key=value format
+    #[arg(long, short = 'a', value_name = "KEY=VALUE", value_delimiter = ',')]
+    oci_annotation: Vec<String>,
+    /// Skip verifying TLS certificates
+    #[arg(long)]
+    insecure_skip_tls_verify: bool,
+    /// A comma-separated list of xpkg files to push
+    #[arg(long, short = 'f', value_name = "PATH", value_delimiter = ',')]
+    package_files: Vec<PathBuf>,
+}
+
+#[derive(Args)]
+struct ExtractArguments {
+    /// Name of the package to extract; a file with --from-xpkg
+    package: Option<String>,
+    /// Extract from the image store of the local Docker or Podman
+    #[arg(long)]
+    from_daemon: bool,
+    /// Extract from a package file
+    #[arg(long, conflicts_with = "from_daemon")]
+    from_xpkg: bool,
+    /// Package output file path; the extension must be .gz or will be replaced
+    #[arg(long, short, default_value = "out.gz", value_name = "PATH")]
+    output: PathBuf,
+}
+
+#[derive(Args)]
+struct InitArguments {
+    /// The name of the new package
+    name: String,
+    /// A well-known template: configuration-template, provider-template, function-template-go, …
+    template: String,
+    /// The directory to initialize; must be empty
+    #[arg(long, short, default_value = ".", value_name = "PATH")]
+    directory: PathBuf,
+    /// Accepted for compatibility: apron's templates are embedded and have no script
+    #[arg(long, short)]
+    run_init_script: bool,
+    /// Accepted for compatibility: apron's templates are embedded and have no branches
+    #[arg(long, short = 'b', value_name = "NAME")]
+    ref_name: Option<String>,
+}
+
+impl Arguments {
+    /// What was asked for.
+    pub(super) fn into_command(self) -> Result<Command, clap::Error> {
+        let verbose = self.verbose;
+        Ok(match self.command {
+            Words::Xpkg(Xpkg::Build(words)) => Command::Build(words.into_request(verbose)),
+            Words::Xpkg(Xpkg::Push(words)) => Command::Push(push::Request {
+                reference: words.package,
+                strict_reference: true,
+                files: words.package_files,
+                annotations: words.oci_annotation,
+                // Upstream says nothing on success.
+                format: verbose.then_some(Format::Text),
+                registry: RegistryArguments::upstream(words.insecure_skip_tls_verify),
+            }),
+            Words::Xpkg(Xpkg::Extract(words)) => Command::Extract(words.into_request(verbose)?),
+            Words::Xpkg(Xpkg::Init(words)) => Command::Init(init::Request {
+                template: init::Template::named(&words.template).ok_or_else(|| {
+                    let message = format!(
+                        "template '{}' is not known; use configuration-template, provider-template or function-template-go\n",
+                        words.template
+                    );
+                    clap::Error::raw(clap::error::ErrorKind::InvalidValue, message)
+                })?,
+                name: words.name,
+                directory: words.directory,
+            }),
+            Words::Version { .. } => Command::Version(version::Request { format: Format::Text }),
+        })
+    }
+}
+
+impl BuildArguments {
+    fn into_request(self, verbose: bool) -> build::Request {
+        let runtime = match (self.embed_runtime_image, self.embed_runtime_image_tarball) {
+            (Some(image), _) => Some(build::Runtime::Engine(image)),
+            (None, Some(path)) => Some(build::Runtime::Archive(path)),
+            (None, None) => None,
+        };
+        build::Request {
+            root: self.package_root,
+            examples: build::Examples::At(self.examples_root),
+            ignore: self.ignore,
+            file: self.package_file.map_or(build::File::Derived, build::File::At),
+            runtime,
+            kind: None,
+            strict: false,
+            report: if verbose { build::Report::Tell(Format::Text) } else { build::Report::Quiet },
+        }
+    }
+}
+
+impl ExtractArguments {
+    fn into_request(self, verbose: bool) -> Result<extract::Request, clap::Error> {
+        let missing = || {
+            let message = "the package to extract is missing: give a reference\n";
+            clap::Error::raw(clap::error::ErrorKind::MissingRequiredArgument, message)
+        };
+        let from = match (self.from_xpkg, self.from_daemon) {
+            // Upstream takes the only package file of the directory here, too.
+            (true, _) => extract::From::File(self.package.map(PathBuf::from)),
+            (_, true) => extract::From::Engine(self.package.ok_or_else(missing)?),
+            _ => extract::From::Registry(self.package.ok_or_else(missing)?),
+        };
+        Ok(extract::Request {
+            from,
+            output: self.output,
+            platform: None,
+            registry: RegistryArguments::upstream(false),
+            quiet: !verbose,
+        })
+    }
+}

@@ -1,0 +1,101 @@
+//! The words of the guide: `kubectl crossplane build|push …`, when the binary is called
+//! `kubectl-crossplane` and kubectl finds it as a plugin.
+
+use super::Command;
+use super::registry::RegistryArguments;
+use crate::command::{build, push, version};
+use crate::output::Format;
+use api::meta::PackageKind;
+use clap::{Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+/// Work with Crossplane packages from kubectl.
+#[derive(Parser)]
+#[command(name = "kubectl crossplane", arg_required_else_help = true, disable_version_flag = true)]
+pub(super) struct Arguments {
+    /// Print the version
+    #[arg(long, short)]
+    version: bool,
+    #[command(subcommand)]
+    command: Option<Words>,
+}
+
+#[derive(Subcommand)]
+enum Words {
+    /// Build a package from the files in a directory
+    Build {
+        /// The type of package
+        #[arg(value_enum)]
+        kind: Kind,
+        /// Directory that holds crossplane.yaml
+        #[arg(long, short = 'f', default_value = ".", value_name = "DIR")]
+        package_root: PathBuf,
+        /// Name of the file, without .xpkg [default: the package's name and digest]
+        #[arg(long)]
+        name: Option<String>,
+        /// Leave out files that match these patterns
+        #[arg(long, value_name = "GLOB", value_delimiter = ',')]
+        ignore: Vec<String>,
+    },
+    /// Push a package to a registry; Docker Hub if none is named
+    Push {
+        /// The type of package
+        #[arg(value_enum)]
+        kind: Kind,
+        /// Where to push: [REGISTRY/]REPOSITORY:TAG
+        tag: String,
+        /// Package file [default: the only *.xpkg file here]
+        #[arg(long, short = 'f', value_name = "FILE")]
+        file: Option<PathBuf>,
+    },
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Kind {
+    Provider,
+    Configuration,
+    Function,
+}
+
+impl From<Kind> for PackageKind {
+    fn from(kind: Kind) -> Self {
+        match kind {
+            Kind::Provider => Self::Provider,
+            Kind::Configuration => Self::Configuration,
+            Kind::Function => Self::Function,
+        }
+    }
+}
+
+impl Arguments {
+    /// What was asked for.
+    pub(super) fn into_command(self) -> Result<Command, clap::Error> {
+        Ok(match self.command {
+            Some(Words::Build { kind, package_root, name, ignore }) => {
+                Command::Build(build::Request {
+                    root: package_root,
+                    examples: build::Examples::None,
+                    ignore,
+                    file: name.map_or(build::File::Derived, build::File::Named),
+                    runtime: None,
+                    kind: Some(kind.into()),
+                    strict: false,
+                    report: build::Report::Tell(Format::Text),
+                })
+            }
+            Some(Words::Push { tag, file, .. }) => Command::Push(push::Request {
+                reference: tag,
+                strict_reference: false,
+                files: file.into_iter().collect(),
+                annotations: Vec::new(),
+                format: Some(Format::Text),
+                registry: RegistryArguments::upstream(false),
+            }),
+            None if self.version => Command::Version(version::Request { format: Format::Text }),
+            None => {
+                let message = "a command is missing: build or push\n";
+                return Err(clap::Error::raw(clap::error::ErrorKind::MissingSubcommand, message));
+            }
+        })
+    }
+}

@@ -1,0 +1,89 @@
+//! From words to requests.
+//!
+//! One binary answers to three names, each with its own words: `apron`, upstream's `crossplane`
+//! and the guide's `kubectl crossplane`. Whatever was typed becomes one [`Command`] here, so
+//! that commands know nothing about names and flags.
+
+mod apron;
+mod crossplane;
+mod kubectl;
+pub(crate) mod registry;
+
+use crate::command::{build, copy, extract, init, inspect, lint, login, pull, push, version};
+use clap::{CommandFactory, Parser};
+use std::ffi::OsString;
+use std::path::Path;
+
+/// What is to be done.
+pub(crate) enum Command {
+    Init(init::Request),
+    Build(build::Request),
+    Lint(lint::Request),
+    Push(push::Request),
+    Pull(pull::Request),
+    Extract(extract::Request),
+    Inspect(inspect::Request),
+    Copy(copy::Request),
+    Login(login::Login),
+    Logout(login::Logout),
+    Completion(clap_complete::Shell),
+    Version(version::Request),
+}
+
+/// The name the binary was called by.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Name {
+    Apron,
+    Crossplane,
+    Kubectl,
+}
+
+/// Parses the command line; errors and help are clap's to print.
+pub(crate) fn parse(words: Vec<OsString>) -> Result<Command, clap::Error> {
+    match name(&words) {
+        Name::Apron => Ok(apron::Arguments::try_parse_from(words)?.into_command()),
+        Name::Crossplane => crossplane::Arguments::try_parse_from(words)?.into_command(),
+        Name::Kubectl => kubectl::Arguments::try_parse_from(words)?.into_command(),
+    }
+}
+
+/// The definition of `apron`'s own words, for completions.
+pub(crate) fn definition() -> clap::Command {
+    apron::Arguments::command()
+}
+
+fn name(words: &[OsString]) -> Name {
+    let first = words.first().map(Path::new).and_then(Path::file_stem);
+    match first.and_then(|stem| stem.to_str()) {
+        Some("crossplane" | "crank") => Name::Crossplane,
+        Some("kubectl-crossplane") => Name::Kubectl,
+        _ => Name::Apron,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_definitions_are_sound() {
+        apron::Arguments::command().debug_assert();
+        crossplane::Arguments::command().debug_assert();
+        kubectl::Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn the_name_decides_the_words() {
+        let check = |words: &[&str], good: bool| {
+            let words: Vec<OsString> = words.iter().map(OsString::from).collect();
+            assert_eq!(parse(words.clone()).is_ok(), good, "{words:?}");
+        };
+        check(&["/usr/bin/apron", "build"], true);
+        check(&["apron", "xpkg", "build"], false);
+        check(&["/opt/crossplane", "xpkg", "build", "-f", "p", "--ignore=a,b"], true);
+        check(&["crossplane", "build"], false);
+        check(&["kubectl-crossplane", "build", "provider", "--name", "x"], true);
+        check(&["kubectl-crossplane", "push", "configuration", "a/b:v1"], true);
+        check(&["kubectl-crossplane", "push", "nonsense", "a/b:v1"], false);
+    }
+}

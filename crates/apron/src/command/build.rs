@@ -1,0 +1,286 @@
+//! `build`: a directory in, a package file out.
+
+use crate::directory::{self, Directory};
+use crate::failure::{Failure, Outcome};
+use crate::output::{self, Format};
+use crate::runtime_image;
+use crate::settings::Settings;
+use api::meta::PackageKind;
+use oci::layer::WrittenLayer;
+use rayon::prelude::*;
+use serde::Serialize;
+use std::fs::File as StdFile;
+use std::path::{Path, PathBuf};
+use store::tarball::{Layer, LayerContent};
+use tempfile::TempDir;
+use xpkg::build::{Plan, WriteError};
+use xpkg::diagnostic::{Diagnostic, Severity};
+use xpkg::image::{self, Image, PackageLayer};
+use xpkg::locate;
+use xpkg::source::SourceFile;
+
+/// What to build, and how.
+pub(crate) struct Request {
+    pub(crate) root: PathBuf,
+    pub(crate) examples: Examples,
+    pub(crate) ignore: Vec<String>,
+    pub(crate) file: File,
+    pub(crate) runtime: Option<Runtime>,
+    /// The type of package it has to be, if one was named.
+    pub(crate) kind: Option<PackageKind>,
+    pub(crate) strict: bool,
+    pub(crate) report: Report,
+}
+
+/// Where examples come from.
+pub(crate) enum Examples {
+    /// The directory `examples` in the package root, if there is one.
+    Below,
+    /// This directory, if there is one.
+    At(PathBuf),
+    /// Nowhere.
+    None,
+}
+
+/// Where the package goes.
+pub(crate) enum File {
+    /// A name made of the package's name and digest, in the package root.
+    Derived,
+    /// This name and `.xpkg`, in the package root.
+    Named(String),
+    /// Exactly here.
+    At(PathBuf),
+}
+
+/// The image a package runs.
+pub(crate) enum Runtime {
+    /// From the local Docker or Podman.
+    Engine(String),
+    /// From an archive or layout directory.
+    Archive(PathBuf),
+}
+
+/// What to tell on success.
+pub(crate) enum Report {
+    Tell(Format),
+    Quiet,
+}
+
+#[derive(Serialize)]
+struct Built {
+    file: PathBuf,
+    kind: String,
+    name: String,
+    digest: String,
+    size: u64,
+    objects: usize,
+    warnings: usize,
+}
+
+/// Builds a package.
+pub(crate) fn run(request: &Request, settings: &Settings) -> Outcome {
+    let examples = match &request.examples {
+        Examples::Below => Some(request.root.join("examples")),
+        Examples::At(path) => Some(path.clone()),
+        Examples::None => None,
+    };
+    let directory = Directory::walk(&request.root, examples.as_deref(), &request.ignore)?;
+    let (plan, findings, objects) = check(&directory, request)?;
+    let warnings = findings.len();
+    let work = work_directory(request)?;
+    let runtime = runtime(request, work.path(), settings)?;
+    let (image, layers) = pack(&plan, &directory, runtime, work.path())?;
+    let target = target(request, &plan, &image);
+    let raw = store::tarball::write(&target, &image.config, &layers)
+        .map_err(|error| {
+            Failure::new(
+                format!("cannot write {}", target.display()),
+                "check that the directory exists, is writable and has room, or choose another file with -o",
+            )
+            .because(&error)
+        })?;
+    let built = Built {
+        size: fs_err::metadata(&target).map_err(|error| Failure::file(&error))?.len(),
+        file: target,
+        kind: plan.meta.kind().as_str().to_owned(),
+        name: plan.meta.name().to_owned(),
+        digest: raw.digest.to_string(),
+        objects,
+        warnings,
+    };
+    tell(&built, &request.report)
+}
+
+fn tell(built: &Built, report: &Report) -> Outcome {
+    match report {
+        Report::Quiet => Ok(()),
+        Report::Tell(Format::Json) => output::print_json(built),
+        Report::Tell(Format::Text) => {
+            output::print(format_args!(
+                "built {} {} from {}",
+                built.kind.to_lowercase(),
+                output::bold(&built.name),
+                output::count(built.objects, "object"),
+            ));
+            output::print(format_args!("  file    {}", built.file.display()));
+            output::print(format_args!("  size    {}", output::size(built.size)));
+            output::print(format_args!("  digest  {}", built.digest));
+            Ok(())
+        }
+    }
+}
+
+/// Reads and checks all files; findings are shown, and errors among them end the build.
+fn check(directory: &Directory, request: &Request) -> Outcome<(Plan, Vec<Diagnostic>, usize)> {
+    let files = read_files(&directory.files, |path| directory.read(path))?;
+    let examples = read_files(&directory.examples, |path| directory.read_example(path))?;
+    let (plan, mut findings) = xpkg::build::plan(&files, &examples);
+    if let (Some(plan), Some(wanted)) = (&plan, request.kind) {
+        findings.extend(kind_mismatch(plan, wanted, &files));
+    }
+    output::findings(&findings, output::say);
+    let errors =
+        findings.iter().filter(|finding| finding.severity == Severity::Error).count();
+    let failed = errors > 0 || (request.strict && !findings.is_empty());
+    let trouble = match errors {
+        0 => output::count(findings.len(), "warning"),
+        errors => output::count(errors, "error"),
+    };
+    let objects = files.iter().map(|file| file.documents.len()).sum::<usize>().saturating_sub(1);
+    match plan {
+        Some(plan) if !failed => Ok((plan, findings, objects)),
+        _ => Err(Failure::new(
+            format!("the package in {} has {trouble}; nothing was written", request.root.display()),
+            "fix what is listed above and build again; `apron lint` shows the same list",
+        )),
+    }
+}
+
+fn kind_mismatch(plan: &Plan, wanted: PackageKind, files: &[SourceFile]) -> Option<Diagnostic> {
+    let found = plan.meta.kind();
+    if found == wanted {
+        return None;
+    }
+    let documents = files.iter().flat_map(|file| &file.documents);
+    let report = documents.map(|document| &document.report).find(|report| report.meta.is_some())?;
+    let message =
+        format!("this is a {} package, not a {}", found.as_str(), wanted.as_str());
+    let hint = format!("build it with `kubectl crossplane build {}`", found.as_str().to_lowercase());
+    Some(Diagnostic::error("package-kind", &report.file, report.position, message).hint(hint))
+}
+
+/// Reads files on all cores.
+pub(crate) fn read_files(
+    paths: &[String],
+    read: impl Fn(&str) -> std::io::Result<Vec<u8>> + Sync,
+) -> Outcome<Vec<SourceFile>> {
+    let limits = xpkg::Limits::default();
+    paths
+        .par_iter()
+        .map(|path| {
+            let bytes = read(path).map_err(|error| Failure::file(&error))?;
+            Ok(SourceFile::read(path, &bytes, &limits))
+        })
+        .collect()
+}
+
+/// Temporary files lie beside the result, so that the last step is a rename.
+fn work_directory(request: &Request) -> Outcome<TempDir> {
+    let beside = match &request.file {
+        File::At(path) => path.parent().filter(|parent| !parent.as_os_str().is_empty()),
+        _ => Some(request.root.as_path()),
+    };
+    let beside = beside.unwrap_or(Path::new("."));
+    tempfile::Builder::new().prefix(".apron-").tempdir_in(beside).map_err(|error| {
+        Failure::new(
+            format!("cannot write to {}", beside.display()),
+            "check that the directory exists and is writable, or choose another file with -o",
+        )
+        .because(&error)
+    })
+}
+
+fn runtime(
+    request: &Request,
+    work: &Path,
+    settings: &Settings,
+) -> Outcome<Option<runtime_image::RuntimeImage>> {
+    match &request.runtime {
+        None => Ok(None),
+        Some(Runtime::Archive(path)) => runtime_image::open(path, work).map(Some),
+        Some(Runtime::Engine(image)) => runtime_image::from_engine(image, work, settings).map(Some),
+    }
+}
+
+/// Writes the package's layers and puts the image together.
+fn pack(
+    plan: &Plan,
+    directory: &Directory,
+    runtime: Option<runtime_image::RuntimeImage>,
+    work: &Path,
+) -> Outcome<(Image, Vec<Layer>)> {
+    let mut written = Vec::new();
+    let path = work.join("package");
+    let file = fs_err::File::create(&path).map_err(|error| Failure::file(&error))?;
+    let (_, layer) = plan
+        .write_package(|path| directory.read(path), buffered(file.into()))
+        .map_err(|error| write_failed(&error))?;
+    written.push((path, locate::BASE, layer));
+    if let Some(examples) = &plan.examples {
+        let path = work.join("examples");
+        let file = fs_err::File::create(&path).map_err(|error| Failure::file(&error))?;
+        let (_, layer) = examples
+            .write_examples(|path| directory.read_example(path), buffered(file.into()))
+            .map_err(|error| write_failed(&error))?;
+        written.push((path, locate::EXAMPLES, layer));
+    }
+    assemble(runtime, written)
+}
+
+fn assemble(
+    runtime: Option<runtime_image::RuntimeImage>,
+    written: Vec<(PathBuf, &'static str, WrittenLayer)>,
+) -> Outcome<(Image, Vec<Layer>)> {
+    let parts: Vec<PackageLayer> = written
+        .iter()
+        .map(|(_, role, layer)| PackageLayer { layer: layer.clone(), role })
+        .collect();
+    let (base, mut layers) = match runtime {
+        Some(runtime) => (Some(runtime.image), runtime.layers),
+        None => (None, Vec::new()),
+    };
+    let image = image::assemble(base, &parts).map_err(|error| {
+        Failure::new("cannot put the image together", "embed an image that is not a package itself")
+            .because(&error)
+    })?;
+    layers.extend(written.into_iter().map(|(path, _, layer)| Layer {
+        descriptor: layer.descriptor,
+        content: LayerContent::File(path),
+    }));
+    Ok((image, layers))
+}
+
+fn buffered(file: StdFile) -> std::io::BufWriter<StdFile> {
+    std::io::BufWriter::with_capacity(256 << 10, file)
+}
+
+fn write_failed(error: &WriteError) -> Failure {
+    let hint = match error {
+        WriteError::Changed { .. } => "build again once nothing changes the files",
+        WriteError::Read { .. } => "check the file's permissions",
+        WriteError::Write(_) => "check that the disk has room",
+    };
+    Failure::new("cannot pack the package", hint).because(error)
+}
+
+fn target(request: &Request, plan: &Plan, image: &Image) -> PathBuf {
+    let name = plan.meta.name();
+    match &request.file {
+        File::At(path) => path.clone(),
+        File::Named(name) => request.root.join(directory::with_extension(name, "xpkg")),
+        File::Derived => {
+            let id = xpkg::label::friendly_id(name, image.plain.digest.hex());
+            request.root.join(format!("{id}.xpkg"))
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! `copy`: any source to any sink.
+
+use crate::args::registry::RegistryArguments;
+use crate::failure::{Failure, Outcome};
+use crate::output::{self, Format, progress};
+use crate::place::{self, Opened, Place};
+use crate::registry;
+use crate::settings::Settings;
+use oci::{Identifier, Platform};
+use serde::Serialize;
+use std::path::Path;
+use store::{Copied, CopyOptions, Error, Layout, Store, TarballSink};
+use xpkg::locate;
+
+/// What to copy, and where.
+pub(crate) struct Request {
+    pub(crate) source: String,
+    pub(crate) destination: String,
+    pub(crate) platform: Option<Platform>,
+    pub(crate) referrers: bool,
+    pub(crate) format: Format,
+    pub(crate) registry: RegistryArguments,
+}
+
+/// Copies a package or image.
+pub(crate) async fn run(request: &Request, settings: &Settings) -> Outcome {
+    let arguments = &request.registry;
+    let from = Place::parse(&request.source, arguments)?;
+    let destination = destination(&request.destination, &from, arguments)?;
+    let source = place::open(&from, arguments, settings).await?;
+    let copy = Copy {
+        source,
+        destination,
+        platform: request.platform.clone(),
+        single: false,
+        referrers: request.referrers,
+        arguments,
+        settings,
+    };
+    copy.run().await?.tell("copied", request.format)
+}
+
+/// A layout that exists, or that a directory's name says should; otherwise as a source is read.
+fn destination(text: &str, from: &Place, arguments: &RegistryArguments) -> Outcome<Place> {
+    let place = match Place::parse(text, arguments)? {
+        // An empty directory becomes a layout; one with other things in it is a mistake.
+        Place::Directory(path) => match path.read_dir().is_ok_and(|mut all| all.next().is_none()) {
+            true => Place::Layout(path, None),
+            false => {
+                return Err(Failure::new(
+                    format!("{} is a directory with other things in it", path.display()),
+                    format!("name a new directory: oci:{}/NEW", path.display()),
+                ));
+            }
+        },
+        other => other,
+    };
+    // A copy into a layout keeps the tag it came from.
+    Ok(match (place, from) {
+        (Place::Layout(path, None), Place::Registry(reference)) => {
+            let tag = reference.identifier().as_tag().map(str::to_owned);
+            Place::Layout(path, tag)
+        }
+        (Place::Layout(path, None), Place::Layout(_, tag)) => Place::Layout(path, tag.clone()),
+        (other, _) => other,
+    })
+}
+
+/// A copy about to happen.
+pub(crate) struct Copy<'a> {
+    pub(crate) source: Opened,
+    pub(crate) destination: Place,
+    pub(crate) platform: Option<Platform>,
+    /// Whether the destination holds one image, so that one has to be chosen.
+    pub(crate) single: bool,
+    pub(crate) referrers: bool,
+    pub(crate) arguments: &'a RegistryArguments,
+    pub(crate) settings: &'a Settings,
+}
+
+/// A copy that happened.
+#[derive(Serialize)]
+pub(crate) struct Done {
+    source: String,
+    destination: String,
+    digest: String,
+    blobs_copied: usize,
+    blobs_already_there: usize,
+    blobs_mounted: usize,
+    bytes: u64,
+}
+
+impl Copy<'_> {
+    /// Copies.
+    pub(crate) async fn run(self) -> Outcome<Done> {
+        let (destination, copied) = match &self.destination {
+            Place::Directory(path) => {
+                return Err(Failure::new(
+                    format!("{} is a package directory", path.display()),
+                    "copy to a file, an OCI layout directory or a reference",
+                ));
+            }
+            Place::File(path) => (path.display().to_string(), self.to_file(path).await?),
+            Place::Layout(path, tag) => {
+                let sink = Layout::create(path).await.map_err(|error| {
+                    registry::failed(format!("cannot write to {}", path.display()), &error)
+                })?;
+                let id = self.root().await?;
+                let to = tag.clone().map_or(id, Identifier::Tag);
+                let copied = self.to_store(&sink, &to).await?;
+                (path.display().to_string(), copied)
+            }
+            Place::Registry(reference) => {
+                let client = registry::client(self.arguments, self.settings).await?;
+                let sink = client.repository(reference.repository().clone());
+                let copied = self.to_store(&sink, reference.identifier()).await?;
+                (reference.to_string(), copied)
+            }
+        };
+        Ok(Done {
+            source: self.source.name,
+            destination,
+            digest: copied.digest.to_string(),
+            blobs_copied: copied.blobs_copied,
+            blobs_already_there: copied.blobs_skipped,
+            blobs_mounted: copied.blobs_mounted,
+            bytes: copied.bytes,
+        })
+    }
+
+    /// The digest of what is copied.
+    async fn root(&self) -> Outcome<Identifier> {
+        let raw = place::fetch_manifest(&self.source, &self.source.id).await?;
+        Ok(Identifier::Digest(raw.digest))
+    }
+
+    async fn to_file(&self, path: &Path) -> Outcome<Copied> {
+        let cannot = || format!("cannot write {}", path.display());
+        let sink = TarballSink::create(path)
+            .await
+            .map_err(|error| registry::failed(cannot(), &error))?;
+        let id = self.image_for_file().await?;
+        let options = CopyOptions { referrers: self.referrers, ..CopyOptions::new() };
+        let to = Identifier::Tag("latest".to_owned());
+        let copied =
+            store::copy(&*self.source.store, &id, &sink, &to, &options, progress::watcher())
+                .await
+                .map_err(|error| self.failed(&error))?;
+        sink.finish().await.map_err(|error| registry::failed(cannot(), &error))?;
+        Ok(copied)
+    }
+
+    /// A file holds one image: of an index, the one for the platform, as when a package is read.
+    async fn image_for_file(&self) -> Outcome<Identifier> {
+        let raw = place::fetch_manifest(&self.source, &self.source.id).await?;
+        let Some(index) = raw.index() else { return Ok(self.source.id.clone()) };
+        if !self.single && self.platform.is_none() {
+            return Err(Failure::new(
+                format!("{} holds images for several platforms, and a file holds one", self.source.name),
+                "choose one with --platform OS/ARCH, or copy all of them to a layout: oci:DIR",
+            ));
+        }
+        let child = locate::choose(index, self.platform.as_ref()).map_err(|error| {
+            Failure::new(
+                format!("cannot choose an image of {}", self.source.name),
+                "ask for one of the platforms it has with --platform OS/ARCH",
+            )
+            .because(&error)
+        })?;
+        Ok(Identifier::Digest(child.digest.clone()))
+    }
+
+    async fn to_store(&self, sink: &dyn Store, to: &Identifier) -> Outcome<Copied> {
+        let options = CopyOptions {
+            platform: self.platform.clone(),
+            referrers: self.referrers,
+            ..CopyOptions::new()
+        };
+        // Asked for first, so that what is missing is explained with what there is.
+        let source = &self.source;
+        place::fetch_manifest(source, &source.id).await?;
+        store::copy(&*source.store, &source.id, sink, to, &options, progress::watcher())
+            .await
+            .map_err(|error| self.failed(&error))
+    }
+
+    fn failed(&self, error: &Error) -> Failure {
+        registry::failed(format!("cannot copy {}", self.source.name), error)
+    }
+}
+
+impl Done {
+    /// Tells what was done.
+    pub(crate) fn tell(&self, verb: &str, format: Format) -> Outcome {
+        if format == Format::Json {
+            return output::print_json(self);
+        }
+        let (source, destination) = (&self.source, output::bold(&self.destination));
+        output::print(format_args!("{verb} {source} to {destination}"));
+        output::print(format_args!("  digest  {}", self.digest));
+        let mut line = format!(
+            "  sent    {} in {}, {} already there",
+            output::size(self.bytes),
+            output::count(self.blobs_copied, "blob"),
+            self.blobs_already_there,
+        );
+        if self.blobs_mounted > 0 {
+            line.push_str(&format!(", {} mounted", self.blobs_mounted));
+        }
+        output::print(line);
+        Ok(())
+    }
+}

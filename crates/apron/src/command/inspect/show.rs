@@ -1,0 +1,177 @@
+//! An inspection for people's eyes.
+
+use super::{ImageFacts, Inspection, ObjectFacts, PackageFacts};
+use crate::output::{self, bold, dim, print};
+use crate::output::table;
+
+/// How many objects are listed before the rest is only counted.
+const OBJECTS_SHOWN: usize = 20;
+
+/// Sections of columns.
+pub(super) fn table(inspection: &Inspection, all: bool) {
+    heading(inspection);
+    for (key, value) in facts(inspection) {
+        print(format_args!("{key:<12}{value}"));
+    }
+    let dependencies = inspection.dependencies.iter();
+    let dependencies: Vec<Vec<String>> = dependencies
+        .map(|one| vec![one.kind.clone(), one.package.clone(), one.version.clone()])
+        .collect();
+    section("dependencies", &["KIND", "PACKAGE", "VERSION"], &dependencies, dependencies.len());
+    let total = inspection.objects.len();
+    let objects: Vec<Vec<String>> =
+        shown(inspection, all).iter().map(|one| row(one)).collect();
+    section("objects", &["KIND", "NAME", "VERSION"], &objects, total);
+    if let Some(image) = &inspection.image {
+        section("layers", &["ROLE", "SIZE", "DIGEST"], &layers(image), image.layers.len());
+    }
+    trouble(inspection);
+}
+
+fn heading(inspection: &Inspection) {
+    match &inspection.package {
+        Some(package) => {
+            print(format_args!("{} {}", bold(&package.name), dim(&package.kind)));
+            if let Some(description) = &package.description {
+                print(description);
+            }
+        }
+        None => print(format_args!("{} has no readable metadata", bold(&inspection.source))),
+    }
+    print("");
+}
+
+/// What there is to say, in the order people ask.
+fn facts(inspection: &Inspection) -> Vec<(&'static str, String)> {
+    let mut facts = vec![("source", inspection.source.clone())];
+    if let Some(image) = &inspection.image {
+        facts.push(("digest", image.digest.clone()));
+        if !image.platforms.is_empty() {
+            facts.push(("platforms", image.platforms.join(", ")));
+        }
+        facts.push(("size", output::size(image.size)));
+    }
+    facts.push(("contents", format!("{} of YAML", output::size(inspection.stream_size))));
+    if let Some(package) = &inspection.package {
+        facts.push(("format", package.api_version.clone()));
+        facts.extend(package_facts(package));
+    }
+    facts
+}
+
+fn package_facts(package: &PackageFacts) -> Vec<(&'static str, String)> {
+    let optional = [
+        ("crossplane", package.crossplane.clone()),
+        ("runs", package.controller_image.clone()),
+        ("maintainer", package.maintainer.clone()),
+        ("from", package.source.clone()),
+        ("license", package.license.clone()),
+        ("can", Some(package.capabilities.join(", ")).filter(|text| !text.is_empty())),
+    ];
+    optional.into_iter().filter_map(|(key, value)| Some((key, value?))).collect()
+}
+
+fn section(title: &str, header: &[&str], rows: &[Vec<String>], total: usize) {
+    if total == 0 {
+        return;
+    }
+    print("");
+    print(format_args!("{} {}", bold(title), dim(format_args!("({total})"))));
+    for line in table::table(header, rows) {
+        print(format_args!("  {line}"));
+    }
+    if rows.len() < total {
+        print(format_args!("  … and {} more; show them with --all", total - rows.len()));
+    }
+}
+
+fn shown(inspection: &Inspection, all: bool) -> &[ObjectFacts] {
+    let count = if all { inspection.objects.len() } else { OBJECTS_SHOWN };
+    &inspection.objects[..count.min(inspection.objects.len())]
+}
+
+fn row(object: &ObjectFacts) -> Vec<String> {
+    vec![object.kind.clone(), object.name.clone(), object.api_version.clone()]
+}
+
+fn layers(image: &ImageFacts) -> Vec<Vec<String>> {
+    let role = |role: &Option<String>| match role.as_deref() {
+        Some("base") => "package".to_owned(),
+        Some("upbound") => "examples".to_owned(),
+        Some(other) => other.to_owned(),
+        None => "-".to_owned(),
+    };
+    let layers = image.layers.iter();
+    layers
+        .map(|layer| vec![role(&layer.role), output::size(layer.size), layer.digest.clone()])
+        .collect()
+}
+
+fn trouble(inspection: &Inspection) {
+    let (errors, warnings) = (inspection.errors, inspection.warnings);
+    if errors + warnings == 0 {
+        return;
+    }
+    print("");
+    print(format_args!(
+        "the check found {} and {}; `apron lint {}` lists them",
+        output::count(errors, "error"),
+        output::count(warnings, "warning"),
+        inspection.source,
+    ));
+}
+
+/// The package and what is in it, as branches.
+pub(super) fn tree(inspection: &Inspection, all: bool) {
+    let (name, kind) = match &inspection.package {
+        Some(package) => (package.name.as_str(), package.kind.as_str()),
+        None => (inspection.source.as_str(), "no readable metadata"),
+    };
+    print(format_args!("{} {}", bold(name), dim(kind)));
+    let mut branches: Vec<(String, Vec<String>)> = Vec::new();
+    let dependencies: Vec<String> = inspection
+        .dependencies
+        .iter()
+        .map(|one| format!("{} {} {}", one.package, dim(&one.version), dim(&one.kind)))
+        .collect();
+    branches.push(("dependencies".to_owned(), dependencies));
+    for (kind, mut names) in by_kind(&inspection.objects) {
+        let total = names.len();
+        if !all && total > OBJECTS_SHOWN {
+            names.truncate(OBJECTS_SHOWN);
+            names.push(format!("… and {} more; show them with --all", total - OBJECTS_SHOWN));
+        }
+        branches.push((format!("{kind} {}", dim(format_args!("({total})"))), names));
+    }
+    if let Some(image) = &inspection.image {
+        let lines = layers(image).into_iter().map(|cells| cells.join(" ")).collect();
+        branches.push(("layers".to_owned(), lines));
+    }
+    branches.retain(|(_, leaves)| !leaves.is_empty());
+    draw(&branches);
+    trouble(inspection);
+}
+
+fn draw(branches: &[(String, Vec<String>)]) {
+    for (index, (title, leaves)) in branches.iter().enumerate() {
+        let last = index + 1 == branches.len();
+        let (elbow, stem) = if last { ("└─", "   ") } else { ("├─", "│  ") };
+        print(format_args!("{elbow} {title}"));
+        for (index, leaf) in leaves.iter().enumerate() {
+            let elbow = if index + 1 == leaves.len() { "└─" } else { "├─" };
+            print(format_args!("{stem}{elbow} {leaf}"));
+        }
+    }
+}
+
+/// Objects grouped by kind, kinds in the order they first appear.
+fn by_kind(objects: &[ObjectFacts]) -> Vec<(String, Vec<String>)> {
+    let mut groups: Vec<(String, Vec<String>)> = Vec::new();
+    for object in objects {
+        match groups.iter_mut().find(|(kind, _)| *kind == object.kind) {
+            Some((_, names)) => names.push(object.name.clone()),
+            None => groups.push((object.kind.clone(), vec![object.name.clone()])),
+        }
+    }
+    groups
+}

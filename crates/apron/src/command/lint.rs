@@ -1,0 +1,108 @@
+//! `lint`: everything that can be said about packages without installing them.
+
+use super::build::read_files;
+use crate::args::registry::RegistryArguments;
+use crate::directory::Directory;
+use crate::failure::{Failure, Outcome};
+use crate::output::{self, sarif};
+use crate::place::{self, Place};
+use crate::settings::Settings;
+use serde::Serialize;
+use std::path::Path;
+use xpkg::diagnostic::{Diagnostic, Severity};
+
+/// What to check, and how to tell.
+pub(crate) struct Request {
+    pub(crate) packages: Vec<String>,
+    pub(crate) ignore: Vec<String>,
+    pub(crate) strict: bool,
+    pub(crate) format: Format,
+    pub(crate) registry: RegistryArguments,
+}
+
+/// The form of the findings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, clap::ValueEnum)]
+pub(crate) enum Format {
+    /// Words for people
+    #[default]
+    Text,
+    /// JSON for programs
+    Json,
+    /// SARIF for code hosts
+    Sarif,
+}
+
+#[derive(Serialize)]
+struct Report<'a> {
+    errors: usize,
+    warnings: usize,
+    findings: &'a [Diagnostic],
+}
+
+/// Checks packages.
+pub(crate) fn run(request: &Request, settings: &Settings) -> Outcome {
+    let mut findings = Vec::new();
+    for package in &request.packages {
+        findings.extend(check(package, request, settings)?);
+    }
+    let errors = findings.iter().filter(|finding| finding.severity == Severity::Error).count();
+    let warnings = findings.len() - errors;
+    match request.format {
+        Format::Text => {
+            output::findings(&findings, |line| output::print(line));
+            let packages = output::count(request.packages.len(), "package");
+            let (errors, warnings) =
+                (output::count(errors, "error"), output::count(warnings, "warning"));
+            output::print(format_args!("{packages} checked: {errors}, {warnings}"));
+        }
+        Format::Json => output::print_json(&Report { errors, warnings, findings: &findings })?,
+        Format::Sarif => output::print_json(&sarif::log(&findings, xpkg::lint::rules()))?,
+    }
+    if errors > 0 {
+        let message = format!("the check found {}", output::count(errors, "error"));
+        return Err(Failure::new(message, "fix what is listed, then check again"));
+    }
+    if request.strict && warnings > 0 {
+        let message = format!("the check found {}", output::count(warnings, "warning"));
+        return Err(Failure::new(message, "fix what is listed, or check without --strict"));
+    }
+    Ok(())
+}
+
+fn check(package: &str, request: &Request, settings: &Settings) -> Outcome<Vec<Diagnostic>> {
+    let place = Place::parse(package, &request.registry)?;
+    let mut findings = match &place {
+        Place::Directory(path) => check_directory(path, &request.ignore)?,
+        other => check_image(other, request, settings)?,
+    };
+    // With several packages, or one that is not here, a file name alone does not say which.
+    let here = package == "." && request.packages.len() == 1;
+    if !here {
+        let prefix = package.trim_end_matches('/');
+        let separator = if matches!(place, Place::Directory(_)) { "/" } else { "!" };
+        for finding in &mut findings {
+            finding.file = format!("{prefix}{separator}{}", finding.file);
+        }
+    }
+    Ok(findings)
+}
+
+fn check_directory(root: &Path, ignore: &[String]) -> Outcome<Vec<Diagnostic>> {
+    let directory = Directory::walk(root, Some(&root.join("examples")), ignore)?;
+    let files = read_files(&directory.files, |path| directory.read(path))?;
+    let examples = read_files(&directory.examples, |path| directory.read_example(path))?;
+    Ok(xpkg::build::plan(&files, &examples).1)
+}
+
+fn check_image(place: &Place, request: &Request, settings: &Settings) -> Outcome<Vec<Diagnostic>> {
+    let (name, located) = crate::block_on(async {
+        let opened = place::open(place, &request.registry, settings).await?;
+        let located = place::locate(&opened, None, settings).await?;
+        Ok((opened.name, located))
+    })?;
+    let limits = xpkg::Limits::default();
+    let opened = xpkg::open::package_yaml(&located.layers, &limits)
+        .and_then(|reader| xpkg::open::read(reader, &limits))
+        .map_err(|error| place::unreadable(&name, &error))?;
+    Ok(opened.diagnostics)
+}

@@ -1,0 +1,249 @@
+//! `push`: package files to a registry.
+
+use crate::args::registry::RegistryArguments;
+use crate::failure::{Failure, Outcome};
+use crate::output::{self, Format, progress};
+use crate::registry;
+use crate::settings::Settings;
+use oci::manifest::Annotations;
+use oci::{Descriptor, Identifier, ImageConfig, Index, Platform, Raw, Reference};
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+use store::{Copied, CopyOptions, Error, Store, Tarball};
+
+/// No image config needs more.
+const CONFIG_SIZE_MAX: u64 = 4 << 20;
+
+/// What to push, and where.
+pub(crate) struct Request {
+    pub(crate) reference: String,
+    /// Whether the reference must leave nothing unsaid.
+    pub(crate) strict_reference: bool,
+    pub(crate) files: Vec<PathBuf>,
+    pub(crate) annotations: Vec<String>,
+    /// How to tell; upstream says nothing.
+    pub(crate) format: Option<Format>,
+    pub(crate) registry: RegistryArguments,
+}
+
+#[derive(Serialize)]
+struct Pushed {
+    reference: String,
+    digest: String,
+    platforms: Vec<String>,
+    blobs_sent: usize,
+    blobs_already_there: usize,
+    bytes_sent: u64,
+}
+
+/// A package file that was opened.
+struct Package {
+    path: PathBuf,
+    tarball: Tarball,
+    raw: Raw,
+    config: ImageConfig,
+}
+
+/// Pushes packages.
+pub(crate) async fn run(request: &Request, settings: &Settings) -> Outcome {
+    let reference = match request.strict_reference {
+        true => registry::strict_reference(&request.reference)?,
+        false => registry::reference(&request.reference, &request.registry)?,
+    };
+    let Identifier::Tag(_) = reference.identifier() else {
+        return Err(Failure::new(
+            format!("`{}` names a digest, and packages are pushed to tags", request.reference),
+            "push to a tag, for example registry.example.org/team/package:v1.0.0",
+        ));
+    };
+    let annotations = annotations(&request.annotations)?;
+    let files = files(&request.files)?;
+    let mut packages = Vec::new();
+    for path in &files {
+        packages.push(open(path, &annotations).await?);
+    }
+    let client = registry::client(&request.registry, settings).await?;
+    let sink = client.repository(reference.repository().clone());
+    let pushed = push(&packages, &sink, &reference, annotations).await.map_err(|error| {
+        registry::failed(format!("cannot push to {reference}"), &error)
+    })?;
+    tell(&pushed, request.format)
+}
+
+fn tell(pushed: &Pushed, format: Option<Format>) -> Outcome {
+    match format {
+        None => Ok(()),
+        Some(Format::Json) => output::print_json(pushed),
+        Some(Format::Text) => {
+            output::print(format_args!("pushed {}", output::bold(&pushed.reference)));
+            output::print(format_args!("  digest     {}", pushed.digest));
+            if !pushed.platforms.is_empty() {
+                output::print(format_args!("  platforms  {}", pushed.platforms.join(", ")));
+            }
+            output::print(format_args!(
+                "  sent       {} in {}, {} already there",
+                output::size(pushed.bytes_sent),
+                output::count(pushed.blobs_sent, "blob"),
+                pushed.blobs_already_there,
+            ));
+            Ok(())
+        }
+    }
+}
+
+/// One file goes to the tag; several go to their digests and an index of them to the tag.
+async fn push(
+    packages: &[Package],
+    sink: &dyn Store,
+    reference: &Reference,
+    annotations: Annotations,
+) -> Result<Pushed, Error> {
+    let mut done = Vec::new();
+    for package in packages {
+        let to = match packages {
+            [_] => reference.identifier().clone(),
+            _ => Identifier::Digest(package.raw.digest.clone()),
+        };
+        done.push(push_one(package, sink, &to).await?);
+    }
+    let (digest, platforms) = match packages {
+        [only] => (only.raw.digest.clone(), Vec::new()),
+        several => {
+            let raw = index(several, annotations).map_err(|error| Error::PutManifest {
+                place: sink.place(),
+                id: reference.identifier().to_string(),
+                cause: error.into(),
+            })?;
+            sink.put_manifest(reference.identifier(), &raw).await?;
+            (raw.digest, several.iter().map(|package| package.platform().to_string()).collect())
+        }
+    };
+    Ok(Pushed {
+        reference: reference.to_string(),
+        digest: digest.to_string(),
+        platforms,
+        blobs_sent: done.iter().map(|copied| copied.blobs_copied).sum(),
+        blobs_already_there: done
+            .iter()
+            .map(|copied| copied.blobs_skipped + copied.blobs_mounted)
+            .sum(),
+        bytes_sent: done.iter().map(|copied| copied.bytes).sum(),
+    })
+}
+
+async fn push_one(package: &Package, sink: &dyn Store, to: &Identifier) -> Result<Copied, Error> {
+    // The manifest to push may carry annotations the file's own does not have, so blobs and
+    // manifest are sent apart: blobs as the file has them, then the manifest.
+    let options = CopyOptions::new();
+    store::copy_as(&package.tarball, &package.raw, sink, to, &options, progress::watcher()).await
+}
+
+fn index(packages: &[Package], annotations: Annotations) -> Result<Raw, oci::ManifestError> {
+    let children = packages.iter().map(|package| {
+        let mut child: Descriptor = package.raw.descriptor();
+        child.platform = Some(package.platform());
+        child
+    });
+    let mut index = Index::oci(children.collect());
+    index.annotations = annotations;
+    Raw::from_index(&index)
+}
+
+impl Package {
+    fn platform(&self) -> Platform {
+        Platform {
+            os_version: self.config.os_version.clone(),
+            variant: self.config.variant.clone(),
+            ..Platform::new(&self.config.os, &self.config.architecture)
+        }
+    }
+}
+
+async fn open(path: &Path, annotations: &Annotations) -> Outcome<Package> {
+    let failed = |error: &Error| {
+        if let Err(error) = fs_err::metadata(path) {
+            return Failure::new(
+                format!("there is no package file {}", path.display()),
+                "check the path, or build the package first with `apron build`",
+            )
+            .because(&error);
+        }
+        registry::failed(format!("{} is not a package file", path.display()), error)
+    };
+    let tarball = Tarball::open(path).await.map_err(|error| failed(&error))?;
+    let id = Identifier::Digest(tarball.only().map_err(|error| failed(&error))?);
+    let raw = tarball.manifest(&id).await.map_err(|error| failed(&error))?;
+    let unusable = || {
+        Failure::new(
+            format!("{} is not an archive of one image", path.display()),
+            "push package files as `apron build` makes them",
+        )
+    };
+    let raw = raw.ok_or_else(unusable)?;
+    let mut manifest = raw.manifest().ok_or_else(unusable)?.clone();
+    let config = store::fetch_bytes(&tarball, &manifest.config, CONFIG_SIZE_MAX)
+        .await
+        .map_err(|error| failed(&error))?;
+    let config = serde_json::from_slice(&config).map_err(|error| unusable().because(&error))?;
+    let raw = match annotations.is_empty() {
+        true => raw,
+        false => {
+            manifest.annotations.extend(annotations.clone());
+            Raw::from_manifest(&manifest).map_err(|error| unusable().because(&error))?
+        }
+    };
+    Ok(Package { path: path.to_owned(), tarball, raw, config }).and_then(check_package)
+}
+
+/// What is pushed must be a package: pushing something else is a mistake nobody notices until
+/// an installation fails.
+fn check_package(package: Package) -> Outcome<Package> {
+    let Some(manifest) = package.raw.manifest() else { return Ok(package) };
+    match xpkg::locate::locate(manifest) {
+        Ok(_) => Ok(package),
+        Err(error) => Err(Failure::new(
+            format!("{} is not a package", package.path.display()),
+            "packages are built with `apron build`",
+        )
+        .because(&error)),
+    }
+}
+
+/// The files to push: those named, or the only one here.
+pub(crate) fn files(named: &[PathBuf]) -> Outcome<Vec<PathBuf>> {
+    if !named.is_empty() {
+        return Ok(named.to_vec());
+    }
+    let entries = fs_err::read_dir(".").map_err(|error| Failure::file(&error))?;
+    let is_package =
+        |path: &PathBuf| path.extension().is_some_and(|extension| extension == "xpkg");
+    let mut found: Vec<PathBuf> =
+        entries.filter_map(Result::ok).map(|entry| entry.file_name().into()).collect();
+    found.retain(is_package);
+    found.sort();
+    match found.len() {
+        1 => Ok(found),
+        0 => Err(Failure::new(
+            "there is no .xpkg file in this directory",
+            "build one with `apron build`, or name it with -f",
+        )),
+        _ => {
+            let names: Vec<_> = found.iter().map(|path| path.display().to_string()).collect();
+            Err(Failure::new(
+                "there are several .xpkg files in this directory, and only one can be meant",
+                format!("name the one to use with -f: {}", names.join(", ")),
+            ))
+        }
+    }
+}
+
+fn annotations(words: &[String]) -> Outcome<Annotations> {
+    let pair = |word: &String| match word.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
+        _ => Err(Failure::new(
+            format!("annotation `{word}` is not of the form KEY=VALUE"),
+            "for example: --annotation org.opencontainers.image.version=v1.0.0",
+        )),
+    };
+    words.iter().map(pair).collect()
+}

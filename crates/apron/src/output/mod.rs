@@ -1,0 +1,149 @@
+//! The voice: the only place that prints.
+//!
+//! Results go to standard output, everything else to standard error. Colours appear only where a
+//! terminal wants them (`NO_COLOR`, `CLICOLOR` and `TERM` are honoured by the stream). A reader
+//! that hangs up, such as `head`, is not an error.
+
+pub(crate) mod progress;
+pub(crate) mod sarif;
+pub(crate) mod table;
+
+use crate::failure::{Failure, Outcome};
+use anstyle::{AnsiColor, Style};
+use serde::Serialize;
+use std::fmt::Display;
+use std::io::{IsTerminal, Write};
+use xpkg::diagnostic::{Diagnostic, Severity};
+
+/// The form of a command's result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, clap::ValueEnum)]
+pub(crate) enum Format {
+    /// Words for people.
+    #[default]
+    Text,
+    /// JSON for programs.
+    Json,
+}
+
+const ERROR: Style = AnsiColor::Red.on_default().bold();
+const WARNING: Style = AnsiColor::Yellow.on_default().bold();
+const HINT: Style = AnsiColor::Cyan.on_default();
+const BOLD: Style = Style::new().bold();
+const DIM: Style = Style::new().dimmed();
+
+/// Bold text.
+pub(crate) fn bold(text: impl Display) -> String {
+    styled(BOLD, text)
+}
+
+/// Quiet text.
+pub(crate) fn dim(text: impl Display) -> String {
+    styled(DIM, text)
+}
+
+fn styled(style: Style, text: impl Display) -> String {
+    format!("{style}{text}{style:#}")
+}
+
+/// Prints a line of the result.
+pub(crate) fn print(line: impl Display) {
+    let _ = writeln!(anstream::stdout().lock(), "{line}");
+}
+
+/// Tells the user something that is not the result.
+pub(crate) fn say(line: impl Display) {
+    let _ = writeln!(anstream::stderr().lock(), "{line}");
+}
+
+/// Prints a result as JSON.
+pub(crate) fn print_json(value: &impl Serialize) -> Outcome {
+    let text = serde_json::to_string_pretty(value).map_err(|error| {
+        Failure::new("cannot write the result as JSON", "please report this").because(&error)
+    })?;
+    print(text);
+    Ok(())
+}
+
+/// Prints a result as YAML.
+pub(crate) fn print_yaml(value: &impl Serialize) -> Outcome {
+    let text = serde_saphyr::to_string(value).map_err(|error| {
+        Failure::new("cannot write the result as YAML", "please report this").because(&error)
+    })?;
+    print(text.trim_end());
+    Ok(())
+}
+
+/// Whether progress can be drawn.
+pub(crate) fn is_terminal() -> bool {
+    std::io::stderr().is_terminal()
+}
+
+/// Shows a failure.
+pub(crate) fn fail(failure: &Failure) {
+    say(format_args!("{} {}", styled(ERROR, "error:"), failure.message));
+    for cause in &failure.causes {
+        say(format_args!("  because {cause}"));
+    }
+    say(format_args!("{} {}", styled(HINT, "hint:"), failure.hint));
+}
+
+/// Shows findings, each with its place and advice.
+pub(crate) fn findings(findings: &[Diagnostic], to: impl Fn(String)) {
+    for finding in findings {
+        let word = match finding.severity {
+            Severity::Error => styled(ERROR, "error"),
+            Severity::Warning => styled(WARNING, "warning"),
+        };
+        let place = match finding.line {
+            0 => finding.file.clone(),
+            line => format!("{}:{line}:{}", finding.file, finding.column),
+        };
+        let rule = dim(format_args!("[{}]", finding.rule));
+        to(format!("{}: {word}: {} {rule}", bold(place), finding.message));
+        if let Some(hint) = &finding.hint {
+            to(format!("  {} {hint}", styled(HINT, "hint:")));
+        }
+    }
+}
+
+/// `3 errors`, `1 warning`.
+pub(crate) fn count(number: usize, noun: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {noun}{plural}")
+}
+
+/// A size as people say it.
+pub(crate) fn size(bytes: u64) -> String {
+    const UNITS: [&str; 5] = ["kB", "MB", "GB", "TB", "PB"];
+    if bytes < 1000 {
+        return format!("{bytes} B");
+    }
+    let mut tenths = bytes / 100;
+    let mut unit = 0;
+    while tenths >= 10_000 && unit + 1 < UNITS.len() {
+        tenths /= 1000;
+        unit += 1;
+    }
+    format!("{}.{} {}", tenths / 10, tenths % 10, UNITS[unit])
+}
+
+/// A digest short enough to be read.
+pub(crate) fn short(digest: &str) -> &str {
+    digest.get(..19).unwrap_or(digest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_read_easily() {
+        let check = |bytes, expected: &str| assert_eq!(size(bytes), expected);
+        check(0, "0 B");
+        check(999, "999 B");
+        check(1000, "1.0 kB");
+        check(1_234_567, "1.2 MB");
+        check(999_999, "999.9 kB");
+        check(8_390_000_000, "8.3 GB");
+    }
+}

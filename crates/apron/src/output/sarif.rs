@@ -1,0 +1,55 @@
+//! Findings as SARIF 2.1.0, which code hosts show beside the lines they are about.
+
+use serde_json::{Value, json};
+use xpkg::diagnostic::{Diagnostic, Severity};
+use xpkg::lint::Rule;
+
+/// A SARIF log of one run.
+pub(crate) fn log(findings: &[Diagnostic], rules: &[Rule]) -> Value {
+    let rules: Vec<Value> = rules
+        .iter()
+        .map(|rule| {
+            json!({
+                "id": rule.name,
+                "shortDescription": {"text": rule.description},
+                "defaultConfiguration": {"level": level(rule.severity)},
+            })
+        })
+        .collect();
+    json!({
+        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
+        "version": "2.1.0",
+        "runs": [{
+            "tool": {"driver": {
+                "name": "apron",
+                "version": env!("CARGO_PKG_VERSION"),
+                "rules": rules,
+            }},
+            "results": findings.iter().map(result).collect::<Vec<_>>(),
+        }],
+    })
+}
+
+fn result(finding: &Diagnostic) -> Value {
+    let text = match &finding.hint {
+        Some(hint) => format!("{} ({hint})", finding.message),
+        None => finding.message.clone(),
+    };
+    let mut location = json!({"artifactLocation": {"uri": finding.file}});
+    if finding.line > 0 {
+        location["region"] = json!({"startLine": finding.line, "startColumn": finding.column});
+    }
+    json!({
+        "ruleId": finding.rule,
+        "level": level(finding.severity),
+        "message": {"text": text},
+        "locations": [{"physicalLocation": location}],
+    })
+}
+
+fn level(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Error => "error",
+        Severity::Warning => "warning",
+    }
+}

@@ -1,0 +1,268 @@
+//! Where a package is: a directory, a file, a layout, a registry.
+
+use crate::args::registry::RegistryArguments;
+use crate::failure::{Failure, Outcome};
+use crate::registry;
+use crate::settings::Settings;
+use oci::layer::LayerSource;
+use oci::{Descriptor, Document, Identifier, Platform, Raw, Reference};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use store::{Layout, Store, Tarball, VerifiedBlob};
+use xpkg::locate::{self, Contents};
+
+/// How deep indexes may be nested.
+const NESTING_MAX: usize = 4;
+
+/// A place somebody named.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// A package that is not built yet.
+    Directory(PathBuf),
+    /// A docker-save or OCI archive.
+    File(PathBuf),
+    /// An OCI layout directory, and a tag in it.
+    Layout(PathBuf, Option<String>),
+    /// A reference in a registry.
+    Registry(Reference),
+}
+
+impl Place {
+    /// Tells what a text names: an explicit form, something that exists here, something that
+    /// looks like a file, else a reference.
+    pub(crate) fn parse(text: &str, arguments: &RegistryArguments) -> Outcome<Self> {
+        for archive in ["docker-archive:", "oci-archive:", "xpkg:"] {
+            if let Some(path) = text.strip_prefix(archive) {
+                return Ok(Self::File(path.into()));
+            }
+        }
+        if let Some(rest) = text.strip_prefix("oci:") {
+            return Ok(layout(rest));
+        }
+        if let Some(rest) = text.strip_prefix("docker://") {
+            return registry::reference(rest, arguments).map(Self::Registry);
+        }
+        let path = Path::new(text);
+        if path.is_dir() {
+            let is_layout = path.join("oci-layout").is_file();
+            return Ok(if is_layout { layout(text) } else { Self::Directory(path.into()) });
+        }
+        if path.exists() || looks_like_a_file(text) {
+            return Ok(Self::File(path.into()));
+        }
+        if text.ends_with('/') {
+            return Ok(layout(text));
+        }
+        registry::reference(text, arguments).map(Self::Registry)
+    }
+}
+
+fn looks_like_a_file(text: &str) -> bool {
+    let extension = Path::new(text).extension().and_then(|extension| extension.to_str());
+    let archive = matches!(extension, Some("xpkg" | "tar"));
+    archive || text.starts_with("./") || text.starts_with("../") || text.starts_with('/')
+}
+
+/// `DIR` or `DIR:TAG`.
+fn layout(text: &str) -> Place {
+    match text.rsplit_once(':') {
+        Some((directory, tag)) if !tag.contains('/') && !directory.is_empty() => {
+            Place::Layout(directory.into(), Some(tag.to_owned()))
+        }
+        _ => Place::Layout(text.trim_end_matches('/').into(), None),
+    }
+}
+
+/// A store that was opened, and what of it is meant.
+pub(crate) struct Opened {
+    pub(crate) store: Box<dyn Store>,
+    pub(crate) id: Identifier,
+    /// What messages call it.
+    pub(crate) name: String,
+}
+
+/// Opens a place to read an image from.
+pub(crate) async fn open(
+    place: &Place,
+    arguments: &RegistryArguments,
+    settings: &Settings,
+) -> Outcome<Opened> {
+    match place {
+        Place::Directory(path) => Err(Failure::new(
+            format!("{} is a package directory, not a package", path.display()),
+            "build it first: `apron build`",
+        )),
+        Place::File(path) => open_file(path).await,
+        Place::Layout(path, tag) => open_layout(path, tag.as_deref()).await,
+        Place::Registry(reference) => {
+            let client = registry::client(arguments, settings).await?;
+            Ok(Opened {
+                store: Box::new(client.repository(reference.repository().clone())),
+                id: reference.identifier().clone(),
+                name: reference.to_string(),
+            })
+        }
+    }
+}
+
+async fn open_file(path: &Path) -> Outcome<Opened> {
+    let name = path.display().to_string();
+    let failed = |error: &store::Error| {
+        if let Err(error) = fs_err::metadata(path) {
+            let hint = "check the path; a package in a registry is named like registry.example.org/team/package:v1.0.0";
+            return Failure::new(format!("there is no file {name}"), hint).because(&error);
+        }
+        registry::failed(format!("{name} is not a package file"), error)
+    };
+    let tarball = Tarball::open(path).await.map_err(|error| failed(&error))?;
+    let digest = tarball.only().map_err(|error| failed(&error))?;
+    Ok(Opened { store: Box::new(tarball), id: Identifier::Digest(digest), name })
+}
+
+async fn open_layout(path: &Path, tag: Option<&str>) -> Outcome<Opened> {
+    let name = path.display().to_string();
+    let failed = |error: &store::Error| {
+        registry::failed(format!("{name} is not an OCI layout directory"), error)
+    };
+    let layout = Layout::open(path).await.map_err(|error| failed(&error))?;
+    let id = match tag {
+        Some(tag) => Identifier::Tag(tag.to_owned()),
+        None => only_of(&layout, &name).await?,
+    };
+    let name = match tag {
+        Some(tag) => format!("{name}:{tag}"),
+        None => name,
+    };
+    Ok(Opened { store: Box::new(layout), id, name })
+}
+
+async fn only_of(layout: &Layout, name: &str) -> Outcome<Identifier> {
+    let mut manifests = layout.manifests().await.map_err(|error| {
+        registry::failed(format!("{name} is not an OCI layout directory"), &error)
+    })?;
+    manifests.dedup_by(|left, right| left.digest == right.digest);
+    match manifests.as_slice() {
+        [only] => Ok(Identifier::Digest(only.digest.clone())),
+        [] => Err(Failure::new(
+            format!("the layout {name} is empty"),
+            "copy something into it first: `apron copy SOURCE oci:DIR:TAG`",
+        )),
+        _ => {
+            let tags = layout.tags().await.unwrap_or_default().join(", ");
+            Err(Failure::new(
+                format!("the layout {name} holds several images"),
+                format!("say which one: oci:{name}:TAG, with one of these tags: {tags}"),
+            ))
+        }
+    }
+}
+
+/// An image whose package was found: its manifest and the layers to read it from.
+pub(crate) struct Located {
+    /// What the name stands for: a manifest, or an index of several.
+    pub(crate) root: Raw,
+    /// The image the package is read from.
+    pub(crate) image: Raw,
+    /// The verified layers that hold the package.
+    pub(crate) layers: Layers,
+}
+
+/// Verified layers, as the pure rooms want them.
+pub(crate) struct Layers(Vec<VerifiedBlob>);
+
+impl LayerSource for Layers {
+    fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    fn open(&self, layer: usize) -> io::Result<Box<dyn Read + '_>> {
+        Ok(Box::new(self.0[layer].open()))
+    }
+}
+
+/// Finds the package in an image and fetches the layers that hold it. Nothing in them was
+/// looked at before size and digest were found right.
+pub(crate) async fn locate(
+    opened: &Opened,
+    platform: Option<&Platform>,
+    settings: &Settings,
+) -> Outcome<Located> {
+    let cannot = || format!("cannot read {}", opened.name);
+    let root = fetch_manifest(opened, &opened.id).await?;
+    let image = choose_image(opened, &root, platform).await?;
+    let Document::Manifest(manifest) = &image.document else {
+        return Err(not_a_package(&opened.name, "its index is nested too deeply"));
+    };
+    let contents = locate::locate(manifest).map_err(|error| {
+        Failure::new(format!("{} is not a package", opened.name), "packages are built with `apron build`")
+            .because(&error)
+    })?;
+    let wanted: Vec<Descriptor> = match contents {
+        Contents::Base(layer) => vec![layer],
+        Contents::Flattened(layers) => layers,
+    };
+    let limit = xpkg::Limits::default().layer.compressed_bytes_max;
+    let mut layers = Vec::new();
+    for layer in &wanted {
+        let blob = store::fetch_to_file(&*opened.store, layer, limit, &settings.temporary).await;
+        layers.push(blob.map_err(|error| registry::failed(cannot(), &error))?);
+    }
+    Ok(Located { root, image, layers: Layers(layers) })
+}
+
+/// The manifest a tag or digest stands for; that it is not there is a failure here.
+pub(crate) async fn fetch_manifest(opened: &Opened, id: &Identifier) -> Outcome<Raw> {
+    let found = opened.store.manifest(id).await;
+    let found =
+        found.map_err(|error| registry::failed(format!("cannot read {}", opened.name), &error))?;
+    if let Some(raw) = found {
+        return Ok(raw);
+    }
+    Err(Failure::new(format!("{} does not exist", opened.name), missing_hint(opened).await))
+}
+
+async fn missing_hint(opened: &Opened) -> String {
+    match opened.store.tags().await {
+        Ok(tags) if !tags.is_empty() => {
+            let last: Vec<_> = tags.iter().rev().take(5).map(String::as_str).collect();
+            let more = if tags.len() > last.len() { ", …" } else { "" };
+            format!("check the tag; the repository has {}{more}", last.join(", "))
+        }
+        _ => "check the name: the repository is empty, does not exist, or is not visible to you"
+            .to_owned(),
+    }
+}
+
+async fn choose_image(opened: &Opened, root: &Raw, platform: Option<&Platform>) -> Outcome<Raw> {
+    let mut image = root.clone();
+    for _ in 0..NESTING_MAX {
+        let Some(index) = image.index() else { break };
+        let child = locate::choose(index, platform).map_err(|error| {
+            Failure::new(
+                format!("{} has no package for you", opened.name),
+                "ask for one of the platforms it has with --platform OS/ARCH",
+            )
+            .because(&error)
+        })?;
+        image = fetch_manifest(opened, &Identifier::Digest(child.digest.clone())).await?;
+    }
+    Ok(image)
+}
+
+fn not_a_package(name: &str, why: &str) -> Failure {
+    Failure::new(format!("{name} is not a package: {why}"), "packages are built with `apron build`")
+}
+
+/// A failure to read the package inside an image.
+pub(crate) fn unreadable(name: &str, error: &xpkg::open::OpenError) -> Failure {
+    let hint = match error {
+        xpkg::open::OpenError::NotAPackage => {
+            "packages are built with `apron build`; an ordinary image cannot be used as one"
+        }
+        xpkg::open::OpenError::TooLarge { .. } => {
+            "split the package into several; no tool installs one this large"
+        }
+        _ => "the package is damaged or made to do harm; get it again from a source you trust",
+    };
+    Failure::new(format!("{name} cannot be read as a package"), hint).because(error)
+}

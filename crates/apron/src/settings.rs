@@ -1,0 +1,113 @@
+//! What the environment has to say, read once.
+//!
+//! No other file reads the environment; rooms get these as values.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// Everything that is not an argument.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Settings {
+    /// Where credentials are looked for, first hit counts.
+    pub(crate) auth_files: Vec<PathBuf>,
+    /// Where `login` writes.
+    pub(crate) auth_file_for_login: Option<PathBuf>,
+    /// Proxies, as `curl` and others read them.
+    pub(crate) proxy: ProxySettings,
+    /// Where temporary files may be put.
+    pub(crate) temporary: PathBuf,
+    /// Where programs are looked for.
+    pub(crate) path: OsString,
+}
+
+/// Proxies from the environment.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ProxySettings {
+    /// For `http:` addresses.
+    pub(crate) http: Option<String>,
+    /// For `https:` addresses.
+    pub(crate) https: Option<String>,
+    /// For both, where the others say nothing.
+    pub(crate) all: Option<String>,
+    /// Hosts that are reached directly.
+    pub(crate) none: Option<String>,
+}
+
+impl Settings {
+    /// Reads the environment.
+    pub(crate) fn from_environment() -> Self {
+        Self::from(&variable)
+    }
+
+    /// Reads an environment given as a function.
+    pub(crate) fn from(variable: &dyn Fn(&str) -> Option<OsString>) -> Self {
+        let path = |name: &str| variable(name).map(PathBuf::from);
+        let text = |name: &str| variable(name).and_then(|value| value.into_string().ok());
+        // Lower case wins, as with curl; upper-case HTTP_PROXY could be set by a CGI request.
+        let either = |lower: &str| text(lower).or_else(|| text(&lower.to_uppercase()));
+        let home = path("HOME");
+        let docker = path("DOCKER_CONFIG").or_else(|| Some(home.clone()?.join(".docker")));
+        let docker = docker.map(|directory| directory.join("config.json"));
+        let explicit = path("REGISTRY_AUTH_FILE");
+        let podman = path("XDG_RUNTIME_DIR").map(|run| run.join("containers/auth.json"));
+        let podman_home = path("XDG_CONFIG_HOME")
+            .or_else(|| Some(home?.join(".config")))
+            .map(|config| config.join("containers/auth.json"));
+        let login = explicit.clone().or_else(|| docker.clone());
+        Self {
+            auth_files: [explicit, docker, podman, podman_home].into_iter().flatten().collect(),
+            auth_file_for_login: login,
+            proxy: ProxySettings {
+                http: either("http_proxy"),
+                https: either("https_proxy"),
+                all: either("all_proxy"),
+                none: either("no_proxy"),
+            },
+            temporary: std::env::temp_dir(),
+            path: variable("PATH").unwrap_or_default(),
+        }
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is the one place that reads the environment")]
+fn variable(name: &str) -> Option<OsString> {
+    std::env::var_os(name).filter(|value| !value.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn credentials_are_looked_for_where_docker_and_podman_keep_them() {
+        let variable = |name: &str| match name {
+            "HOME" => Some("/home/ada".into()),
+            "XDG_RUNTIME_DIR" => Some("/run/user/1".into()),
+            _ => None,
+        };
+        let settings = Settings::from(&variable);
+        let files: Vec<_> = settings.auth_files.iter().map(|path| path.to_str().unwrap()).collect();
+        assert_eq!(
+            files,
+            [
+                "/home/ada/.docker/config.json",
+                "/run/user/1/containers/auth.json",
+                "/home/ada/.config/containers/auth.json",
+            ]
+        );
+        assert_eq!(settings.auth_file_for_login.unwrap(), PathBuf::from(files[0]));
+    }
+
+    #[test]
+    fn proxies_are_read_in_both_spellings() {
+        let variable = |name: &str| match name {
+            "https_proxy" => Some("http://small:1".into()),
+            "HTTPS_PROXY" => Some("http://large:1".into()),
+            "NO_PROXY" => Some("localhost".into()),
+            _ => None,
+        };
+        let proxy = Settings::from(&variable).proxy;
+        assert_eq!(proxy.https.as_deref(), Some("http://small:1"));
+        assert_eq!(proxy.none.as_deref(), Some("localhost"));
+    }
+}
