@@ -1,0 +1,268 @@
+//! What every chapter needs: the binary in a clean environment, scratch directories, a real
+//! registry, the peers, the shared corpus. Whatever is missing is a failure that says how to get
+//! it; nothing is skipped.
+
+use std::ffi::OsStr;
+use std::io::Read;
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// A scratch directory that is gone when the test is.
+pub(crate) struct Scratch(tempfile::TempDir);
+
+impl Scratch {
+    pub(crate) fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    pub(crate) fn join(&self, name: impl AsRef<Path>) -> PathBuf {
+        self.path().join(name)
+    }
+
+    /// Writes a file, making its directories.
+    pub(crate) fn write(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.join(name);
+        fs_err::create_dir_all(path.parent().unwrap()).unwrap();
+        fs_err::write(&path, content).unwrap();
+        path
+    }
+
+    /// Copies a directory of the shared corpus here.
+    pub(crate) fn copy_package(&self, name: &str) -> PathBuf {
+        let target = self.join(name);
+        copy_tree(&shared(&format!("corpus/packages/{name}")), &target);
+        target
+    }
+}
+
+fn copy_tree(from: &Path, to: &Path) {
+    fs_err::create_dir_all(to).unwrap();
+    for entry in fs_err::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy_tree(&entry.path(), &target);
+        } else {
+            fs_err::copy(entry.path(), target).unwrap();
+        }
+    }
+}
+
+/// What a program said and how it ended.
+#[derive(Debug, Clone)]
+pub(crate) struct Ran {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Ran {
+    /// The run, which must have ended well.
+    #[track_caller]
+    pub(crate) fn ok(self) -> Self {
+        assert_eq!(self.code, Some(0), "stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);
+        self
+    }
+
+    /// Everything said by a run that must have failed with code 1.
+    #[track_caller]
+    pub(crate) fn failed(self) -> String {
+        assert_eq!(self.code, Some(1), "stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);
+        self.all()
+    }
+
+    /// Both streams, results first.
+    pub(crate) fn all(&self) -> String {
+        format!("{}{}", self.stdout, self.stderr)
+    }
+}
+
+impl From<Output> for Ran {
+    fn from(output: Output) -> Self {
+        Self {
+            code: output.status.code(),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+}
+
+/// The binary under test, in an environment of its own: no proxies, no credentials, no colours.
+pub(crate) fn command(scratch: &Scratch) -> Command {
+    command_at(scratch, Path::new(env!("CARGO_BIN_EXE_apron")))
+}
+
+/// The same for a program at another path, such as a link to the binary.
+pub(crate) fn command_at(scratch: &Scratch, program: &Path) -> Command {
+    let mut command = Command::new(program);
+    command.current_dir(scratch.path()).env_clear().stdin(Stdio::null());
+    command.env("HOME", scratch.path()).env("PATH", "/usr/local/bin:/usr/bin:/bin");
+    command
+}
+
+/// Runs apron in a scratch directory.
+pub(crate) fn apron<A: AsRef<OsStr>>(scratch: &Scratch, arguments: impl IntoIterator<Item = A>) -> Ran {
+    command(scratch).args(arguments).output().unwrap().into()
+}
+
+/// Runs apron under another name, through a link as an installation would have it.
+pub(crate) fn apron_as<A: AsRef<OsStr>>(
+    scratch: &Scratch,
+    name: &str,
+    arguments: impl IntoIterator<Item = A>,
+) -> Ran {
+    let link = scratch.join(".bin").join(name);
+    fs_err::create_dir_all(link.parent().unwrap()).unwrap();
+    if !link.exists() {
+        fs_err::os::unix::fs::symlink(env!("CARGO_BIN_EXE_apron"), &link).unwrap();
+    }
+    command_at(scratch, &link).args(arguments).output().unwrap().into()
+}
+
+/// Runs a peer; `scripts/peers` builds them.
+pub(crate) fn peer<A: AsRef<OsStr>>(
+    scratch: &Scratch,
+    name: &str,
+    arguments: impl IntoIterator<Item = A>,
+) -> Ran {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/peers");
+    let found = Command::new(script).args(["path", name]).output().unwrap();
+    assert!(found.status.success(), "peer {name} is not built: run scripts/peers");
+    let path = String::from_utf8(found.stdout).unwrap();
+    command_at(scratch, Path::new(path.trim())).args(arguments).output().unwrap().into()
+}
+
+/// Runs a program of the system; `scripts/setup test` installs them.
+pub(crate) fn program<A: AsRef<OsStr>>(
+    scratch: &Scratch,
+    name: &str,
+    arguments: impl IntoIterator<Item = A>,
+) -> Ran {
+    let ran = command_at(scratch, Path::new(name)).args(arguments).output();
+    ran.unwrap_or_else(|error| panic!("{name}: {error}; run `scripts/setup test`")).into()
+}
+
+/// A file or directory of the shared material beside the checkout.
+pub(crate) fn shared(path: &str) -> PathBuf {
+    let root = match std::env::var_os("APRON_SHARED") {
+        Some(root) => PathBuf::from(root),
+        None => Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"),
+    };
+    let path = root.join(path);
+    assert!(
+        path.exists(),
+        "{} is missing: the tests need the shared corpus and vectors beside the checkout, or where APRON_SHARED says",
+        path.display()
+    );
+    path
+}
+
+/// The 2,065 CRDs of the corpus, unpacked once into the user's cache.
+pub(crate) fn corpus() -> PathBuf {
+    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+    let cache = cache.unwrap_or_else(|| {
+        PathBuf::from(std::env::var_os("HOME").unwrap()).join(".cache")
+    });
+    let target = cache.join("apron/corpus-2065");
+    if !target.exists() {
+        fs_err::create_dir_all(target.parent().unwrap()).unwrap();
+        let work = tempfile::tempdir_in(target.parent().unwrap()).unwrap();
+        let unpacked = Command::new("tar")
+            .arg("-xf")
+            .arg(shared("corpus/provider-upjet-aws-crds.tar.xz"))
+            .arg("-C")
+            .arg(work.path())
+            .status()
+            .unwrap();
+        assert!(unpacked.success(), "cannot unpack the corpus");
+        // Another test may have been faster; its result is the same.
+        let _ = fs_err::rename(work.path().join("package"), &target);
+    }
+    target
+}
+
+/// Debian's registry on a port of its own, with storage of its own.
+pub(crate) struct Registry {
+    child: Child,
+    pub(crate) address: String,
+    _storage: Scratch,
+}
+
+impl Registry {
+    /// Starts a registry anyone may use.
+    pub(crate) fn start() -> Self {
+        Self::start_with("")
+    }
+
+    /// Starts a registry for user `ada` with password `secret`.
+    pub(crate) fn with_password() -> Self {
+        // bcrypt of `secret`, made once: making one takes a program that is not needed otherwise.
+        Self::start_with("auth:\n  htpasswd:\n    realm: test\n    path: STORAGE/htpasswd\n")
+    }
+
+    fn start_with(extra: &str) -> Self {
+        let storage = Scratch::new();
+        let port = free_port();
+        let place = storage.path().display().to_string();
+        let config = format!(
+            "version: 0.1\nlog:\n  level: error\nstorage:\n  filesystem:\n    rootdirectory: {place}/data\n  delete:\n    enabled: true\nhttp:\n  addr: 127.0.0.1:{port}\n{}",
+            extra.replace("STORAGE", &place)
+        );
+        let config = storage.write("config.yml", config);
+        storage.write("htpasswd", format!("ada:{BCRYPT_OF_SECRET}\n"));
+        let child = Command::new("docker-registry")
+            .arg("serve")
+            .arg(config)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap_or_else(|error| panic!("docker-registry: {error}; run `scripts/setup test`"));
+        let registry = Self { child, address: format!("127.0.0.1:{port}"), _storage: storage };
+        wait_for(&registry.address);
+        registry
+    }
+
+    /// A reference in this registry.
+    pub(crate) fn reference(&self, path: &str) -> String {
+        format!("{}/{path}", self.address)
+    }
+
+    /// Asks the registry itself, past all clients.
+    pub(crate) fn get(&self, path: &str, accept: &str) -> String {
+        use std::io::Write;
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        let host = &self.address;
+        write!(stream, "GET {path} HTTP/1.0\r\nHost: {host}\r\nAccept: {accept}\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer.split_once("\r\n\r\n").map(|(_, body)| body.to_owned()).unwrap_or_default()
+    }
+}
+
+impl Drop for Registry {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+const BCRYPT_OF_SECRET: &str = "$2b$05$KHepF81Mvtu6THnVqQKxfuxhuq9Dm8TY7F.GAgVgxpNYDDkWrohFO";
+
+/// A port nobody listens on now.
+pub(crate) fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+fn wait_for(address: &str) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while TcpStream::connect(address).is_err() {
+        assert!(Instant::now() < deadline, "nothing listens on {address}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
