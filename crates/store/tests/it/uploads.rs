@@ -438,3 +438,16 @@ async fn any_service_is_a_transport() {
         ["v1"]
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_upload_nobody_takes_is_given_up() {
+    let (client, log) = stub(Keychain::anonymous(), |_, _| answer(503, &[], ""));
+    let remote = client.repository(repository("r.io/a"));
+    remote.put_blob(&descriptor(), &source()).await.unwrap_err();
+    let posts = log
+        .lines()
+        .iter()
+        .filter(|it| it.starts_with("POST"))
+        .count();
+    assert_eq!((posts, log.len()), (4, 7));
+}
