@@ -76,8 +76,8 @@ pub enum Error {
         #[source]
         cause: Cause,
     },
-    /// Opening a directory or an archive as a store.
-    #[error("cannot open {} as a package or image", path.display())]
+    /// Opening a directory, an archive or a file of credentials.
+    #[error("cannot open {}", path.display())]
     Open {
         /// Which file.
         path: PathBuf,

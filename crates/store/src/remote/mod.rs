@@ -115,14 +115,15 @@ struct Inner {
     keychain: Keychain,
     settings: Settings,
     tokens: token::Tokens,
-    schemes: tokio::sync::Mutex<HashMap<String, &'static str>>,
+    /// What private registries were found to speak.
+    schemes: Mutex<HashMap<String, &'static str>>,
 }
 
 impl Client {
     /// A client that sends over this transport and shows credentials of this keychain.
     pub fn new(transport: Transport, keychain: Keychain, settings: Settings) -> Self {
         let tokens = token::Tokens::default();
-        let schemes = tokio::sync::Mutex::default();
+        let schemes = Mutex::default();
         Self {
             inner: Arc::new(Inner {
                 transport,

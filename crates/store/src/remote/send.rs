@@ -13,6 +13,7 @@ use http_body_util::BodyExt;
 use oci::Repository;
 use reqwest::Url;
 use serde::Deserialize;
+use std::sync::PoisonError;
 use std::time::Duration;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tower::ServiceExt;
@@ -313,15 +314,21 @@ impl Client {
         if repository.scheme() == "https" {
             return address("https");
         }
-        let mut schemes = self.inner.schemes.lock().await;
-        if let Some(scheme) = schemes.get(registry) {
+        let schemes = || {
+            self.inner
+                .schemes
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+        };
+        let known = schemes().get(registry).copied();
+        if let Some(scheme) = known {
             return address(scheme);
         }
         let Some(scheme) = self.probe(address("https")?, address("http")?).await else {
             // Nobody answers: nothing is learned, and the request itself will say why.
             return address("http");
         };
-        schemes.insert(registry.to_owned(), scheme);
+        schemes().insert(registry.to_owned(), scheme);
         address(scheme)
     }
 }

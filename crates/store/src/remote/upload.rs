@@ -31,11 +31,7 @@ impl Remote {
             tokio::time::sleep(self.client.pause(tries, asked)).await;
             tries += 1;
             // The answer may have been lost rather than the upload.
-            if self
-                .read_has_blob(&descriptor.digest)
-                .await
-                .unwrap_or(false)
-            {
+            if self.arrived(&descriptor.digest).await {
                 return Ok(());
             }
         }
@@ -85,8 +81,19 @@ impl Remote {
         self.close(url, &descriptor.digest).await
     }
 
+    /// Whether a blob is there, asked once: the upload itself is what is repeated.
+    async fn arrived(&self, digest: &Digest) -> bool {
+        let Ok(mut call) = self.pull(Method::HEAD, &format!("blobs/{digest}")).await else {
+            return false;
+        };
+        call.retry = false;
+        let answer = self.send(&call).await;
+        answer.is_ok_and(|response| response.status().is_success())
+    }
+
     async fn begin(&self) -> Result<Url, Cause> {
-        let call = self.push(Method::POST, "blobs/uploads/").await?;
+        let mut call = self.push(Method::POST, "blobs/uploads/").await?;
+        call.retry = false;
         let response = self.send(&call).await?;
         match response.status() {
             StatusCode::ACCEPTED | StatusCode::CREATED => Ok(location(&call, &response)?),

@@ -13,7 +13,7 @@
 //! `io.crossplane.xpkg:<digest>` gets the annotation `io.crossplane.xpkg`. Docker 25 and later
 //! write both forms into one archive; manifest.json is then believed, as upstream does.
 //!
-//! [`Tarball`] reads, [`TarballSink`] collects and writes, [`write`] writes at once what a build
+//! [`Tarball`] reads, [`TarballSink`] collects and writes, [`write()`] writes at once what a build
 //! has at hand. Names in archives are only keys of a map here, never paths.
 
 mod archive;

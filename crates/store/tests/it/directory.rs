@@ -2,6 +2,8 @@
 
 use crate::{hold, tag};
 use oci::{Descriptor, MediaType};
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
 use store::{Layout, Store};
 
 #[tokio::test]
@@ -114,4 +116,77 @@ async fn a_fetched_blob_is_whole_before_it_can_be_read() {
         .await
         .unwrap_err();
     assert_eq!(error.advice(), store::Advice::TooLarge);
+}
+
+/// Writes images into the working directory until it is killed. Run by the test below, which
+/// says where by a file.
+#[tokio::test]
+#[ignore = "never ends; it is the process that the next test kills"]
+async fn a_writer_to_be_killed() {
+    let root = std::env::current_dir().unwrap();
+    if !root.join(CONSENT).exists() {
+        return;
+    }
+    let layout = Layout::create(root.join("layout")).await.unwrap();
+    let first = layout.tags().await.unwrap().len();
+    for number in first.. {
+        let name = format!("t{number}");
+        let raw = store::suite::image(&layout, &name).await.unwrap();
+        layout.put_manifest(&tag(&name), &raw).await.unwrap();
+        println!("tagged {name}");
+    }
+}
+
+const CONSENT: &str = "a-writer-may-write-here";
+
+#[tokio::test]
+async fn a_writer_killed_at_any_moment_leaves_a_valid_layout() {
+    let directory = tempfile::tempdir().unwrap();
+    fs_err::write(directory.path().join(CONSENT), "").unwrap();
+    let mut acknowledged = Vec::new();
+    for round in 0..12 {
+        acknowledged.extend(write_and_kill(directory.path(), round));
+        let layout = Layout::create(directory.path().join("layout"))
+            .await
+            .unwrap();
+        let tags = layout.tags().await.unwrap();
+        let lost: Vec<&String> = acknowledged
+            .iter()
+            .filter(|it| !tags.contains(it))
+            .collect();
+        assert!(lost.is_empty(), "{lost:?}");
+        for name in tags {
+            let raw = layout.manifest(&tag(&name)).await.unwrap().unwrap();
+            let manifest = raw.manifest().unwrap();
+            for blob in manifest.layers.iter().chain([&manifest.config]) {
+                store::fetch_bytes(&layout, blob, 1 << 20).await.unwrap();
+            }
+        }
+    }
+}
+
+/// Lets a writer report some tags, kills it, and gives all it reported.
+fn write_and_kill(root: &std::path::Path, tags: usize) -> Vec<String> {
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args([
+            "--exact",
+            "directory::a_writer_to_be_killed",
+            "--ignored",
+            "--nocapture",
+        ])
+        .current_dir(root)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap())
+        .lines()
+        .map_while(Result::ok);
+    let mut reported =
+        lines.filter_map(|it| it.split_once("tagged ").map(|(_, tag)| tag.to_owned()));
+    let mut seen: Vec<String> = reported.by_ref().take(tags + 1).collect();
+    assert_eq!(seen.len(), tags + 1, "the writer died by itself");
+    child.kill().unwrap();
+    seen.extend(reported);
+    child.wait().unwrap();
+    seen
 }

@@ -418,3 +418,36 @@ async fn an_upload_waits_as_long_as_it_is_asked_to() {
     remote.put_blob(&descriptor(), &source()).await.unwrap();
     assert_eq!(start.elapsed().as_secs(), 9);
 }
+
+#[tokio::test]
+async fn any_service_is_a_transport() {
+    // As a router has it: an error that cannot happen and a body of its own kind.
+    let service = tower::service_fn(|_: http::Request<store::remote::Body>| async {
+        let body = http_body_util::Full::new(Bytes::from_static(br#"{"tags":["v1"]}"#));
+        Ok::<_, std::convert::Infallible>(http::Response::new(body))
+    });
+    let transport = store::remote::transport(service);
+    let settings = store::remote::Settings::default();
+    let client = store::remote::Client::new(transport, Keychain::anonymous(), settings);
+    assert_eq!(
+        client
+            .repository(repository("r.io/a"))
+            .tags()
+            .await
+            .unwrap(),
+        ["v1"]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_upload_nobody_takes_is_given_up() {
+    let (client, log) = stub(Keychain::anonymous(), |_, _| answer(503, &[], ""));
+    let remote = client.repository(repository("r.io/a"));
+    remote.put_blob(&descriptor(), &source()).await.unwrap_err();
+    let posts = log
+        .lines()
+        .iter()
+        .filter(|it| it.starts_with("POST"))
+        .count();
+    assert_eq!((posts, log.len()), (4, 7));
+}
