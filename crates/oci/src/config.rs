@@ -5,34 +5,34 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// An image config. Only what packages need is typed; the rest is kept as it was.
+/// An image config. Only what packages need is typed; the rest is kept as it was. Fields stand
+/// in the order Go's tools write them, so that re-encoding there does not change the digest.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ImageConfig {
     /// Processor architecture.
     #[serde(default)]
     pub architecture: String,
-    /// Operating system.
-    #[serde(default)]
-    pub os: String,
-    /// Version of the operating system.
-    #[serde(
-        rename = "os.version",
-        default,
-        skip_serializing_if = "String::is_empty"
-    )]
-    pub os_version: String,
-    /// Variant of the architecture.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub variant: String,
+    /// When it was made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub created: Option<String>,
     /// How each layer came to be.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub history: Option<Vec<Map<String, Value>>>,
+    /// Operating system.
+    #[serde(default)]
+    pub os: String,
     /// The uncompressed layers.
     #[serde(default)]
     pub rootfs: RootFs,
     /// What a runtime would run.
     #[serde(default)]
     pub config: RunConfig,
+    /// Version of the operating system.
+    #[serde(rename = "os.version", default, skip_serializing_if = "String::is_empty")]
+    pub os_version: String,
+    /// Variant of the architecture.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub variant: String,
     /// Everything else that was written.
     #[serde(flatten)]
     pub extra: Map<String, Value>,

@@ -7,7 +7,7 @@
 use crate::locate::ANNOTATION;
 use oci::layer::WrittenLayer;
 use oci::{Descriptor, Digest, ImageConfig, Manifest, ManifestError, MediaType, Raw};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, json};
 
 /// The time of nothing: builds do not depend on when they happen.
 const EPOCH: &str = "0001-01-01T00:00:00Z";
@@ -113,16 +113,13 @@ pub fn annotated(manifest: &Manifest, config: &ImageConfig) -> Manifest {
 }
 
 fn scratch() -> ImageConfig {
-    let extra = Map::from_iter([("created".to_owned(), Value::from(EPOCH))]);
-    ImageConfig {
-        extra,
-        ..ImageConfig::default()
-    }
+    ImageConfig { created: Some(EPOCH.to_owned()), ..ImageConfig::default() }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::Value;
 
     fn part(content: &[u8], role: &'static str) -> PackageLayer {
         let descriptor = Descriptor::of(MediaType::DOCKER_LAYER_GZIP, content);

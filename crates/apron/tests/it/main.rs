@@ -2,4 +2,5 @@
 //!
 //! One test binary; each file is a chapter. `support` starts what the others need.
 
+mod interchange;
 mod support;

@@ -1,0 +1,275 @@
+//! Packages move between apron and everybody else's tools without loss.
+
+use crate::support::{Ran, Registry, Scratch, apron, corpus, peer, program};
+use serde_json::Value;
+use std::path::Path;
+
+const MANIFEST_TYPES: &str = "application/vnd.docker.distribution.manifest.v2+json, application/vnd.oci.image.manifest.v1+json, application/vnd.oci.image.index.v1+json";
+
+fn json(ran: &Ran) -> Value {
+    serde_json::from_str(&ran.stdout).unwrap()
+}
+
+/// `(apiVersion, kind, name)` of everything in a package, metadata included, sorted.
+fn objects(scratch: &Scratch, package: &str) -> Vec<(String, String, String)> {
+    let shown = json(&apron(scratch, ["inspect", package, "-o", "json"]).ok());
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let identity =
+        |one: &Value| (text(&one["apiVersion"]), text(&one["kind"]), text(&one["name"]));
+    let mut all: Vec<_> = shown["objects"].as_array().unwrap().iter().map(identity).collect();
+    all.push(identity(&shown["package"]));
+    all.sort();
+    all
+}
+
+/// A package directory that holds the 2,065 CRDs and a Provider.
+fn big_package(scratch: &Scratch) -> String {
+    fs_err::create_dir_all(scratch.join("big")).unwrap();
+    let meta = "apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata:\n  name: provider-aws\n";
+    scratch.write("big/crossplane.yaml", meta);
+    fs_err::create_dir_all(scratch.join("big/crds")).unwrap();
+    for entry in fs_err::read_dir(corpus().join("crds")).unwrap() {
+        let entry = entry.unwrap();
+        fs_err::copy(entry.path(), scratch.join("big/crds").join(entry.file_name())).unwrap();
+    }
+    "big".to_owned()
+}
+
+fn upstream_extracts(scratch: &Scratch, package: &str) {
+    peer(scratch, "crossplane", ["xpkg", "extract", "--from-xpkg", package, "-o", "up.gz"]).ok();
+    apron(scratch, ["extract", package, "-o", "our.gz"]).ok();
+    assert_eq!(gunzip(&scratch.join("our.gz")), gunzip(&scratch.join("up.gz")));
+}
+
+fn gunzip(path: &Path) -> Vec<u8> {
+    std::process::Command::new("gzip").arg("-dc").arg(path).output().unwrap().stdout
+}
+
+#[test]
+fn upstream_reads_what_apron_builds() {
+    let scratch = Scratch::new();
+    for name in ["provider-nop", "function-auto-ready"] {
+        scratch.copy_package(name);
+        let file = format!("{name}.xpkg");
+        apron(&scratch, ["build", name, "-o", &file]).ok();
+        upstream_extracts(&scratch, &file);
+    }
+}
+
+#[test]
+fn apron_reads_what_upstream_builds_with_the_same_objects() {
+    let scratch = Scratch::new();
+    for name in ["provider-nop", "function-auto-ready"] {
+        scratch.copy_package(name);
+        peer(&scratch, "crossplane", ["xpkg", "build", "-f", name, "-o", "up.xpkg"]).ok();
+        apron(&scratch, ["build", name, "-o", "our.xpkg"]).ok();
+        assert_eq!(objects(&scratch, "up.xpkg"), objects(&scratch, "our.xpkg"));
+        assert_eq!(objects(&scratch, "up.xpkg"), objects(&scratch, name));
+        let checked = apron(&scratch, ["lint", "up.xpkg"]).ok();
+        assert!(checked.stdout.ends_with("0 errors, 0 warnings\n"), "{}", checked.stdout);
+    }
+}
+
+#[test]
+fn the_largest_provider_travels_everywhere() {
+    let scratch = Scratch::new();
+    let registry = Registry::start();
+    let big = big_package(&scratch);
+    apron(&scratch, ["build", &big, "-o", "big.xpkg"]).ok();
+    upstream_extracts(&scratch, "big.xpkg");
+    assert_eq!(objects(&scratch, "big.xpkg").len(), 2066);
+    // skopeo takes the file for what it is, a docker-save archive.
+    program(&scratch, "skopeo", ["copy", "--insecure-policy", "docker-archive:big.xpkg", "dir:skopeo"])
+        .ok();
+    // Both push the file to the same digest.
+    let ours = registry.reference("ours/provider-aws:v1");
+    let theirs = registry.reference("theirs/provider-aws:v1");
+    let pushed = json(&apron(&scratch, ["push", "-f", "big.xpkg", &ours, "-o", "json"]).ok());
+    peer(&scratch, "crossplane", ["xpkg", "push", "-f", "big.xpkg", &theirs]).ok();
+    let digest = |reference: &str| peer(&scratch, "crane", ["digest", reference]).ok().stdout;
+    assert_eq!(digest(&ours).trim(), pushed["digest"].as_str().unwrap());
+    assert_eq!(digest(&ours), digest(&theirs));
+    assert_eq!(objects(&scratch, &ours).len(), 2066);
+}
+
+#[test]
+fn the_base_layer_is_annotated_in_the_registry() {
+    let scratch = Scratch::new();
+    let registry = Registry::start();
+    scratch.copy_package("provider-nop");
+    apron(&scratch, ["build", "provider-nop", "-o", "nop.xpkg"]).ok();
+    apron(&scratch, ["push", "-f", "nop.xpkg", &registry.reference("p/nop:v1")]).ok();
+    let manifest = registry.get("/v2/p/nop/manifests/v1", MANIFEST_TYPES);
+    let manifest: Value = serde_json::from_str(&manifest).unwrap();
+    assert_eq!(manifest["layers"][0]["annotations"]["io.crossplane.xpkg"], "base");
+    assert_eq!(
+        manifest["mediaType"],
+        "application/vnd.docker.distribution.manifest.v2+json"
+    );
+    // An independent client finds nothing wrong with it.
+    peer(&scratch, "crane", ["validate", "--remote", &registry.reference("p/nop:v1")]).ok();
+}
+
+#[test]
+fn a_package_comes_back_from_a_registry_as_it_went() {
+    let scratch = Scratch::new();
+    let registry = Registry::start();
+    scratch.copy_package("provider-nop");
+    let there = registry.reference("p/nop:v1");
+    for builder in ["apron", "crossplane"] {
+        match builder {
+            "apron" => apron(&scratch, ["build", "provider-nop", "-o", "a.xpkg"]).ok(),
+            _ => {
+                let words = ["xpkg", "build", "-f", "provider-nop", "-o", "a.xpkg"];
+                peer(&scratch, "crossplane", words).ok()
+            }
+        };
+        apron(&scratch, ["push", "-f", "a.xpkg", &there]).ok();
+        apron(&scratch, ["pull", &there, "-f", "b.xpkg"]).ok();
+        let (went, came) =
+            (fs_err::read(scratch.join("a.xpkg")), fs_err::read(scratch.join("b.xpkg")));
+        assert!(went.unwrap() == came.unwrap(), "{builder}: the file differs");
+    }
+}
+
+#[test]
+fn copies_keep_the_digest_through_every_medium() {
+    let scratch = Scratch::new();
+    let registry = Registry::start();
+    scratch.copy_package("function-auto-ready");
+    apron(&scratch, ["build", "function-auto-ready", "-o", "f.xpkg"]).ok();
+    let (one, two) = (registry.reference("one/f:v1"), registry.reference("two/f:v1"));
+    let chain = ["f.xpkg", "oci:layout:v1", &one, &two, "oci:other:v2", "g.xpkg"];
+    let mut digests = Vec::new();
+    for pair in chain.windows(2) {
+        let copied = apron(&scratch, ["copy", pair[0], pair[1], "-o", "json"]).ok();
+        digests.push(json(&copied)["digest"].as_str().unwrap().to_owned());
+    }
+    digests.dedup();
+    assert_eq!(digests.len(), 1, "{digests:?}");
+    assert_eq!(
+        fs_err::read(scratch.join("f.xpkg")).unwrap(),
+        fs_err::read(scratch.join("g.xpkg")).unwrap()
+    );
+    // A neighbouring repository's blobs are taken over, not sent again.
+    let three = registry.reference("three/f:v1");
+    let mounted = json(&apron(&scratch, ["copy", &one, &three, "-o", "json"]).ok());
+    assert_eq!((mounted["bytes"].as_u64(), mounted["blobs_mounted"].as_u64()), (Some(0), Some(2)));
+    // And what is there already is not sent at all.
+    let again = json(&apron(&scratch, ["copy", &one, &three, "-o", "json"]).ok());
+    assert_eq!((again["blobs_already_there"].as_u64(), again["bytes"].as_u64()), (Some(2), Some(0)));
+}
+
+/// A runtime image made by other tools: skopeo converts what crane makes.
+fn runtime_archives(scratch: &Scratch) -> [&'static str; 3] {
+    scratch.write("root/usr/local/bin/provider", "#!/bin/sh\nexec sleep infinity\n");
+    program(scratch, "tar", ["-C", "root", "-cf", "root.tar", "."]).ok();
+    let append = ["append", "-f", "root.tar", "-t", "example.org/runtime:v1", "-o", "docker.tar"];
+    peer(scratch, "crane", append).ok();
+    let convert = |to: &str| {
+        let words = ["copy", "--insecure-policy", "docker-archive:docker.tar", to];
+        program(scratch, "skopeo", words).ok();
+    };
+    convert("oci-archive:oci.tar:example.org/runtime:v1");
+    convert("oci:layout:v1");
+    ["docker.tar", "oci.tar", "layout"]
+}
+
+#[test]
+fn a_runtime_image_is_embedded_from_every_form_of_archive() {
+    let scratch = Scratch::new();
+    let registry = Registry::start();
+    scratch.copy_package("provider-nop");
+    for archive in runtime_archives(&scratch) {
+        let words =
+            ["build", "provider-nop", "-o", "p.xpkg", "--embed-runtime-image-tarball", archive];
+        apron(&scratch, words).ok();
+        upstream_extracts(&scratch, "p.xpkg");
+        let there = registry.reference(&format!("p/{}:v1", archive.replace('.', "-")));
+        apron(&scratch, ["push", "-f", "p.xpkg", &there]).ok();
+        peer(&scratch, "crane", ["validate", "--remote", &there]).ok();
+        // The runtime's file and the package are both in the flattened image.
+        peer(&scratch, "crane", ["export", &there, "flat.tar"]).ok();
+        let listed = program(&scratch, "tar", ["-tf", "flat.tar"]).ok().stdout;
+        assert!(listed.contains("usr/local/bin/provider"), "{archive}: {listed}");
+        assert!(listed.contains("package.yaml"), "{archive}: {listed}");
+        assert_eq!(objects(&scratch, &there), objects(&scratch, "provider-nop"));
+    }
+}
+
+#[test]
+fn upstream_embeds_the_same_runtime_in_the_same_way() {
+    let scratch = Scratch::new();
+    scratch.copy_package("provider-nop");
+    let [docker, ..] = runtime_archives(&scratch);
+    let flags = ["--embed-runtime-image-tarball", docker];
+    apron(&scratch, ["build", "provider-nop", "-o", "our.xpkg"].iter().chain(&flags)).ok();
+    let theirs = ["xpkg", "build", "-f", "provider-nop", "-o", "up.xpkg"];
+    peer(&scratch, "crossplane", theirs.iter().chain(&flags)).ok();
+    let config = |file: &str| -> Value {
+        let words = ["inspect", "--config", &format!("docker-archive:{file}")];
+        let mut config = json(&program(&scratch, "skopeo", words).ok());
+        // Layer digests differ by the compressor; everything else must not.
+        config["rootfs"] = Value::Null;
+        let labels = config["config"]["Labels"].as_object().unwrap().clone();
+        config["config"]["Labels"] = labels.values().cloned().collect();
+        config
+    };
+    assert_eq!(config("our.xpkg"), config("up.xpkg"));
+}
+
+#[test]
+fn several_files_become_one_package_for_several_platforms() {
+    let scratch = Scratch::new();
+    let registry = Registry::start();
+    scratch.copy_package("provider-nop");
+    scratch.write("root/bin/provider", "x");
+    program(&scratch, "tar", ["-C", "root", "-cf", "root.tar", "."]).ok();
+    for architecture in ["amd64", "arm64"] {
+        let append = ["append", "-f", "root.tar", "-t", "example.org/team/runtime:v1", "-o", "plain.tar"];
+        peer(&scratch, "crane", append).ok();
+        let platform = format!("linux/{architecture}");
+        let runtime = format!("{architecture}.tar");
+        let there = registry.reference(&format!("r/{architecture}:v1"));
+        peer(&scratch, "crane", ["push", "plain.tar", &there]).ok();
+        peer(&scratch, "crane", ["mutate", "--set-platform", &platform, "-t", &there, &there]).ok();
+        peer(&scratch, "crane", ["pull", &there, &runtime]).ok();
+        let file = format!("{architecture}.xpkg");
+        let flags = ["--embed-runtime-image-tarball", &runtime, "-o", &file];
+        apron(&scratch, ["build", "provider-nop"].iter().chain(&flags)).ok();
+    }
+    let there = registry.reference("p/nop:v1");
+    let pushed = apron(
+        &scratch,
+        ["push", &there, "-f", "amd64.xpkg,arm64.xpkg", "-a", "org.example.a=b", "-o", "json"],
+    );
+    assert_eq!(json(&pushed.ok())["platforms"], serde_json::json!(["linux/amd64", "linux/arm64"]));
+    let index: Value =
+        serde_json::from_str(&registry.get("/v2/p/nop/manifests/v1", MANIFEST_TYPES)).unwrap();
+    assert_eq!(index["mediaType"], "application/vnd.oci.image.index.v1+json");
+    assert_eq!(index["annotations"]["org.example.a"], "b");
+    assert_eq!(index["manifests"][1]["platform"]["architecture"], "arm64");
+    peer(&scratch, "crane", ["validate", "--remote", &there]).ok();
+    peer(&scratch, "crossplane", ["xpkg", "extract", &there, "-o", "up.gz"]).ok();
+    let shown = json(&apron(&scratch, ["inspect", &there, "-o", "json"]).ok());
+    assert_eq!(shown["image"]["imageDigest"], index["manifests"][0]["digest"]);
+    let arm = ["inspect", &there, "--platform", "linux/arm64", "-o", "json"];
+    let shown = json(&apron(&scratch, arm).ok());
+    assert_eq!(shown["image"]["imageDigest"], index["manifests"][1]["digest"]);
+}
+
+#[test]
+fn an_old_package_without_annotations_is_read_from_its_file_system() {
+    let scratch = Scratch::new();
+    let registry = Registry::start();
+    scratch.copy_package("provider-nop");
+    apron(&scratch, ["build", "provider-nop", "-o", "nop.xpkg"]).ok();
+    apron(&scratch, ["extract", "nop.xpkg", "-o", "nop.gz"]).ok();
+    scratch.write("fs/package.yaml", gunzip(&scratch.join("nop.gz")));
+    scratch.write("fs/other", "unrelated");
+    program(&scratch, "tar", ["-C", "fs", "-cf", "fs.tar", "."]).ok();
+    let there = registry.reference("old/nop:v1");
+    let append = ["append", "-f", "fs.tar", "-t", &there];
+    peer(&scratch, "crane", append).ok();
+    assert_eq!(objects(&scratch, &there), objects(&scratch, "provider-nop"));
+}
