@@ -63,7 +63,7 @@ impl Directory {
         if self.files.is_empty() {
             let place = self.root.display();
             return Err(Failure::new(
-                format!("there are no YAML files in {place}, so there is no package to build"),
+                format!("there are no YAML files in {place}, so there is no package"),
                 "go to the directory that holds crossplane.yaml, or create a package with `apron init configuration NAME`",
             ));
         }
@@ -72,9 +72,9 @@ impl Directory {
 }
 
 fn check_root(root: &Path) -> Outcome {
-    let metadata = fs_err::metadata(root).map_err(|error| {
+    let metadata = std::fs::metadata(root).map_err(|error| {
         let hint = "give the directory that holds crossplane.yaml";
-        Failure::new(format!("there is no package directory at {}", root.display()), hint)
+        Failure::new(format!("there is no package directory {}", root.display()), hint)
             .because(&error)
     })?;
     if metadata.is_dir() {

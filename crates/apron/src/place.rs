@@ -108,15 +108,24 @@ pub(crate) async fn open(
 async fn open_file(path: &Path) -> Outcome<Opened> {
     let name = path.display().to_string();
     let failed = |error: &store::Error| {
-        if let Err(error) = fs_err::metadata(path) {
+        if let Err(error) = std::fs::metadata(path) {
             let hint = "check the path; a package in a registry is named like registry.example.org/team/package:v1.0.0";
             return Failure::new(format!("there is no file {name}"), hint).because(&error);
         }
-        registry::failed(format!("{name} is not a package file"), error)
+        not_an_archive(path, error)
     };
     let tarball = Tarball::open(path).await.map_err(|error| failed(&error))?;
     let digest = tarball.only().map_err(|error| failed(&error))?;
     Ok(Opened { store: Box::new(tarball), id: Identifier::Digest(digest), name })
+}
+
+/// A file that is no package file.
+pub(crate) fn not_an_archive(path: &Path, error: &store::Error) -> Failure {
+    let mut failure = registry::failed(format!("{} is not a package file", path.display()), error);
+    if error.advice() == store::Advice::Other {
+        failure.hint = "a package file is an archive as `apron build` and `docker save` make it".to_owned();
+    }
+    failure
 }
 
 async fn open_layout(path: &Path, tag: Option<&str>) -> Outcome<Opened> {

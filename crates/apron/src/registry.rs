@@ -110,7 +110,7 @@ pub(crate) fn failed(message: impl Into<String>, error: &Error) -> Failure {
             "check that {host} is spelled right and reachable from here (proxies are read from HTTPS_PROXY and NO_PROXY)"
         ),
         Advice::Tls => {
-            "trust the registry's certificate authority with --ca-file, or use --plain-http if it does not speak TLS"
+            "trust the certificate authority that signed the registry's certificate with --ca-file (a self-signed certificate must not be an authority itself), or use --plain-http if the registry does not speak TLS"
                 .to_owned()
         }
         Advice::RateLimited => {

@@ -34,6 +34,17 @@ pub enum Error {
         #[source]
         cause: Cause,
     },
+    /// Looking a blob up.
+    #[error("cannot look up blob {digest} in {place}")]
+    HasBlob {
+        /// Where it may lie.
+        place: String,
+        /// Its address.
+        digest: Digest,
+        /// Why it failed.
+        #[source]
+        cause: Cause,
+    },
     /// Writing a blob.
     #[error("cannot write blob {digest} to {place}")]
     PutBlob {
@@ -192,6 +203,9 @@ pub enum ArchiveFault {
     /// The whole archive is compressed.
     #[error("it is compressed with {0}; decompress it first")]
     Compressed(&'static str),
+    /// Not an archive at all.
+    #[error("it is not a tar archive")]
+    NotTar,
     /// Neither manifest.json nor index.json.
     #[error("it has neither manifest.json nor index.json, so it is not a package or image archive")]
     Unknown,
@@ -301,6 +315,7 @@ impl Error {
         match self {
             Self::Manifest { cause, .. }
             | Self::Blob { cause, .. }
+            | Self::HasBlob { cause, .. }
             | Self::PutBlob { cause, .. }
             | Self::PutManifest { cause, .. }
             | Self::Tags { cause, .. }
@@ -318,6 +333,7 @@ impl Error {
         match self {
             Self::Manifest { cause, .. }
             | Self::Blob { cause, .. }
+            | Self::HasBlob { cause, .. }
             | Self::PutBlob { cause, .. }
             | Self::PutManifest { cause, .. }
             | Self::Tags { cause, .. }

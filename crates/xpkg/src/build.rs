@@ -94,6 +94,7 @@ pub fn plan(files: &[SourceFile], examples: &[SourceFile]) -> (Option<Plan>, Vec
         findings.extend(lint::package(&reports));
     }
     findings.extend(examples.iter().flat_map(check_examples));
+    place_whole(&mut findings, "crossplane.yaml");
     diagnostic::sort(&mut findings);
     let failed = findings
         .iter()
@@ -105,6 +106,13 @@ pub fn plan(files: &[SourceFile], examples: &[SourceFile]) -> (Option<Plan>, Vec
         examples: Some(Stream::new(examples, |_| false)).filter(|stream| stream.size > 0),
     });
     (plan, findings)
+}
+
+/// A finding about the package as a whole is shown at the file where it would be mended.
+pub(crate) fn place_whole(findings: &mut [Diagnostic], file: &str) {
+    for finding in findings.iter_mut().filter(|finding| finding.file.is_empty()) {
+        file.clone_into(&mut finding.file);
+    }
 }
 
 /// Examples may be anything, as long as they are Kubernetes objects.

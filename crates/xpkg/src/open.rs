@@ -5,6 +5,7 @@
 //! batch.
 
 use crate::Limits;
+use crate::build::place_whole;
 use crate::diagnostic::{self, Diagnostic, Severity};
 use crate::lint::{self, DocumentReport};
 use crate::locate::PACKAGE_FILE;
@@ -118,6 +119,7 @@ pub fn read(reader: impl Read, limits: &Limits) -> Result<Opened, OpenError> {
         .iter()
         .flat_map(|report| report.diagnostics.iter().cloned());
     opened.diagnostics.extend(own);
+    place_whole(&mut opened.diagnostics, PACKAGE_FILE);
     diagnostic::sort(&mut opened.diagnostics);
     Ok(opened)
 }

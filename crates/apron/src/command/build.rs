@@ -150,7 +150,7 @@ fn check(directory: &Directory, request: &Request) -> Outcome<(Plan, Vec<Diagnos
     match plan {
         Some(plan) if !failed => Ok((plan, findings, objects)),
         _ => Err(Failure::new(
-            format!("the package in {} has {trouble}; nothing was written", request.root.display()),
+            format!("the package has {trouble}; nothing was written"),
             "fix what is listed above and build again; `apron lint` shows the same list",
         )),
     }
@@ -196,7 +196,8 @@ fn work_directory(request: &Request) -> Outcome<TempDir> {
             format!("cannot write to {}", beside.display()),
             "check that the directory exists and is writable, or choose another file with -o",
         )
-        .because(&error)
+        // The reason alone: the name of a temporary file helps nobody.
+        .because(&std::io::Error::from(error.kind()))
     })
 }
 
@@ -277,10 +278,15 @@ fn target(request: &Request, plan: &Plan, image: &Image) -> PathBuf {
     let name = plan.meta.name();
     match &request.file {
         File::At(path) => path.clone(),
-        File::Named(name) => request.root.join(directory::with_extension(name, "xpkg")),
+        File::Named(name) => beside(&request.root, &directory::with_extension(name, "xpkg")),
         File::Derived => {
             let id = xpkg::label::friendly_id(name, image.plain.digest.hex());
-            request.root.join(format!("{id}.xpkg"))
+            beside(&request.root, &format!("{id}.xpkg"))
         }
     }
+}
+
+/// A file in a directory; here, without the `./`.
+fn beside(root: &Path, name: &str) -> PathBuf {
+    if root == Path::new(".") { name.into() } else { root.join(name) }
 }

@@ -3,6 +3,7 @@
 use crate::args::registry::RegistryArguments;
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Format, progress};
+use crate::place;
 use crate::registry;
 use crate::settings::Settings;
 use oci::manifest::Annotations;
@@ -161,14 +162,14 @@ impl Package {
 
 async fn open(path: &Path, annotations: &Annotations) -> Outcome<Package> {
     let failed = |error: &Error| {
-        if let Err(error) = fs_err::metadata(path) {
+        if let Err(error) = std::fs::metadata(path) {
             return Failure::new(
                 format!("there is no package file {}", path.display()),
                 "check the path, or build the package first with `apron build`",
             )
             .because(&error);
         }
-        registry::failed(format!("{} is not a package file", path.display()), error)
+        place::not_an_archive(path, error)
     };
     let tarball = Tarball::open(path).await.map_err(|error| failed(&error))?;
     let id = Identifier::Digest(tarball.only().map_err(|error| failed(&error))?);

@@ -4,3 +4,4 @@
 
 mod interchange;
 mod support;
+mod words;

@@ -10,15 +10,15 @@ use std::time::Duration;
 #[non_exhaustive]
 pub enum HttpError {
     /// No answer could be had.
-    #[error("no connection to {host}")]
+    #[error("no connection to {host}: {reason}")]
     Connection {
         /// The host.
         host: String,
         /// Whether TLS (and not the network) is what failed.
         tls: bool,
-        /// What the transport said.
-        #[source]
-        source: BoxError,
+        /// What is at the bottom of it. Transports wrap it five times over, and none of the
+        /// wrappers says anything.
+        reason: String,
     },
     /// The other side fell silent.
     #[error("{host} sent and took nothing for {} seconds", after.as_secs_f32())]
@@ -29,7 +29,7 @@ pub enum HttpError {
         after: Duration,
     },
     /// Credentials are missing or not accepted.
-    #[error("{registry} wants other credentials{}", suffix(message))]
+    #[error("{registry} refuses access without valid credentials{}", suffix(message))]
     Unauthorized {
         /// The registry.
         registry: String,
@@ -155,6 +155,20 @@ pub(crate) fn is_transient(status: StatusCode) -> bool {
         status.as_u16(),
         408 | 429 | 499 | 500 | 502 | 503 | 504 | 522
     )
+}
+
+/// The last error of a chain; with the one before it where that one repeats it, or where it says
+/// that a certificate is what it is about.
+pub(crate) fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
+    let chain = std::iter::successors(Some(error), |error| error.source());
+    let texts: Vec<String> = chain.map(ToString::to_string).collect();
+    let certificate = texts.iter().rfind(|text| text.to_lowercase().contains("certificate"));
+    let last = texts.last().cloned().unwrap_or_default();
+    match certificate {
+        Some(text) if text.contains(&last) => text.clone(),
+        Some(text) => format!("{text}: {last}"),
+        None => last,
+    }
 }
 
 fn suffix(message: &str) -> String {

@@ -365,7 +365,7 @@ impl Store for Remote {
     async fn has_blob(&self, digest: &Digest) -> Result<bool, Error> {
         self.read_has_blob(digest)
             .await
-            .map_err(|cause| Error::Blob {
+            .map_err(|cause| Error::HasBlob {
                 place: self.place(),
                 digest: digest.clone(),
                 cause,

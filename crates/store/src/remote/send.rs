@@ -1,6 +1,6 @@
 //! From a call to an answer: retries, authorisation, redirects, one exchange.
 
-use super::error::is_transient;
+use super::error::{innermost, is_transient};
 use super::http::is_tls;
 use super::request::{Activity, Call, is_loopback, same_origin, shown};
 use super::{Body, BoxError, Client, HttpError, text};
@@ -163,7 +163,7 @@ impl Client {
             None => HttpError::Connection {
                 host: host(url),
                 tls: is_tls(&*error),
-                source: error,
+                reason: innermost(&*error),
             }
             .into(),
         })
@@ -203,7 +203,7 @@ impl Client {
                     return Err(HttpError::Connection {
                         host: host(url),
                         tls: false,
-                        source,
+                        reason: innermost(&*source),
                     });
                 }
             }
@@ -340,14 +340,7 @@ pub(crate) enum Fetched {
 }
 
 fn is_certificate(error: &HttpError) -> bool {
-    let mut current = std::error::Error::source(error);
-    while let Some(each) = current {
-        if each.to_string().to_lowercase().contains("certificate") {
-            return true;
-        }
-        current = each.source();
-    }
-    false
+    matches!(error, HttpError::Connection { reason, .. } if reason.to_lowercase().contains("certificate"))
 }
 
 fn host(url: &Url) -> String {

@@ -162,7 +162,8 @@ fn walk(file: &mut fs_err::File, size: u64) -> Result<HashMap<String, Entry>, Ca
         if count >= ENTRIES_MAX {
             return Err(ArchiveFault::Entries(ENTRIES_MAX).into());
         }
-        let mut entry = entry?;
+        // The library's words are about its own blocks and headers.
+        let mut entry = entry.map_err(|_| ArchiveFault::NotTar)?;
         if notes.take_note(&mut entry)? {
             continue;
         }

@@ -139,7 +139,7 @@ pub(super) fn report_unknown(node: &Node<'_>, identity: &Identity, findings: &mu
         (Some((_, kind, versions)), _) => format!("{kind} is known in {}", versions.join(" and ")),
         (None, Some(kind)) => format!("did you mean {kind}?"),
         (None, None) => {
-            "keep it out of the package directory, or list it in the ignored files".to_owned()
+            "keep it out of the package directory, or leave it out with --ignore".to_owned()
         }
     };
     findings.advise(&rules::KIND_UNKNOWN, at, message, hint);

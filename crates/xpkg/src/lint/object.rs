@@ -18,7 +18,7 @@ pub(super) fn identify(node: &Node<'_>, findings: &mut Findings<'_>) -> Identity
     }
     if node.get("apiVersion").is_none() && node.get("kind").is_none() {
         let message = "document is not a Kubernetes object: it has no apiVersion and no kind";
-        let hint = "keep it out of the package directory, or list it in the ignored files";
+        let hint = "keep it out of the package directory, or leave it out with --ignore";
         findings.advise(&rules::OBJECT_INCOMPLETE, node.position, message, hint);
         return Identity::default();
     }

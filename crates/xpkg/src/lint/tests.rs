@@ -311,7 +311,7 @@ fn kinds_belong_in_their_packages() {
     );
     let typo = with(&composition(), "/kind", json!("Compostion"));
     insta::assert_snapshot!(lint(&[provider(), map, old, typo]), @"
-    2.yaml:2:1: error: ConfigMap in v1 cannot be part of any package (keep it out of the package directory, or list it in the ignored files) [kind-unknown]
+    2.yaml:2:1: error: ConfigMap in v1 cannot be part of any package (keep it out of the package directory, or leave it out with --ignore) [kind-unknown]
     3.yaml:2:1: error: Composition in apiextensions.crossplane.io/v1beta1 cannot be part of any package (Composition is known in apiextensions.crossplane.io/v1) [kind-unknown]
     4.yaml:2:1: error: Compostion in apiextensions.crossplane.io/v1 cannot be part of any package (did you mean Composition?) [kind-unknown]
     ");
@@ -402,7 +402,7 @@ fn objects_have_identities() {
     4.yaml:3:1: error: object has no metadata.name (every document of a package needs apiVersion, kind and metadata.name) [object-incomplete]
     5.yaml:1:1: error: CompositeResourceDefinition does not belong in a Provider package (CompositeResourceDefinition may be part of a Configuration package) [kind-not-allowed]
     5.yaml:4:9: error: object has no metadata.name (its value is of type integer; quote it to make it a string) [object-incomplete]
-    6.yaml:1:1: error: document is not a Kubernetes object: it has no apiVersion and no kind (keep it out of the package directory, or list it in the ignored files) [object-incomplete]
+    6.yaml:1:1: error: document is not a Kubernetes object: it has no apiVersion and no kind (keep it out of the package directory, or leave it out with --ignore) [object-incomplete]
     ");
 }
 

@@ -21,7 +21,7 @@ pub(super) fn table(inspection: &Inspection, all: bool) {
     let total = inspection.objects.len();
     let objects: Vec<Vec<String>> =
         shown(inspection, all).iter().map(|one| row(one)).collect();
-    section("objects", &["KIND", "NAME", "VERSION"], &objects, total);
+    section("objects", &["KIND", "NAME", "APIVERSION"], &objects, total);
     if let Some(image) = &inspection.image {
         section("layers", &["ROLE", "SIZE", "DIGEST"], &layers(image), image.layers.len());
     }

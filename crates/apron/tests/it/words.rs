@@ -1,0 +1,276 @@
+//! What apron says: the newcomer's minute, and the mistakes people make. Each snapshot is to be
+//! read aloud before it is accepted.
+
+use crate::support::{Ran, Registry, Scratch, apron, apron_as, free_port};
+use std::path::Path;
+
+/// What differs between runs is replaced: scratch paths, ports, digests.
+fn steady(scratch: &Scratch, ran: &Ran) -> String {
+    let place = scratch.path().display().to_string();
+    let mut text = ran.all().replace(&place, "SCRATCH");
+    text = replace_runs(&text, "127.0.0.1:", |c| c.is_ascii_digit(), "127.0.0.1:PORT");
+    text = replace_runs(&text, "sha256:", |c| c.is_ascii_hexdigit(), "sha256:DIGEST");
+    format!("{text}exit code {}\n", ran.code.unwrap())
+}
+
+fn replace_runs(text: &str, before: &str, is: impl Fn(char) -> bool, by: &str) -> String {
+    let mut parts = text.split(before);
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let rest = part.trim_start_matches(&is);
+        out.push_str(if rest.len() < part.len() { by } else { before });
+        out.push_str(rest);
+    }
+    out
+}
+
+macro_rules! says {
+    ($scratch:expr, $ran:expr) => {
+        insta::assert_snapshot!(steady(&$scratch, &$ran))
+    };
+}
+
+const META: &str =
+    "apiVersion: meta.pkg.crossplane.io/v1\nkind: Configuration\nmetadata:\n  name: mine\n";
+
+#[test]
+fn a_newcomers_minute() {
+    let scratch = Scratch::new();
+    let mut story = String::new();
+    let mut step = |directory: &str, words: &[&str]| {
+        let ran = crate::support::command(&scratch)
+            .current_dir(scratch.join(directory))
+            .args(words)
+            .output()
+            .unwrap();
+        story.push_str(&format!("$ apron {}\n", words.join(" ")));
+        story.push_str(&steady(&scratch, &ran.into()));
+    };
+    step("", &["init", "configuration", "my-platform"]);
+    step("my-platform", &["lint"]);
+    step("my-platform", &["build"]);
+    let file = the_package(&scratch.join("my-platform"));
+    step("my-platform", &["inspect", &file]);
+    step("my-platform", &["inspect", &file, "-o", "tree"]);
+    insta::assert_snapshot!(story);
+}
+
+fn the_package(directory: &Path) -> String {
+    let entries = fs_err::read_dir(directory).unwrap();
+    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut packages: Vec<String> = names.filter(|name| name.ends_with(".xpkg")).collect();
+    assert_eq!(packages.len(), 1, "{packages:?}");
+    packages.remove(0)
+}
+
+#[test]
+fn all_templates_build_without_a_finding() {
+    for kind in ["configuration", "provider", "function"] {
+        let scratch = Scratch::new();
+        apron(&scratch, ["init", kind, "thing"]).ok();
+        let checked = apron(&scratch, ["lint", "--strict", "thing"]).ok();
+        assert_eq!(checked.stdout, "1 package checked: 0 errors, 0 warnings\n", "{kind}");
+        apron(&scratch, ["build", "thing"]).ok();
+    }
+}
+
+#[test]
+fn mistake_no_crossplane_yaml() {
+    let scratch = Scratch::new();
+    scratch.write("apis/x.yaml", "apiVersion: apiextensions.crossplane.io/v1\nkind: Composition\nmetadata:\n  name: x\nspec:\n  compositeTypeRef:\n    apiVersion: example.org/v1\n    kind: X\n");
+    says!(scratch, apron(&scratch, ["build"]));
+}
+
+#[test]
+fn mistake_an_empty_directory() {
+    let scratch = Scratch::new();
+    says!(scratch, apron(&scratch, ["build"]));
+}
+
+#[test]
+fn mistake_two_crossplane_yamls() {
+    let scratch = Scratch::new();
+    scratch.write("crossplane.yaml", META);
+    scratch.write("old/crossplane.yaml", META.replace("mine", "old"));
+    says!(scratch, apron(&scratch, ["build"]));
+}
+
+#[test]
+fn mistake_a_tab_in_yaml() {
+    let scratch = Scratch::new();
+    scratch.write("crossplane.yaml", META.replace("  name", "\tname"));
+    says!(scratch, apron(&scratch, ["build"]));
+}
+
+#[test]
+fn mistake_a_kind_that_does_not_belong() {
+    let scratch = Scratch::new();
+    scratch.write("crossplane.yaml", META);
+    scratch.write(
+        "crd.yaml",
+        "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata:\n  name: xs.example.org\nspec:\n  group: example.org\n  scope: Cluster\n  names:\n    kind: X\n    plural: xs\n  versions:\n  - name: v1\n    served: true\n    storage: true\n    schema:\n      openAPIV3Schema:\n        type: object\n",
+    );
+    scratch.write(".github/workflows/ci.yaml", "name: ci\non: push\n");
+    scratch.write("config.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: c\n");
+    says!(scratch, apron(&scratch, ["build"]));
+}
+
+#[test]
+fn mistake_a_bad_constraint() {
+    let scratch = Scratch::new();
+    let spec = "spec:\n  crossplane:\n    version: \">=one\"\n  dependsOn:\n  - provider: example.org/p:v1.0.0\n    version: v1\n  - provider: example.org/q\n    version: \"^^2\"\n  - version: v1.0.0\n  dependson: []\n";
+    scratch.write("crossplane.yaml", format!("{META}{spec}"));
+    says!(scratch, apron(&scratch, ["lint"]));
+}
+
+/// A directory with one built package, `mine.xpkg`.
+fn built() -> Scratch {
+    let scratch = Scratch::new();
+    scratch.write("src/crossplane.yaml", META);
+    apron(&scratch, ["build", "src", "-o", "mine.xpkg"]).ok();
+    scratch
+}
+
+#[test]
+fn mistake_an_unreachable_registry() {
+    let scratch = built();
+    let reference = format!("127.0.0.1:{}/team/mine:v1", free_port());
+    says!(scratch, apron(&scratch, ["push", &reference]));
+}
+
+#[test]
+fn mistake_a_registry_that_does_not_exist() {
+    let scratch = built();
+    says!(scratch, apron(&scratch, ["push", "registry.invalid/team/mine:v1"]));
+}
+
+#[test]
+fn mistake_no_password_and_a_wrong_one() {
+    let scratch = built();
+    let registry = Registry::with_password();
+    let reference = registry.reference("team/mine:v1");
+    let mut story = steady(&scratch, &apron(&scratch, ["push", &reference]));
+    let wrong = ["login", &registry.address, "-u", "ada", "-p", "wrong"];
+    story.push_str(&steady(&scratch, &apron(&scratch, wrong)));
+    let right = ["login", &registry.address, "-u", "ada", "-p", "secret"];
+    story.push_str(&steady(&scratch, &apron(&scratch, right)));
+    story.push_str(&steady(&scratch, &apron(&scratch, ["push", &reference])));
+    story.push_str(&steady(&scratch, &apron(&scratch, ["logout", &registry.address])));
+    story.push_str(&steady(&scratch, &apron(&scratch, ["pull", &reference])));
+    insta::assert_snapshot!(story);
+}
+
+#[test]
+fn mistake_a_tag_that_is_not_there() {
+    let scratch = built();
+    let registry = Registry::start();
+    apron(&scratch, ["push", &registry.reference("team/mine:v1.0.0")]).ok();
+    let mut story = steady(&scratch, &apron(&scratch, ["pull", &registry.reference("team/mine:v2.0.0")]));
+    story.push_str(&steady(&scratch, &apron(&scratch, ["inspect", &registry.reference("team/yours:v1")])));
+    insta::assert_snapshot!(story);
+}
+
+#[test]
+fn mistake_something_that_is_not_a_package() {
+    let scratch = Scratch::new();
+    scratch.write("notes.xpkg", "these are my notes");
+    scratch.write("root/bin/x", "x");
+    crate::support::program(&scratch, "tar", ["-C", "root", "-cf", "root.tar", "."]).ok();
+    let append = ["append", "-f", "root.tar", "-t", "example.org/team/image:v1", "-o", "image.tar"];
+    crate::support::peer(&scratch, "crane", append).ok();
+    let mut story = String::new();
+    for file in ["notes.xpkg", "image.tar", "missing.xpkg", "root"] {
+        story.push_str(&steady(&scratch, &apron(&scratch, ["inspect", file])));
+    }
+    insta::assert_snapshot!(story);
+}
+
+#[test]
+fn mistake_no_permission() {
+    let scratch = built();
+    // Even root may not write there.
+    says!(scratch, apron(&scratch, ["build", "src", "-o", "/sys/mine.xpkg"]));
+}
+
+#[test]
+fn mistake_several_packages_to_push() {
+    let scratch = built();
+    fs_err::copy(scratch.join("mine.xpkg"), scratch.join("other.xpkg")).unwrap();
+    says!(scratch, apron(&scratch, ["push", "example.org/team/mine:v1"]));
+}
+
+#[test]
+fn mistake_a_reference_that_is_none() {
+    let scratch = built();
+    let mut story = String::new();
+    for reference in ["Example.org/Mine:v1", "example.org/mine:", "example.org/mine@sha256:12"] {
+        story.push_str(&steady(&scratch, &apron(&scratch, ["push", reference])));
+    }
+    insta::assert_snapshot!(story);
+}
+
+#[test]
+fn mistake_initialising_where_something_is() {
+    let scratch = built();
+    let mut story =
+        steady(&scratch, &apron(&scratch, ["init", "configuration", "mine", "-d", "src"]));
+    story.push_str(&steady(&scratch, &apron(&scratch, ["init", "configuration", "My Platform"])));
+    insta::assert_snapshot!(story);
+}
+
+#[test]
+fn the_guides_words_work_through_kubectl() {
+    let scratch = Scratch::new();
+    let registry = Registry::start();
+    scratch.copy_package("provider-nop");
+    let mut story = String::new();
+    let mut step = |words: &[&str]| {
+        let ran = apron_as(&scratch, "kubectl-crossplane", words);
+        story.push_str(&format!("$ kubectl crossplane {}\n", words.join(" ").replace(&registry.address, "REGISTRY")));
+        story.push_str(&steady(&scratch, &ran).replace(&registry.address, "REGISTRY"));
+    };
+    step(&["build", "configuration", "-f", "provider-nop"]);
+    step(&["build", "provider", "-f", "provider-nop", "--name", "nop"]);
+    fs_err::rename(scratch.join("provider-nop/nop.xpkg"), scratch.join("nop.xpkg")).unwrap();
+    step(&["push", "provider", &registry.reference("crossplane/provider-nop:v0.1.0")]);
+    fs_err::copy(scratch.join("nop.xpkg"), scratch.join("two.xpkg")).unwrap();
+    step(&["push", "provider", &registry.reference("crossplane/provider-nop:v0.1.0")]);
+    let chosen = registry.reference("crossplane/provider-nop:v0.2.0");
+    step(&["push", "provider", &chosen, "-f", "two.xpkg"]);
+    insta::assert_snapshot!(story);
+}
+
+#[test]
+fn upstreams_words_work_and_say_as_little() {
+    let scratch = Scratch::new();
+    let registry = Registry::start();
+    scratch.copy_package("provider-nop");
+    let there = registry.reference("crossplane/provider-nop:v0.1.0");
+    let quiet = |words: &[&str]| {
+        let ran = apron_as(&scratch, "crossplane", words).ok();
+        assert_eq!(ran.all(), "", "{words:?}");
+    };
+    quiet(&["xpkg", "build", "-f", "provider-nop", "-o", "nop.xpkg"]);
+    quiet(&["xpkg", "push", &there]);
+    quiet(&["xpkg", "push", "-f", "nop.xpkg", "-a", "a=b", &there]);
+    quiet(&["xpkg", "extract", "--from-xpkg", "nop.xpkg"]);
+    assert!(scratch.join("out.gz").exists());
+    quiet(&["xpkg", "extract", &there, "-o", "cache.xyz"]);
+    assert!(scratch.join("cache.gz").exists());
+    apron_as(&scratch, "crossplane", ["xpkg", "init", "mine", "configuration-template", "-d", "new"]).ok();
+    assert!(scratch.join("new/crossplane.yaml").exists());
+    let strict = apron_as(&scratch, "crossplane", ["xpkg", "push", "team/mine:v1"]).failed();
+    assert!(strict.contains("does not name its registry"), "{strict}");
+}
+
+#[test]
+fn lint_speaks_json_and_sarif() {
+    let scratch = Scratch::new();
+    scratch.write("crossplane.yaml", format!("{META}spec:\n  crossplane:\n    version: nonsense\n"));
+    let mut story = steady(&scratch, &apron(&scratch, ["lint", "-o", "json"]));
+    let sarif = apron(&scratch, ["lint", "-o", "sarif"]);
+    let log: serde_json::Value = serde_json::from_str(&sarif.stdout).unwrap();
+    story.push_str(&serde_json::to_string_pretty(&log["runs"][0]["results"]).unwrap());
+    assert_eq!(log["version"], "2.1.0");
+    insta::assert_snapshot!(story);
+}
