@@ -6,6 +6,8 @@
 //! are not collapsed, and positions are counted in bytes. Repository paths are ASCII, so a label
 //! made from one always fits 63 bytes; text beyond ASCII may yield more, upstream too.
 
+use oci::Reference;
+
 /// Longest DNS label, in bytes.
 const LABEL_SIZE_MAX: usize = 63;
 /// Bytes of a package's name that go into a revision's name.
@@ -49,6 +51,19 @@ pub fn build_path(directory: &str, name: &str, extension: &str) -> String {
     }
 }
 
+/// What identifies a package whatever its version: the reference as written, less its tag or
+/// digest. With both a tag and a digest the tag stays, as upstream has it.
+pub fn source(reference: &Reference) -> &str {
+    let identifier = reference.identifier().to_string();
+    let written = reference.as_written();
+    written.strip_suffix(&identifier).unwrap_or(written).trim_end_matches([':', '@'])
+}
+
+/// The name of the object that installs a package: its repository without the registry.
+pub fn object_name(reference: &Reference) -> String {
+    to_dns_label(reference.repository().path())
+}
+
 fn label_of(text: &[u8], end: usize) -> String {
     let last = text.len().saturating_sub(1);
     // A label may not begin or end with a dash.
@@ -68,6 +83,7 @@ fn label_of(text: &[u8], end: usize) -> String {
 mod tests {
     use super::*;
     use crate::version::tests::vectors;
+    use oci::Rules;
     use proptest::prelude::*;
 
     #[test]
@@ -76,6 +92,34 @@ mod tests {
             let (name, hash) = (row["name"].as_str().unwrap(), row["hash"].as_str().unwrap());
             assert_eq!(friendly_id(name, hash), row["friendly_id"], "{row}");
             assert_eq!(to_dns_label(name), row["dns_label_of_name"], "{row}");
+        }
+    }
+
+    #[test]
+    fn every_upstream_reference_is_read_alike() {
+        let empty = Rules::weak().default_registry("");
+        let rules =
+            [("weak", Rules::weak()), ("strict", Rules::strict()), ("default_registry_empty", empty)];
+        for row in vectors("references.json").as_array().unwrap() {
+            for (name, rules) in &rules {
+                let expected = &row[name];
+                let parsed = Reference::parse(row["input"].as_str().unwrap(), rules);
+                assert_eq!(expected["ok"], parsed.is_ok(), "{name}: {row}");
+                let Ok(reference) = parsed else { continue };
+                let repository = reference.repository();
+                let kind = if reference.identifier().as_tag().is_some() { "tag" } else { "digest" };
+                let text = |key: &str| expected[key].as_str().unwrap_or_default();
+                assert_eq!(kind, text("kind"), "{name}: {row}");
+                assert_eq!(reference.identifier().to_string(), text("identifier"), "{name}: {row}");
+                assert_eq!(reference.name(), text("name"), "{name}: {row}");
+                assert_eq!(reference.as_written(), text("string"), "{name}: {row}");
+                assert_eq!(repository.to_string(), text("context"), "{name}: {row}");
+                assert_eq!(repository.registry(), text("registry"), "{name}: {row}");
+                assert_eq!(repository.path(), text("repository"), "{name}: {row}");
+                assert_eq!(repository.scheme(), text("scheme"), "{name}: {row}");
+                assert_eq!(source(&reference), text("xpkg_source"), "{name}: {row}");
+                assert_eq!(object_name(&reference), text("object_name"), "{name}: {row}");
+            }
         }
     }
 

@@ -1,0 +1,177 @@
+//! Building: what goes in, what stays out, and that nothing else matters.
+
+use crate::support::{Scratch, apron, command, command_at, peer, program};
+use std::path::Path;
+use std::process::Command;
+
+const META: &str =
+    "apiVersion: meta.pkg.crossplane.io/v1\nkind: Configuration\nmetadata:\n  name: mine\n";
+
+fn composition(name: &str) -> String {
+    format!(
+        "apiVersion: apiextensions.crossplane.io/v1\nkind: Composition\nmetadata:\n  name: {name}\nspec:\n  compositeTypeRef:\n    apiVersion: example.org/v1\n    kind: X\n  futureField:\n    kept: [1, 2.50, 0x1F, yes]\n"
+    )
+}
+
+/// The stream inside a package.
+fn stream(scratch: &Scratch, package: &str) -> String {
+    apron(scratch, ["extract", package, "-o", "stream.gz"]).ok();
+    let out = Command::new("gzip").arg("-dc").arg(scratch.join("stream.gz")).output().unwrap();
+    String::from_utf8(out.stdout).unwrap()
+}
+
+#[test]
+fn objects_keep_every_letter_the_author_wrote() {
+    let scratch = Scratch::new();
+    let composition = format!("# why this exists\n{}  # a trailing thought\n", composition("a"));
+    scratch.write("src/crossplane.yaml", format!("---\n{META}...\n---\n# nothing here\n---\n"));
+    scratch.write("src/z/composition.yml", &composition);
+    scratch.write("src/a.yaml", format!("\u{feff}{}---\n{}", composition.replace(": a\n", ": b\n"), composition.replace(": a\n", ": c\n").trim_end()));
+    apron(&scratch, ["build", "src", "-o", "p.xpkg"]).ok();
+    let b = composition.replace(": a\n", ": b\n");
+    let c = composition.replace(": a\n", ": c\n");
+    assert_eq!(
+        stream(&scratch, "p.xpkg"),
+        format!("---\n{META}...\n---\n{b}---\n{}\n---\n{composition}", c.trim_end())
+    );
+}
+
+#[test]
+fn what_goes_in_is_yaml_below_the_root_and_nothing_else() {
+    let scratch = Scratch::new();
+    scratch.write("src/crossplane.yaml", META);
+    scratch.write("src/in.yaml", composition("in"));
+    scratch.write("src/deep/er/in.yml", composition("deep"));
+    scratch.write("src/examples-of-old/in.yaml", composition("not-an-example"));
+    scratch.write("src/examples/claim.yaml", "apiVersion: example.org/v1\nkind: X\nmetadata: {name: x}\n");
+    scratch.write("src/out.json", "{}");
+    scratch.write("src/empty.yaml", "");
+    scratch.write("src/comment.yaml", "# only words\n");
+    scratch.write("src/ignored/a.yaml", "kind: Nonsense");
+    scratch.write("src/kind-config.yaml", "kind: Nonsense");
+    scratch.write("outside/secret.yaml", "kind: Secret");
+    let link = |target: &str, name: &str| {
+        fs_err::os::unix::fs::symlink(scratch.join(target), scratch.join(name)).unwrap();
+    };
+    link("outside/secret.yaml", "src/link.yaml");
+    link("outside", "src/linked");
+    let words = ["build", "src", "-o", "p.xpkg", "--ignore", "ignored/,./kind-*.yaml"];
+    apron(&scratch, words).ok();
+    let text = stream(&scratch, "p.xpkg");
+    let names: Vec<&str> =
+        text.lines().filter_map(|line| line.strip_prefix("  name: ")).collect();
+    assert_eq!(names, ["mine", "deep", "not-an-example", "in"]);
+    let shown = apron(&scratch, ["inspect", "p.xpkg"]).ok().stdout;
+    assert!(shown.contains("examples  "), "{shown}");
+}
+
+#[test]
+fn the_same_input_gives_the_same_bytes_however_it_lies_on_the_disk() {
+    let scratch = Scratch::new();
+    let names = ["b", "a", "c/d", "c/a", "c-a"];
+    let write = |root: &str, names: &mut dyn Iterator<Item = &&str>| {
+        scratch.write(&format!("{root}/crossplane.yaml"), META);
+        for name in names {
+            scratch.write(&format!("{root}/{name}.yaml"), composition(&name.replace('/', ".")));
+        }
+        scratch.write(&format!("{root}/examples/e.yaml"), "apiVersion: v1\nkind: Secret\n");
+    };
+    write("one", &mut names.iter());
+    write("two/three", &mut names.iter().rev());
+    program(&scratch, "find", ["two", "-exec", "touch", "-d", "2001-01-01", "{}", "+"]).ok();
+    program(&scratch, "chmod", ["-R", "a+rwx", "two"]).ok();
+    apron(&scratch, ["build", "one", "-o", "one.xpkg"]).ok();
+    let elsewhere = command(&scratch)
+        .current_dir(scratch.join("two/three"))
+        .args(["build", "-o", "../../two.xpkg"])
+        .output();
+    assert!(elsewhere.unwrap().status.success());
+    let masked = format!(
+        "umask 077 && TZ=Asia/Tokyo RAYON_NUM_THREADS=1 exec {} build one -o three.xpkg",
+        env!("CARGO_BIN_EXE_apron")
+    );
+    let masked = command_at(&scratch, Path::new("sh")).args(["-c", &masked]).output();
+    assert!(masked.unwrap().status.success());
+    let bytes = |name: &str| fs_err::read(scratch.join(name)).unwrap();
+    assert!(bytes("one.xpkg") == bytes("two.xpkg"));
+    assert!(bytes("one.xpkg") == bytes("three.xpkg"));
+}
+
+#[test]
+fn the_file_is_named_as_upstream_names_it() {
+    let scratch = Scratch::new();
+    scratch.copy_package("provider-nop");
+    peer(&scratch, "crossplane", ["xpkg", "build", "-f", "provider-nop"]).ok();
+    let named = |scratch: &Scratch| -> String {
+        let entries = fs_err::read_dir(scratch.join("provider-nop")).unwrap();
+        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        names.into_iter().find(|name| name.ends_with(".xpkg")).unwrap()
+    };
+    // The name upstream gave it is the one we derive from the file's own image.
+    let theirs = named(&scratch);
+    let file = scratch.join("provider-nop").join(&theirs);
+    let digest = plain_digest(&scratch, &file);
+    assert_eq!(theirs, format!("provider-nop-{}.xpkg", &digest[..12]));
+    fs_err::remove_file(&file).unwrap();
+    apron(&scratch, ["build", "provider-nop"]).ok();
+    let ours = named(&scratch);
+    let digest = plain_digest(&scratch, &scratch.join("provider-nop").join(&ours));
+    assert_eq!(ours, format!("provider-nop-{}.xpkg", &digest[..12]));
+}
+
+/// The digest of the image in a file as crane sees it, which knows nothing of annotations.
+fn plain_digest(scratch: &Scratch, file: &Path) -> String {
+    let digest = peer(scratch, "crane", ["digest", "--tarball", file.to_str().unwrap()]).ok();
+    digest.stdout.trim().trim_start_matches("sha256:").to_owned()
+}
+
+#[test]
+fn the_runtime_comes_out_of_a_container_engine() {
+    let scratch = Scratch::new();
+    scratch.copy_package("provider-nop");
+    scratch.write("root/usr/local/bin/provider", "x");
+    program(&scratch, "tar", ["-C", "root", "-cf", "root.tar", "."]).ok();
+    let append = ["append", "-f", "root.tar", "-t", "example.org/team/runtime:v1", "-o", "r.tar"];
+    peer(&scratch, "crane", append).ok();
+    let place = scratch.path().display();
+    let storage = format!(
+        "[storage]\ndriver = \"vfs\"\ngraphroot = \"{place}/graph\"\nrunroot = \"{place}/run\"\n"
+    );
+    let storage = scratch.write("storage.conf", storage);
+    let podman = |words: &[&str]| {
+        let mut command = command_at(&scratch, Path::new("podman"));
+        command.env("CONTAINERS_STORAGE_CONF", &storage).args(words).output().unwrap()
+    };
+    assert!(podman(&["load", "-i", "r.tar"]).status.success());
+    let built = command(&scratch)
+        .env("CONTAINERS_STORAGE_CONF", &storage)
+        .args(["build", "provider-nop", "-o", "p.xpkg"])
+        .args(["--embed-runtime-image", "example.org/team/runtime:v1"])
+        .output()
+        .unwrap();
+    assert!(built.status.success(), "{built:?}");
+    let shown = apron(&scratch, ["inspect", "p.xpkg", "-o", "json"]).ok().stdout;
+    let shown: serde_json::Value = serde_json::from_str(&shown).unwrap();
+    assert_eq!(shown["image"]["layers"].as_array().unwrap().len(), 2);
+    let missing = command(&scratch)
+        .env("CONTAINERS_STORAGE_CONF", &storage)
+        .args(["build", "provider-nop", "--embed-runtime-image", "example.org/no/such:v1"])
+        .output()
+        .unwrap();
+    let words = String::from_utf8(missing.stderr).unwrap();
+    assert!(words.contains("podman says:") && words.contains("hint:"), "{words}");
+}
+
+#[test]
+fn warnings_fail_only_when_told_to() {
+    let scratch = Scratch::new();
+    scratch.write("src/crossplane.yaml", META);
+    scratch.write("src/c.yaml", composition("c"));
+    let lenient = apron(&scratch, ["build", "src", "-o", "p.xpkg"]).ok();
+    assert!(lenient.stderr.contains("warning:"), "{}", lenient.stderr);
+    let strict = apron(&scratch, ["build", "src", "-o", "q.xpkg", "--strict"]).failed();
+    assert!(strict.contains("1 warning; nothing was written"), "{strict}");
+    assert!(!scratch.join("q.xpkg").exists());
+    apron(&scratch, ["lint", "src"]).ok();
+    apron(&scratch, ["lint", "--strict", "src"]).failed();
+}
