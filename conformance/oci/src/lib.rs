@@ -1,0 +1,3 @@
+//! A black-box suite for registries.
+//!
+//! Under construction.

@@ -1,0 +1,6 @@
+//! # Room `apiserver`: the Kubernetes API for any kind
+//!
+//! Under construction; see the modules.
+
+pub mod apply;
+pub mod schema;

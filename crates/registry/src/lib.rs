@@ -1,0 +1,3 @@
+//! # Room `registry`: packages served over the OCI distribution protocol
+//!
+//! Under construction.
