@@ -5,7 +5,7 @@ use crate::failure::{Failure, Outcome};
 use crate::registry;
 use crate::settings::Settings;
 use oci::layer::LayerSource;
-use oci::{Descriptor, Document, Identifier, Platform, Raw, Reference};
+use oci::{Descriptor, Document, Identifier, ImageConfig, Platform, Raw, Reference};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use store::{Layout, Store, Tarball, VerifiedBlob};
@@ -13,6 +13,8 @@ use xpkg::locate::{self, Contents};
 
 /// How deep indexes may be nested.
 const NESTING_MAX: usize = 4;
+/// No image config needs more.
+pub(crate) const CONFIG_SIZE_MAX: u64 = 4 << 20;
 
 /// A place somebody named.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -217,6 +219,19 @@ pub(crate) async fn locate(
         layers.push(blob.map_err(|error| registry::failed(cannot(), &error))?);
     }
     Ok(Located { root, image, layers: Layers(layers) })
+}
+
+/// The config of an image.
+pub(crate) async fn config(opened: &Opened, image: &Raw) -> Outcome<ImageConfig> {
+    let cannot = || format!("cannot read {}", opened.name);
+    let Some(manifest) = image.manifest() else { return Ok(ImageConfig::default()) };
+    let bytes = store::fetch_bytes(&*opened.store, &manifest.config, CONFIG_SIZE_MAX)
+        .await
+        .map_err(|error| registry::failed(cannot(), &error))?;
+    serde_json::from_slice(&bytes).map_err(|error| {
+        let hint = "the image is damaged; build or save it again";
+        Failure::new(cannot(), hint).because(&error)
+    })
 }
 
 /// The manifest a tag or digest stands for; that it is not there is a failure here.

@@ -5,16 +5,13 @@ use crate::place::{self, Place};
 use crate::registry;
 use crate::settings::Settings;
 use oci::layer::{Effort, Limits, decompress};
-use oci::{Descriptor, Document, ImageConfig, MediaType, Platform};
+use oci::{Descriptor, Document, MediaType, Platform};
 use std::io::{BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use store::VerifiedBlob;
 use store::tarball::{Layer, LayerContent};
 use xpkg::image::Runtime;
-
-/// No image config needs more.
-const CONFIG_SIZE_MAX: u64 = 4 << 20;
 
 /// A runtime image whose layers lie in files.
 pub(crate) struct RuntimeImage {
@@ -50,13 +47,7 @@ async fn read(path: &Path, work: &Path) -> Outcome<RuntimeImage> {
     let Document::Manifest(manifest) = &raw.document else {
         return Err(Failure::new(cannot(), "embed an archive of one image, for one platform"));
     };
-    let config = store::fetch_bytes(&*opened.store, &manifest.config, CONFIG_SIZE_MAX)
-        .await
-        .map_err(|error| registry::failed(cannot(), &error))?;
-    let config: ImageConfig = serde_json::from_slice(&config).map_err(|error| {
-        Failure::new(cannot(), "save the image again, for example with `docker save`")
-            .because(&error)
-    })?;
+    let config = place::config(&opened, &raw).await?;
     let mut layers = Vec::new();
     for (index, layer) in manifest.layers.iter().enumerate() {
         let limit = Limits::default().compressed_bytes_max;

@@ -8,6 +8,7 @@
 //! exactly what was written, and no field is lost that this version of apron does not know.
 
 use crate::diagnostic::{self, Diagnostic, Severity};
+use crate::lint::rules::EXAMPLE_INVALID;
 use crate::lint::{self, DocumentReport};
 use crate::locate::{BASE, EXAMPLES, EXAMPLES_FILE, PACKAGE_FILE};
 use crate::source::SourceFile;
@@ -128,7 +129,7 @@ fn check_examples(file: &SourceFile) -> Vec<Diagnostic> {
         .map(|document| {
             let at = document.report.position;
             let message = "example is not a Kubernetes object: it has no apiVersion or no kind";
-            Diagnostic::error("example-invalid", &file.path, at, message)
+            Diagnostic::error(EXAMPLE_INVALID.name, &file.path, at, message)
                 .hint("give it both, or leave it out with --ignore")
         })
         .collect()

@@ -7,6 +7,7 @@
 use crate::Limits;
 use crate::diagnostic::Diagnostic;
 use crate::glob::Glob;
+use crate::lint::rules::YAML_SYNTAX;
 use crate::lint::{self, DocumentReport};
 use crate::yaml::{self, Position};
 use oci::Digest;
@@ -97,7 +98,7 @@ impl SourceFile {
                     line: u32::try_from(line).unwrap_or(u32::MAX),
                     column: 1,
                 };
-                let finding = Diagnostic::error("yaml-syntax", path, at, "file is not UTF-8 text");
+                let finding = Diagnostic::error(YAML_SYNTAX.name, path, at, "file is not UTF-8 text");
                 file.diagnostics
                     .push(finding.hint("save the file as UTF-8"));
             }
@@ -112,7 +113,7 @@ impl SourceFile {
                 Err(error) => {
                     let at = Position::default();
                     let finding =
-                        Diagnostic::error("yaml-syntax", &self.path, at, error.to_string());
+                        Diagnostic::error(YAML_SYNTAX.name, &self.path, at, error.to_string());
                     self.diagnostics.push(finding);
                     return;
                 }
@@ -146,7 +147,7 @@ impl SourceFile {
 
 /// A parse error as a finding.
 pub(crate) fn syntax(file: &str, error: yaml::ParseError) -> Diagnostic {
-    let finding = Diagnostic::error("yaml-syntax", file, error.position, error.message);
+    let finding = Diagnostic::error(YAML_SYNTAX.name, file, error.position, error.message);
     match error.hint {
         Some(hint) => finding.hint(hint),
         None => finding,

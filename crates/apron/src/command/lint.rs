@@ -10,6 +10,7 @@ use crate::settings::Settings;
 use serde::Serialize;
 use std::path::Path;
 use xpkg::diagnostic::{Diagnostic, Severity};
+use xpkg::lint::Root;
 
 /// What to check, and how to tell.
 pub(crate) struct Request {
@@ -95,14 +96,23 @@ fn check_directory(root: &Path, ignore: &[String]) -> Outcome<Vec<Diagnostic>> {
 }
 
 fn check_image(place: &Place, request: &Request, settings: &Settings) -> Outcome<Vec<Diagnostic>> {
-    let (name, located) = crate::block_on(async {
+    let (name, located, config) = crate::block_on(async {
         let opened = place::open(place, &request.registry, settings).await?;
         let located = place::locate(&opened, None, settings).await?;
-        Ok((opened.name, located))
+        let config = place::config(&opened, &located.image).await?;
+        Ok((opened.name, located, config))
     })?;
     let limits = xpkg::Limits::default();
     let opened = xpkg::open::package_yaml(&located.layers, &limits)
         .and_then(|reader| xpkg::open::read(reader, &limits))
         .map_err(|error| place::unreadable(&name, &error))?;
-    Ok(opened.diagnostics)
+    let root = match (place, located.root.index()) {
+        (Place::File(_), _) => Root::File,
+        (_, Some(index)) => Root::Index(index),
+        (_, None) => Root::Manifest,
+    };
+    let beside = opened.meta().map(|meta| xpkg::lint::image(meta, &config, root));
+    let mut findings = opened.diagnostics;
+    findings.extend(beside.unwrap_or_default());
+    Ok(findings)
 }

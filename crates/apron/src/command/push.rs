@@ -12,9 +12,6 @@ use serde::Serialize;
 use std::path::{Path, PathBuf};
 use store::{Copied, CopyOptions, Error, Store, Tarball};
 
-/// No image config needs more.
-const CONFIG_SIZE_MAX: u64 = 4 << 20;
-
 /// What to push, and where.
 pub(crate) struct Request {
     pub(crate) reference: String,
@@ -182,7 +179,7 @@ async fn open(path: &Path, annotations: &Annotations) -> Outcome<Package> {
     };
     let raw = raw.ok_or_else(unusable)?;
     let mut manifest = raw.manifest().ok_or_else(unusable)?.clone();
-    let config = store::fetch_bytes(&tarball, &manifest.config, CONFIG_SIZE_MAX)
+    let config = store::fetch_bytes(&tarball, &manifest.config, place::CONFIG_SIZE_MAX)
         .await
         .map_err(|error| failed(&error))?;
     let config = serde_json::from_slice(&config).map_err(|error| unusable().because(&error))?;

@@ -28,7 +28,8 @@ mod metadata;
 mod names;
 mod object;
 mod report;
-mod rules;
+pub(crate) mod rules;
+mod runtime;
 mod structural;
 mod suggest;
 #[cfg(test)]
@@ -39,6 +40,7 @@ mod xrd;
 pub use kinds::ObjectKind;
 pub use report::{Composition, DocumentReport, Facts, Identity, Resource, TypeReference};
 pub use rules::{Rule, rules};
+pub use runtime::{Root, image};
 pub use whole::package;
 
 use crate::diagnostic::Diagnostic;

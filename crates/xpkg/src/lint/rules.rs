@@ -21,7 +21,7 @@ pub fn rules() -> &'static [Rule] {
 macro_rules! rules {
     ($($id:ident $name:literal $severity:ident $description:literal;)*) => {
         $(
-            pub(super) const $id: Rule = Rule {
+            pub(crate) const $id: Rule = Rule {
                 name: $name,
                 severity: Severity::$severity,
                 description: $description,
@@ -86,4 +86,12 @@ rules! {
         "A Composition's type is defined in the package, or may be in a dependency.";
     COMPOSITION_FUNCTION "composition-function" Warning
         "A Composition's functions are among the dependencies.";
+    RUNTIME_MISSING "runtime-missing" Warning
+        "A built Provider or Function package has an image to run.";
+    RUNTIME_PLATFORM "runtime-single-platform" Warning
+        "A Provider or Function in a registry runs on more than one platform.";
+    YAML_SYNTAX "yaml-syntax" Error
+        "Every file is YAML as Kubernetes reads it.";
+    EXAMPLE_INVALID "example-invalid" Error
+        "Every example is a Kubernetes object.";
 }
