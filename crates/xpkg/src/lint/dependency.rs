@@ -6,12 +6,9 @@ use crate::constraint::Constraint;
 use crate::version::Version;
 use crate::yaml::{Node, Position};
 use api::meta::{Dependency, Dialect, Meta};
+use oci::{Algorithm, Digest, Repository, Rules};
 use std::collections::HashMap;
 
-/// Longest repository and longest tag that registries accept.
-const REPOSITORY_SIZE_MAX: usize = 255;
-const TAG_SIZE_MAX: usize = 128;
-const DIGEST_HEX_SIZE: usize = 64;
 
 /// Checks every dependency, then looks for repetitions.
 pub(super) fn check(node: &Node<'_>, meta: &Meta, findings: &mut Findings<'_>) {
@@ -151,17 +148,12 @@ pub(super) fn check_constraint(constraint: &Constraint, at: Position, findings: 
 #[derive(Debug, PartialEq, Eq)]
 enum ReferenceProblem<'p> {
     Pinned { repository: &'p str },
-    Malformed { reason: &'static str },
+    Malformed { reason: String },
 }
 
-/// A conservative check of a repository: it refuses only what no registry accepts.
 fn package_reference_problem(package: &str) -> Option<ReferenceProblem<'_>> {
-    let malformed = |reason| Some(ReferenceProblem::Malformed { reason });
-    if package.is_empty() {
-        return malformed("it is empty");
-    }
     if package.contains("://") {
-        return malformed("it has a URL scheme");
+        return Some(ReferenceProblem::Malformed { reason: "it has a URL scheme".to_owned() });
     }
     if let Some((repository, _)) = package.split_once('@') {
         return Some(ReferenceProblem::Pinned { repository });
@@ -171,23 +163,8 @@ fn package_reference_problem(package: &str) -> Option<ReferenceProblem<'_>> {
         let repository = &package[..package.len() - tag.len() - 1];
         return Some(ReferenceProblem::Pinned { repository });
     }
-    let (registry, path) = split_registry(package);
-    let path_byte =
-        |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-./".contains(&byte);
-    let host_byte = |byte: u8| byte.is_ascii_alphanumeric() || b".-:[]".contains(&byte);
-    if path.is_empty() || path.len() > REPOSITORY_SIZE_MAX {
-        return malformed("its path must have 1 to 255 characters");
-    }
-    if !path.bytes().all(path_byte) {
-        return malformed("its path may only have a-z, 0-9, '_', '-', '.' and '/'");
-    }
-    if path.split('/').any(str::is_empty) {
-        return malformed("a part of its path is empty");
-    }
-    if !registry.bytes().all(host_byte) {
-        return malformed("its registry is not a host");
-    }
-    None
+    let problem = Repository::parse(package, &Rules::weak()).err()?;
+    Some(ReferenceProblem::Malformed { reason: problem.to_string() })
 }
 
 /// Splits a repository into registry, if it names one, and path.
@@ -199,12 +176,9 @@ pub(super) fn split_registry(package: &str) -> (&str, &str) {
 }
 
 fn is_digest(text: &str) -> bool {
-    let hex = text.strip_prefix("sha256:").unwrap_or_default();
-    let is_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
-    hex.len() == DIGEST_HEX_SIZE && hex.bytes().all(is_hex)
+    text.parse::<Digest>().is_ok_and(|digest| digest.algorithm() == Algorithm::Sha256)
 }
 
 fn is_tag(text: &str) -> bool {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
-    !text.is_empty() && text.len() <= TAG_SIZE_MAX && text.bytes().all(plain)
+    Repository::parse("any/thing", &Rules::weak()).is_ok_and(|any| any.tag(text).is_ok())
 }
