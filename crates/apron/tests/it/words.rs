@@ -274,3 +274,19 @@ fn lint_speaks_json_and_sarif() {
     assert_eq!(log["version"], "2.1.0");
     insta::assert_snapshot!(story);
 }
+
+#[test]
+fn the_list_of_rules_in_the_documents_is_the_list_in_the_code() {
+    let mut page = String::from(
+        "# What `apron lint` checks\n\nErrors fail a build; warnings do not, unless `--strict` is given. This list is made from the\ncode: `APRON_UPDATE=1 cargo test -p apron --test it rules` writes it anew.\n\n| rule | severity | |\n|---|---|---|\n",
+    );
+    for rule in xpkg::lint::rules() {
+        let severity = format!("{:?}", rule.severity).to_lowercase();
+        page.push_str(&format!("| `{}` | {severity} | {} |\n", rule.name, rule.description));
+    }
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/lint.md");
+    if std::env::var_os("APRON_UPDATE").is_some() {
+        fs_err::write(&path, &page).unwrap();
+    }
+    assert_eq!(fs_err::read_to_string(&path).unwrap(), page);
+}
