@@ -10,7 +10,8 @@ use oci::manifest::Annotations;
 use oci::{Descriptor, Identifier, ImageConfig, Index, Platform, Raw, Reference};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
-use store::{Copied, CopyOptions, Error, Store, Tarball};
+use std::sync::Arc;
+use store::{Copied, CopyOptions, Error, Progress, Store, Tarball};
 
 /// What to push, and where.
 pub(crate) struct Request {
@@ -62,9 +63,11 @@ pub(crate) async fn run(request: &Request, settings: &Settings) -> Outcome {
     }
     let client = registry::client(&request.registry, settings).await?;
     let sink = client.repository(reference.repository().clone());
-    let pushed = push(&packages, &sink, &reference, annotations).await.map_err(|error| {
-        registry::failed(format!("cannot push to {reference}"), &error)
-    })?;
+    let progress =
+        if request.format.is_some() { progress::watcher() } else { progress::nobody() };
+    let pushed = push(&packages, &sink, &reference, annotations, &progress)
+        .await
+        .map_err(|error| registry::failed(format!("cannot push to {reference}"), &error))?;
     tell(&pushed, request.format)
 }
 
@@ -95,6 +98,7 @@ async fn push(
     sink: &dyn Store,
     reference: &Reference,
     annotations: Annotations,
+    progress: &Arc<dyn Progress>,
 ) -> Result<Pushed, Error> {
     let mut done = Vec::new();
     for package in packages {
@@ -102,7 +106,7 @@ async fn push(
             [_] => reference.identifier().clone(),
             _ => Identifier::Digest(package.raw.digest.clone()),
         };
-        done.push(push_one(package, sink, &to).await?);
+        done.push(push_one(package, sink, &to, progress).await?);
     }
     let (digest, platforms) = match packages {
         [only] => (only.raw.digest.clone(), Vec::new()),
@@ -129,11 +133,16 @@ async fn push(
     })
 }
 
-async fn push_one(package: &Package, sink: &dyn Store, to: &Identifier) -> Result<Copied, Error> {
-    // The manifest to push may carry annotations the file's own does not have, so blobs and
-    // manifest are sent apart: blobs as the file has them, then the manifest.
-    let options = CopyOptions::new();
-    store::copy_as(&package.tarball, &package.raw, sink, to, &options, progress::watcher()).await
+/// The manifest to push may carry annotations the file's own does not have, so it is sent as it is
+/// at hand, after the blobs.
+async fn push_one(
+    package: &Package,
+    sink: &dyn Store,
+    to: &Identifier,
+    progress: &Arc<dyn Progress>,
+) -> Result<Copied, Error> {
+    let (options, progress) = (CopyOptions::new(), Arc::clone(progress));
+    store::copy_as(&package.tarball, &package.raw, sink, to, &options, progress).await
 }
 
 fn index(packages: &[Package], annotations: Annotations) -> Result<Raw, oci::ManifestError> {

@@ -1,4 +1,4 @@
-//! Progress of copies: bars on a terminal, nothing elsewhere.
+//! Progress of copies: bars on a terminal, a line per large blob elsewhere.
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use oci::{Descriptor, Digest};
@@ -15,12 +15,29 @@ struct Bars {
     open: Mutex<HashMap<Digest, ProgressBar>>,
 }
 
-/// Someone to watch a copy: bars if a person is looking.
+/// One line per large blob, for logs.
+struct Lines;
+
+/// Someone to watch a copy: bars if a person is looking, lines for logs.
 pub(crate) fn watcher() -> Arc<dyn Progress> {
     if !super::is_terminal() {
-        return Arc::new(());
+        return Arc::new(Lines);
     }
     Arc::new(Bars { all: MultiProgress::new(), open: Mutex::default() })
+}
+
+/// Nobody to watch, for commands that say nothing.
+pub(crate) fn nobody() -> Arc<dyn Progress> {
+    Arc::new(())
+}
+
+impl Progress for Lines {
+    fn finished(&self, blob: &Descriptor, how: How) {
+        if how == How::Copied && blob.size >= BAR_BYTES_MIN {
+            let digest = blob.digest.to_string();
+            super::say(format_args!("sent {} {}", super::short(&digest), super::size(blob.size)));
+        }
+    }
 }
 
 impl Bars {

@@ -264,6 +264,29 @@ fn upstreams_words_work_and_say_as_little() {
 }
 
 #[test]
+fn colours_appear_only_where_they_are_wanted() {
+    let scratch = Scratch::new();
+    let colourful = |variables: &[(&str, &str)]| {
+        let mut command = crate::support::command(&scratch);
+        let ran = command.args(["build"]).envs(variables.iter().copied()).output().unwrap();
+        String::from_utf8(ran.stderr).unwrap().contains('\u{1b}')
+    };
+    assert!(!colourful(&[]));
+    assert!(colourful(&[("CLICOLOR_FORCE", "1")]));
+    assert!(!colourful(&[("CLICOLOR_FORCE", "1"), ("NO_COLOR", "1")]));
+    // On a terminal too, as `script` gives one.
+    let binary = env!("CARGO_BIN_EXE_apron");
+    let on_terminal = |variables: &str| {
+        let line = format!("cd {} && {variables} {binary} build", scratch.path().display());
+        let ran = crate::support::program(&scratch, "script", ["-qec", &line, "/dev/null"]);
+        ran.all().contains('\u{1b}')
+    };
+    assert!(on_terminal("TERM=xterm-256color"));
+    assert!(!on_terminal("TERM=xterm-256color NO_COLOR=1"));
+    assert!(!on_terminal("TERM=dumb"));
+}
+
+#[test]
 fn lint_speaks_json_and_sarif() {
     let scratch = Scratch::new();
     scratch.write("crossplane.yaml", format!("{META}spec:\n  crossplane:\n    version: nonsense\n"));
