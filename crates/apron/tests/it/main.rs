@@ -3,3 +3,4 @@
 //! One test binary; each file is a chapter. `support` starts what the others need.
 
 mod support;
+mod walls;
