@@ -101,4 +101,16 @@ mod tests {
         let config: ImageConfig = serde_json::from_str(text).unwrap();
         assert!(config.config.labels.is_empty() && config.rootfs.diff_ids.is_empty());
     }
+
+    #[test]
+    fn numbers_are_kept_to_the_last_digit() {
+        let text = r#"{"rootfs":{"diff_ids":[]},"config":{},"x":NUMBER}"#;
+        for number in ["99999991553255926290448382", "9.999999155325591e+25", "1.1e-7"] {
+            let text = text.replace("NUMBER", number);
+            let config: ImageConfig = serde_json::from_str(&text).unwrap();
+            let written = serde_json::to_string(&config).unwrap();
+            let again: ImageConfig = serde_json::from_str(&written).unwrap();
+            assert_eq!(again, config, "{number}");
+        }
+    }
 }

@@ -190,6 +190,15 @@ pub enum ManifestError {
     /// `layers` and `manifests` in one document: two readings of the same bytes.
     #[error("manifest has both `layers` and `manifests`, so that its meaning is ambiguous")]
     Ambiguous,
+    /// A media type of one kind over the content of the other: an index with `layers` would be
+    /// read as empty here, and as an image by tools that look inside.
+    #[error("manifest is called `{media_type}` but has `{field}`, so that its meaning is ambiguous")]
+    Mislabelled {
+        /// What it is called.
+        media_type: String,
+        /// The field that does not belong there.
+        field: &'static str,
+    },
     /// The media type outside and the one inside disagree.
     #[error("manifest says it is `{inner}` but was served as `{outer}`")]
     Disagree {
@@ -311,10 +320,16 @@ impl Probe {
             _ if self.manifests.is_some() => MediaType::OCI_INDEX,
             _ => MediaType::OCI_MANIFEST,
         };
-        if decided.is_manifest() || decided.is_index() {
-            Ok(decided)
-        } else {
-            Err(ManifestError::MediaType(decided.to_string()))
+        let foreign = match (&self.layers, &self.manifests) {
+            (Some(_), _) if decided.is_index() => Some("layers"),
+            (_, Some(_)) if decided.is_manifest() => Some("manifests"),
+            _ => None,
+        };
+        let media_type = decided.to_string();
+        match foreign {
+            Some(field) => Err(ManifestError::Mislabelled { media_type, field }),
+            None if decided.is_manifest() || decided.is_index() => Ok(decided),
+            None => Err(ManifestError::MediaType(media_type)),
         }
     }
 }
@@ -370,6 +385,16 @@ mod tests {
             r#"{"schemaVersion":2,"mediaType":"application/vnd.oci.image.index.v1+json","manifests":[]}"#,
             &MediaType::OCI_MANIFEST,
             "manifest says it is `application/vnd.oci.image.index.v1+json` but was served as `application/vnd.oci.image.manifest.v1+json`",
+        );
+        check(
+            r#"{"schemaVersion":2,"layers":[]}"#,
+            &MediaType::OCI_INDEX,
+            "manifest is called `application/vnd.oci.image.index.v1+json` but has `layers`, so that its meaning is ambiguous",
+        );
+        check(
+            r#"{"schemaVersion":2,"manifests":[]}"#,
+            &MediaType::OCI_MANIFEST,
+            "manifest is called `application/vnd.oci.image.manifest.v1+json` but has `manifests`, so that its meaning is ambiguous",
         );
         check(
             r#"{"schemaVersion":1}"#,
