@@ -268,6 +268,7 @@ fn long_names_are_read_within_the_limit() {
     );
     let limits = Limits {
         path_bytes_max: 50,
+        names_bytes_max: 1000,
         ..Limits::default()
     };
     assert!(
