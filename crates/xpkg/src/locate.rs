@@ -15,6 +15,9 @@ pub const PACKAGE_FILE: &str = "package.yaml";
 /// Where examples lie in their layer.
 pub const EXAMPLES_FILE: &str = ".up/examples.yaml";
 
+/// Layers of an image that are read as one; container runtimes mount no more than half of that.
+pub const LAYERS_MAX: usize = 256;
+
 /// Why no package could be found in an image.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LocateError {
@@ -35,6 +38,11 @@ pub enum LocateError {
     /// Nothing in it.
     #[error("the image has no layers, so there is no package in it")]
     LayersMissing,
+    /// More than anybody could run.
+    #[error(
+        "none of the image's {0} layers says it is the package, and no more than {LAYERS_MAX} are searched (layers_max)"
+    )]
+    LayersMany(usize),
 }
 
 /// Where `package.yaml` is to be read from.
@@ -108,6 +116,9 @@ pub fn locate(manifest: &Manifest) -> Result<Contents, LocateError> {
     match bases.as_slice() {
         [base] => Ok(Contents::Base((*base).clone())),
         [] if manifest.layers.is_empty() => Err(LocateError::LayersMissing),
+        [] if manifest.layers.len() > LAYERS_MAX => {
+            Err(LocateError::LayersMany(manifest.layers.len()))
+        }
         [] => Ok(Contents::Flattened(manifest.layers.clone())),
         several => Err(LocateError::BaseDuplicate(several.len())),
     }
