@@ -1,5 +1,6 @@
 //! Blobs as streams, and sources that can be opened again.
 
+use crate::files::{blocking, open_regular};
 use crate::{Cause, Error};
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -84,12 +85,18 @@ pub struct FileSource(pub PathBuf);
 #[async_trait]
 impl Source for FileSource {
     async fn open(&self) -> Result<Blob, Error> {
-        let failed = |error| Error::Open {
+        let failed = |cause| Error::Open {
             path: self.0.clone(),
-            cause: Cause::Io(error),
+            cause,
         };
-        let file = tokio::fs::File::open(&self.0).await.map_err(failed)?;
-        let size = file.metadata().await.map_err(failed)?.len();
+        let path = self.0.clone();
+        let opened = blocking(move || {
+            let file = open_regular(&path)?;
+            let size = file.metadata()?.len();
+            Ok((file, size))
+        });
+        let (file, size) = opened.await.map_err(failed)?;
+        let file = tokio::fs::File::from_std(file.into_parts().0);
         let stream = ReaderStream::with_capacity(file, FILE_CHUNK_SIZE).boxed();
         Ok(Blob { size, stream })
     }

@@ -201,6 +201,9 @@ pub enum ArchiveFault {
     /// It has too many entries.
     #[error("it has more than {0} entries")]
     Entries(usize),
+    /// It has too many images.
+    #[error("it has more than {0} images")]
+    Images(usize),
     /// An entry it names is not in it.
     #[error("it names the file `{0}` but does not have it")]
     Entry(String),

@@ -24,8 +24,8 @@ use oci::{Descriptor, Digest, Identifier, Index, MediaType, Raw};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// The largest index.json we read; it lists one line per tag.
-const INDEX_SIZE_MAX: u64 = 64 << 20;
+/// The largest index.json we read: room for 20,000 tags. Hostile JSON takes fifty times its size.
+const INDEX_SIZE_MAX: u64 = 8 << 20;
 const LOCK_FILE: &str = ".apron-lock";
 
 /// An OCI image layout directory.
@@ -224,7 +224,7 @@ impl Layout {
 
 fn read_bounded(path: &Path, limit: u64) -> Result<Vec<u8>, Cause> {
     let mut bytes = Vec::new();
-    fs_err::File::open(path)?
+    files::open_regular(path)?
         .take(limit + 1)
         .read_to_end(&mut bytes)?;
     if bytes.len() as u64 > limit {

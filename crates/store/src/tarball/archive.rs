@@ -5,7 +5,7 @@
 
 use crate::ByteStream;
 use crate::error::{ArchiveFault, Cause, Unsupported};
-use crate::files::blocking;
+use crate::files::{blocking, open_regular};
 use bytes::Bytes;
 use futures::{StreamExt, stream};
 use std::collections::HashMap;
@@ -17,10 +17,12 @@ const ENTRIES_MAX: usize = 100_000;
 const LINKS_MAX: usize = 8;
 /// The longest extension header: a name, or a few records.
 const NOTE_SIZE_MAX: u64 = 64 << 10;
+/// The longest name that is kept.
+const NAME_LENGTH_MAX: usize = 4096;
 const CHUNK_SIZE: u64 = 256 << 10;
 
 /// Where an entry's bytes lie in the file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Span {
     pub(crate) offset: u64,
     pub(crate) size: u64,
@@ -42,7 +44,7 @@ pub(crate) struct Archive {
 impl Archive {
     /// Walks the archive.
     pub(crate) fn open(path: &Path) -> Result<Self, Cause> {
-        let mut file = fs_err::File::open(path)?;
+        let mut file = open_regular(path)?;
         refuse_compressed(&mut file)?;
         let size = file.metadata()?.len();
         let entries = walk(&mut file, size)?;
@@ -170,6 +172,9 @@ fn walk(file: &mut fs_err::File, size: u64) -> Result<HashMap<String, Entry>, Ca
         let name = name.unwrap_or_else(|| lossy(&entry.path_bytes()));
         let link = link.or_else(|| entry.link_name_bytes().map(|link| lossy(&link)));
         let name = normalise(&name);
+        if name.len().max(link.as_ref().map_or(0, String::len)) > NAME_LENGTH_MAX {
+            return Err(name_too_large(NAME_LENGTH_MAX as u64));
+        }
         let found = match entry.header().entry_type() {
             tar::EntryType::Regular | tar::EntryType::Continuous => {
                 Entry::File(span(&entry, &name, size)?)
@@ -233,13 +238,14 @@ fn read_note<R: Read>(entry: &mut tar::Entry<'_, R>) -> Result<Vec<u8>, Cause> {
     let mut bytes = Vec::new();
     entry.take(NOTE_SIZE_MAX + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > NOTE_SIZE_MAX {
-        let what = "the name of an archive entry".to_owned();
-        return Err(Cause::TooLarge {
-            what,
-            limit: NOTE_SIZE_MAX,
-        });
+        return Err(name_too_large(NOTE_SIZE_MAX));
     }
     Ok(bytes)
+}
+
+fn name_too_large(limit: u64) -> Cause {
+    let what = "the name of an archive entry".to_owned();
+    Cause::TooLarge { what, limit }
 }
 
 /// GNU ends long names with a NUL byte.

@@ -5,9 +5,12 @@ use super::archive::{Archive, Span};
 use crate::error::{ArchiveFault, Cause};
 use oci::{Descriptor, Digest, Hasher, Identifier, ImageConfig, Manifest, MediaType, Raw};
 use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
 
 const CONFIG_SIZE_MAX: u64 = 8 << 20;
 const HASH_CHUNK_SIZE: u64 = 1 << 20;
+/// Images of one archive.
+const IMAGES_MAX: usize = 100;
 
 /// One line of `manifest.json`, in the field order upstream writes.
 #[derive(Debug, Serialize, Deserialize)]
@@ -62,7 +65,14 @@ pub(crate) fn images(archive: &Archive, manifest_json: &[u8]) -> Result<Vec<Imag
         what: "manifest.json".to_owned(),
         source,
     })?;
-    lines.iter().map(|line| image(archive, line)).collect()
+    if lines.len() > IMAGES_MAX {
+        return Err(ArchiveFault::Images(IMAGES_MAX).into());
+    }
+    let mut known = HashMap::new();
+    lines
+        .iter()
+        .map(|line| image(archive, line, &mut known))
+        .collect()
 }
 
 /// The image a tag or digest stands for: if there is one only, any tag means it.
@@ -113,7 +123,10 @@ pub(crate) fn annotate(layer: &mut Descriptor, config: &ImageConfig) {
     }
 }
 
-fn image(archive: &Archive, line: &Line) -> Result<Image, Cause> {
+/// Layers that were hashed already: images share them, and hostile ones name one many times.
+type Known = HashMap<Span, Descriptor>;
+
+fn image(archive: &Archive, line: &Line, known: &mut Known) -> Result<Image, Cause> {
     let missing = |name: &str| ArchiveFault::Entry(name.to_owned());
     let config_bytes = archive
         .read(&line.config, CONFIG_SIZE_MAX)?
@@ -140,7 +153,10 @@ fn image(archive: &Archive, line: &Line) -> Result<Image, Cause> {
     let mut layers = Vec::new();
     for name in names {
         let span = archive.find(name).ok_or_else(|| missing(name))?;
-        let mut layer = layer(archive, span)?;
+        let mut layer = match known.get(&span) {
+            Some(layer) => layer.clone(),
+            None => known.entry(span).or_insert(layer(archive, span)?).clone(),
+        };
         annotate(&mut layer, &config);
         blobs.push((layer.digest.clone(), span));
         layers.push(layer);
