@@ -40,6 +40,7 @@ impl Directory {
         example_files.retain(|(path, size)| {
             source::is_yaml(path) && *size > 0 && !selection.ignores(&format!("{shown}/{path}"))
         });
+        files.iter().chain(&example_files).try_for_each(check_size)?;
         let names = |files: Vec<(String, u64)>| {
             let mut names: Vec<String> = files.into_iter().map(|(path, _)| path).collect();
             names.sort_by(|left, right| source::order(left, right));
@@ -83,6 +84,18 @@ fn check_root(root: &Path) -> Outcome {
     Err(Failure::new(
         format!("{} is a file, not a package directory", root.display()),
         "give the directory that holds crossplane.yaml",
+    ))
+}
+
+/// Refuses a file that no package could hold, before it is read.
+fn check_size((path, size): &(String, u64)) -> Outcome {
+    let limit = xpkg::Limits::default().package_bytes_max;
+    if *size <= limit {
+        return Ok(());
+    }
+    Err(Failure::new(
+        format!("{path} is larger than the limit of {limit} bytes (package_bytes_max)"),
+        "leave the file out with --ignore, or split the package into several",
     ))
 }
 

@@ -53,7 +53,7 @@ fn run(command: &Command, settings: &Settings) -> Outcome {
         Command::Completion(shell) => {
             let mut script = Vec::new();
             clap_complete::generate(*shell, &mut args::definition(), "apron", &mut script);
-            output::print(String::from_utf8_lossy(&script).trim_end());
+            output::print_document(String::from_utf8_lossy(&script).trim_end());
             Ok(())
         }
     }

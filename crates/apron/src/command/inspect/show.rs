@@ -33,7 +33,7 @@ fn heading(inspection: &Inspection) {
         Some(package) => {
             print(format_args!("{} {}", bold(&package.name), dim(&package.kind)));
             if let Some(description) = &package.description {
-                print(description);
+                description.trim_end().lines().for_each(print);
             }
         }
         None => print(format_args!("{} has no readable metadata", bold(&inspection.source))),
