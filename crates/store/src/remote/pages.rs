@@ -14,6 +14,8 @@ use std::collections::{BTreeSet, HashSet};
 
 const PAGES_MAX: usize = 1000;
 const PAGE_SIZE_MAX: u64 = 16 << 20;
+/// All pages of one list together.
+const LIST_SIZE_MAX: u64 = 64 << 20;
 /// Asked for; many registries give at most 100 or 1000 whatever one asks for.
 const TAGS_PER_PAGE: &str = "1000";
 
@@ -30,6 +32,7 @@ impl Remote {
         call.url.query_pairs_mut().append_pair("n", TAGS_PER_PAGE);
         let mut tags = BTreeSet::new();
         let mut turner = Turner::new(&call);
+        let mut size = 0;
         loop {
             let (headers, bytes) = match self.whole(&call, "a page of tags", PAGE_SIZE_MAX).await? {
                 Fetched::Found(headers, bytes) => (headers, bytes),
@@ -38,6 +41,8 @@ impl Remote {
                 }
                 Fetched::Refused(response) => return self.refuse(&call, response).await,
             };
+            size += bytes.len() as u64;
+            check_list(size, "the list of tags")?;
             let next = turner.turn(&call, &headers)?;
             let page: TagList = serde_json::from_slice(&bytes).map_err(|source| Cause::Json {
                 what: "the list of tags".to_owned(),
@@ -87,6 +92,7 @@ impl Remote {
         }
         let mut found = Vec::new();
         let mut turner = Turner::new(&call);
+        let mut size = 0;
         loop {
             let (headers, bytes) = match self
                 .whole(&call, "a page of referrers", PAGE_SIZE_MAX)
@@ -102,6 +108,8 @@ impl Remote {
             if MediaType::new(text(&headers, CONTENT_TYPE.as_str())) != MediaType::OCI_INDEX {
                 return Ok(None);
             }
+            size += bytes.len() as u64;
+            check_list(size, "the list of referrers")?;
             let next = turner.turn(&call, &headers)?;
             let page: Index = serde_json::from_slice(&bytes).map_err(|source| Cause::Json {
                 what: "the list of referrers".to_owned(),
@@ -143,6 +151,16 @@ impl Remote {
         // The list has no subject of its own, so this does not go on for ever.
         Box::pin(self.write_manifest(&tag, &list)).await
     }
+}
+
+fn check_list(size: u64, what: &str) -> Result<(), Cause> {
+    if size <= LIST_SIZE_MAX {
+        return Ok(());
+    }
+    Err(Cause::TooLarge {
+        what: what.to_owned(),
+        limit: LIST_SIZE_MAX,
+    })
 }
 
 fn fallback_tag(digest: &Digest) -> Identifier {
