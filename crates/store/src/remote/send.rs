@@ -317,10 +317,10 @@ impl Client {
         if let Some(scheme) = schemes.get(registry) {
             return address(scheme);
         }
-        let Some(scheme) = self.probe(address("https")?, address("http")?).await else {
-            // Nobody answers: nothing is learned, and the request itself will say why.
-            return address("http");
-        };
+        // If nobody answers, the request itself will say why; asking twice again before each
+        // of its tries would only make that take three times as long.
+        let probed = self.probe(address("https")?, address("http")?).await;
+        let scheme = probed.unwrap_or("http");
         schemes.insert(registry.to_owned(), scheme);
         address(scheme)
     }
