@@ -222,14 +222,17 @@ impl<'s> Job<'s> {
             }
             match &raw.document {
                 Document::Manifest(manifest) => self.blobs(manifest).await?,
-                Document::Index(index) => self.children(index, depth).await?,
+                Document::Index(index) => self.children(index, to, depth).await?,
             }
             self.sink.put_manifest(to, raw).await
         }
         .boxed()
     }
 
-    async fn children(&self, index: &Index, depth: usize) -> Result<(), Error> {
+    async fn children(&self, index: &Index, to: &Identifier, depth: usize) -> Result<(), Error> {
+        if self.manifests.load(Ordering::Relaxed) + index.manifests.len() > MANIFESTS_MAX {
+            return Err(self.refused(to, Unsupported::Nesting(MANIFESTS_MAX)));
+        }
         for child in &index.manifests {
             let id = Identifier::Digest(child.digest.clone());
             let raw = self.read(&id).await?;
