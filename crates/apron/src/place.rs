@@ -8,11 +8,17 @@ use oci::layer::LayerSource;
 use oci::{Descriptor, Document, Identifier, Platform, Raw, Reference};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use store::{Layout, Store, Tarball, VerifiedBlob};
 use xpkg::locate::{self, Contents};
 
 /// How deep indexes may be nested.
 const NESTING_MAX: usize = 4;
+
+/// The longest tag there can be.
+const TAG_LENGTH_MAX: usize = 128;
+/// How long to look for something to suggest.
+const HINT_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// A place somebody named.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -222,11 +228,16 @@ pub(crate) async fn fetch_manifest(opened: &Opened, id: &Identifier) -> Outcome<
 }
 
 async fn missing_hint(opened: &Opened) -> String {
-    match opened.store.tags().await {
-        Ok(tags) if !tags.is_empty() => {
-            let last: Vec<_> = tags.iter().rev().take(5).map(String::as_str).collect();
+    // A hint is not worth waiting for, nor a list made to be endless.
+    match tokio::time::timeout(HINT_TIME_MAX, opened.store.tags()).await {
+        Ok(Ok(tags)) if !tags.is_empty() => {
+            let sound = tags.iter().rev().filter(|tag| tag.len() <= TAG_LENGTH_MAX);
+            let last: Vec<_> = sound.take(5).map(String::as_str).collect();
             let more = if tags.len() > last.len() { ", …" } else { "" };
             format!("check the tag; the repository has {}{more}", last.join(", "))
+        }
+        Err(_) | Ok(Err(_)) => {
+            "check the name and the tag; which tags there are could not be found out".to_owned()
         }
         _ => "check the name: the repository is empty, does not exist, or is not visible to you"
             .to_owned(),
