@@ -1,6 +1,7 @@
 //! A package directory on disk: the only place that walks one.
 
 use crate::failure::{Failure, Outcome};
+use crate::interrupt;
 use std::io;
 use std::path::{Path, PathBuf};
 use xpkg::glob::Glob;
@@ -52,11 +53,13 @@ impl Directory {
 
     /// The bytes of a file of the package.
     pub(crate) fn read(&self, path: &str) -> io::Result<Vec<u8>> {
+        interrupt::check()?;
         fs_err::read(self.root.join(path))
     }
 
     /// The bytes of an example.
     pub(crate) fn read_example(&self, path: &str) -> io::Result<Vec<u8>> {
+        interrupt::check()?;
         fs_err::read(self.examples_root.as_deref().unwrap_or(&self.root).join(path))
     }
 

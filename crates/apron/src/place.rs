@@ -2,6 +2,7 @@
 
 use crate::args::registry::RegistryArguments;
 use crate::failure::{Failure, Outcome};
+use crate::interrupt::Interruptible;
 use crate::registry;
 use crate::settings::Settings;
 use oci::layer::LayerSource;
@@ -182,7 +183,7 @@ impl LayerSource for Layers {
     }
 
     fn open(&self, layer: usize) -> io::Result<Box<dyn Read + '_>> {
-        Ok(Box::new(self.0[layer].open()))
+        Ok(Box::new(Interruptible(self.0[layer].open())))
     }
 }
 

@@ -12,8 +12,8 @@ pub(crate) mod table;
 use crate::failure::{Failure, Outcome};
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
-use std::fmt::Display;
-use std::io::{IsTerminal, Write};
+use std::fmt::{Display, Write as _};
+use std::io::{IsTerminal, Write as _};
 use xpkg::diagnostic::{Diagnostic, Severity};
 
 /// The form of a command's result.
@@ -109,7 +109,7 @@ fn escaped(json: &str) -> String {
     let mut safe = String::with_capacity(json.len());
     for next in json.chars() {
         if next != '\n' && is_harmful(next) {
-            safe.push_str(&format!("\\u{:04x}", u32::from(next)));
+            let _ = write!(safe, "\\u{:04x}", u32::from(next));
         } else {
             safe.push(next);
         }
