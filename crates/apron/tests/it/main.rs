@@ -2,4 +2,6 @@
 //!
 //! One test binary; each file is a chapter. `support` starts what the others need.
 
+mod hostile;
+mod interrupt;
 mod support;
