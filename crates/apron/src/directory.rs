@@ -1,6 +1,7 @@
 //! A package directory on disk: the only place that walks one.
 
 use crate::failure::{Failure, Outcome};
+use crate::interrupt;
 use std::io;
 use std::path::{Path, PathBuf};
 use xpkg::glob::Glob;
@@ -40,6 +41,7 @@ impl Directory {
         example_files.retain(|(path, size)| {
             source::is_yaml(path) && *size > 0 && !selection.ignores(&format!("{shown}/{path}"))
         });
+        files.iter().chain(&example_files).try_for_each(check_size)?;
         let names = |files: Vec<(String, u64)>| {
             let mut names: Vec<String> = files.into_iter().map(|(path, _)| path).collect();
             names.sort_by(|left, right| source::order(left, right));
@@ -51,11 +53,13 @@ impl Directory {
 
     /// The bytes of a file of the package.
     pub(crate) fn read(&self, path: &str) -> io::Result<Vec<u8>> {
+        interrupt::check()?;
         fs_err::read(self.root.join(path))
     }
 
     /// The bytes of an example.
     pub(crate) fn read_example(&self, path: &str) -> io::Result<Vec<u8>> {
+        interrupt::check()?;
         fs_err::read(self.examples_root.as_deref().unwrap_or(&self.root).join(path))
     }
 
@@ -83,6 +87,18 @@ fn check_root(root: &Path) -> Outcome {
     Err(Failure::new(
         format!("{} is a file, not a package directory", root.display()),
         "give the directory that holds crossplane.yaml",
+    ))
+}
+
+/// Refuses a file that no package could hold, before it is read.
+fn check_size((path, size): &(String, u64)) -> Outcome {
+    let limit = xpkg::Limits::default().package_bytes_max;
+    if *size <= limit {
+        return Ok(());
+    }
+    Err(Failure::new(
+        format!("{path} is larger than the limit of {limit} bytes (package_bytes_max)"),
+        "leave the file out with --ignore, or split the package into several",
     ))
 }
 

@@ -8,6 +8,7 @@ mod args;
 mod command;
 mod directory;
 mod failure;
+mod interrupt;
 mod output;
 mod place;
 mod registry;
@@ -28,13 +29,29 @@ fn main() -> ExitCode {
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
         }
     };
+    if writes(&command) {
+        interrupt::watch();
+    }
     match run(&command, &Settings::from_environment()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
+            let (failure, code) = interrupt::outcome().unwrap_or((failure, 1));
             output::fail(&failure);
-            ExitCode::FAILURE
+            ExitCode::from(code)
         }
     }
+}
+
+/// Whether there is something to clean up when the command is interrupted.
+fn writes(command: &Command) -> bool {
+    matches!(
+        command,
+        Command::Build(_)
+            | Command::Push(_)
+            | Command::Pull(_)
+            | Command::Extract(_)
+            | Command::Copy(_)
+    )
 }
 
 fn run(command: &Command, settings: &Settings) -> Outcome {
@@ -53,7 +70,7 @@ fn run(command: &Command, settings: &Settings) -> Outcome {
         Command::Completion(shell) => {
             let mut script = Vec::new();
             clap_complete::generate(*shell, &mut args::definition(), "apron", &mut script);
-            output::print(String::from_utf8_lossy(&script).trim_end());
+            output::print_document(String::from_utf8_lossy(&script).trim_end());
             Ok(())
         }
     }
@@ -69,5 +86,11 @@ fn block_on<T>(future: impl Future<Output = Outcome<T>>) -> Outcome<T> {
             Failure::new("cannot start", "check the limits on threads and open files")
                 .because(&error)
         })?;
-    runtime.block_on(future)
+    runtime.block_on(async {
+        tokio::select! {
+            biased;
+            outcome = future => outcome,
+            () = interrupt::requested() => Err(interrupt::failure()),
+        }
+    })
 }

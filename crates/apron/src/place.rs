@@ -2,12 +2,14 @@
 
 use crate::args::registry::RegistryArguments;
 use crate::failure::{Failure, Outcome};
+use crate::interrupt::Interruptible;
 use crate::registry;
 use crate::settings::Settings;
 use oci::layer::LayerSource;
 use oci::{Descriptor, Document, Identifier, ImageConfig, Platform, Raw, Reference};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use store::{Layout, Store, Tarball, VerifiedBlob};
 use xpkg::locate::{self, Contents};
 
@@ -15,6 +17,11 @@ use xpkg::locate::{self, Contents};
 const NESTING_MAX: usize = 4;
 /// No image config needs more.
 pub(crate) const CONFIG_SIZE_MAX: u64 = 4 << 20;
+
+/// The longest tag there can be.
+const TAG_LENGTH_MAX: usize = 128;
+/// How long to look for something to suggest.
+const HINT_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// A place somebody named.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -125,7 +132,8 @@ async fn open_file(path: &Path) -> Outcome<Opened> {
 pub(crate) fn not_an_archive(path: &Path, error: &store::Error) -> Failure {
     let mut failure = registry::failed(format!("{} is not a package file", path.display()), error);
     if error.advice() == store::Advice::Other {
-        failure.hint = "a package file is an archive as `apron build` and `docker save` make it".to_owned();
+        failure.hint =
+            "a package file is an archive as `apron build` and `docker save` make it".to_owned();
     }
     failure
 }
@@ -187,7 +195,7 @@ impl LayerSource for Layers {
     }
 
     fn open(&self, layer: usize) -> io::Result<Box<dyn Read + '_>> {
-        Ok(Box::new(self.0[layer].open()))
+        Ok(Box::new(Interruptible(self.0[layer].open())))
     }
 }
 
@@ -205,8 +213,11 @@ pub(crate) async fn locate(
         return Err(not_a_package(&opened.name, "its index is nested too deeply"));
     };
     let contents = locate::locate(manifest).map_err(|error| {
-        Failure::new(format!("{} is not a package", opened.name), "packages are built with `apron build`")
-            .because(&error)
+        Failure::new(
+            format!("{} is not a package", opened.name),
+            "packages are built with `apron build`",
+        )
+        .because(&error)
     })?;
     let wanted: Vec<Descriptor> = match contents {
         Contents::Base(layer) => vec![layer],
@@ -246,11 +257,16 @@ pub(crate) async fn fetch_manifest(opened: &Opened, id: &Identifier) -> Outcome<
 }
 
 async fn missing_hint(opened: &Opened) -> String {
-    match opened.store.tags().await {
-        Ok(tags) if !tags.is_empty() => {
-            let last: Vec<_> = tags.iter().rev().take(5).map(String::as_str).collect();
+    // A hint is not worth waiting for, nor a list made to be endless.
+    match tokio::time::timeout(HINT_TIME_MAX, opened.store.tags()).await {
+        Ok(Ok(tags)) if !tags.is_empty() => {
+            let sound = tags.iter().rev().filter(|tag| tag.len() <= TAG_LENGTH_MAX);
+            let last: Vec<_> = sound.take(5).map(String::as_str).collect();
             let more = if tags.len() > last.len() { ", …" } else { "" };
             format!("check the tag; the repository has {}{more}", last.join(", "))
+        }
+        Err(_) | Ok(Err(_)) => {
+            "check the name and the tag; which tags there are could not be found out".to_owned()
         }
         _ => "check the name: the repository is empty, does not exist, or is not visible to you"
             .to_owned(),

@@ -51,10 +51,7 @@ pub struct RootFs {
 
 impl Default for RootFs {
     fn default() -> Self {
-        Self {
-            kind: "layers".to_owned(),
-            diff_ids: Vec::new(),
-        }
+        Self { kind: "layers".to_owned(), diff_ids: Vec::new() }
     }
 }
 

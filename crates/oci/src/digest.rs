@@ -94,9 +94,8 @@ impl FromStr for Digest {
     type Err = DigestError;
 
     fn from_str(text: &str) -> Result<Self, DigestError> {
-        let (name, hex) = text
-            .split_once(':')
-            .ok_or_else(|| DigestError::NoAlgorithm(text.to_owned()))?;
+        let (name, hex) =
+            text.split_once(':').ok_or_else(|| DigestError::NoAlgorithm(text.to_owned()))?;
         let algorithm = match name {
             "sha256" => Algorithm::Sha256,
             "sha512" => Algorithm::Sha512,
@@ -104,19 +103,11 @@ impl FromStr for Digest {
         };
         let expected = algorithm.hex_length();
         let valid = hex.len() == expected
-            && hex
-                .bytes()
-                .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+            && hex.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
         if !valid {
-            return Err(DigestError::Hash {
-                text: text.to_owned(),
-                expected,
-            });
+            return Err(DigestError::Hash { text: text.to_owned(), expected });
         }
-        Ok(Self {
-            algorithm,
-            hex: hex.to_owned(),
-        })
+        Ok(Self { algorithm, hex: hex.to_owned() })
     }
 }
 
@@ -191,11 +182,7 @@ pub struct HashWriter<W> {
 impl<W: Write> HashWriter<W> {
     /// Wraps a writer; digests are SHA-256.
     pub fn new(inner: W) -> Self {
-        Self {
-            inner,
-            hasher: Hasher::new(Algorithm::Sha256),
-            count: 0,
-        }
+        Self { inner, hasher: Hasher::new(Algorithm::Sha256), count: 0 }
     }
 
     /// The writer, the digest and the number of bytes that passed.
@@ -251,14 +238,8 @@ mod tests {
     #[test]
     fn what_is_not_a_digest_is_refused_with_the_reason() {
         let cases = [
-            (
-                "",
-                "digest `` has no `sha256:` or `sha512:` before the hash",
-            ),
-            (
-                "md5:aa",
-                "digest algorithm `md5` is not supported; use sha256 or sha512",
-            ),
+            ("", "digest `` has no `sha256:` or `sha512:` before the hash"),
+            ("md5:aa", "digest algorithm `md5` is not supported; use sha256 or sha512"),
             (
                 "sha256:E3B0C44298FC1C149AFBF4C8996FB92427AE41E4649B934CA495991B7852B855",
                 "digest `sha256:E3B0C44298FC1C149AFBF4C8996FB92427AE41E4649B934CA495991B7852B855` must have 64 lower-case hexadecimal digits after the colon",

@@ -156,10 +156,7 @@ impl Index {
 
 /// What a tag or digest in a registry may point at.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "one lives inside each Raw; never in bulk"
-)]
+#[expect(clippy::large_enum_variant, reason = "one lives inside each Raw; never in bulk")]
 pub enum Document {
     /// One image.
     Manifest(Manifest),
@@ -192,7 +189,9 @@ pub enum ManifestError {
     Ambiguous,
     /// A media type of one kind over the content of the other: an index with `layers` would be
     /// read as empty here, and as an image by tools that look inside.
-    #[error("manifest is called `{media_type}` but has `{field}`, so that its meaning is ambiguous")]
+    #[error(
+        "manifest is called `{media_type}` but has `{field}`, so that its meaning is ambiguous"
+    )]
     Mislabelled {
         /// What it is called.
         media_type: String,
@@ -237,12 +236,7 @@ impl Raw {
             Document::Manifest(serde_json::from_slice(&bytes).map_err(ManifestError::Json)?)
         };
         let digest = Digest::of(&bytes);
-        Ok(Self {
-            bytes,
-            media_type,
-            digest,
-            document,
-        })
+        Ok(Self { bytes, media_type, digest, document })
     }
 
     /// Lays down a manifest of our own making.
@@ -259,11 +253,7 @@ impl Raw {
 
     /// A descriptor of these bytes.
     pub fn descriptor(&self) -> Descriptor {
-        Descriptor::new(
-            self.media_type.clone(),
-            self.digest.clone(),
-            self.bytes.len() as u64,
-        )
+        Descriptor::new(self.media_type.clone(), self.digest.clone(), self.bytes.len() as u64)
     }
 
     /// The manifest, if it is one.
@@ -346,9 +336,7 @@ mod tests {
     fn a_manifest_we_write_has_gos_field_order() {
         let config = Descriptor::new(MediaType::DOCKER_CONFIG, digest(), 7);
         let mut layer = Descriptor::new(MediaType::DOCKER_LAYER_GZIP, digest(), 9);
-        layer
-            .annotations
-            .insert("io.crossplane.xpkg".into(), "base".into());
+        layer.annotations.insert("io.crossplane.xpkg".into(), "base".into());
         let raw = Raw::from_manifest(&Manifest::docker(config, vec![layer])).unwrap();
         let hex = digest();
         assert_eq!(
@@ -405,10 +393,8 @@ mod tests {
 
     #[test]
     fn an_index_without_a_media_type_is_told_by_its_fields() {
-        let raw = Raw::parse(
-            br#"{"schemaVersion":2,"manifests":[]}"#.to_vec(),
-            &MediaType::default(),
-        );
+        let raw =
+            Raw::parse(br#"{"schemaVersion":2,"manifests":[]}"#.to_vec(), &MediaType::default());
         assert_eq!(raw.unwrap().media_type, MediaType::OCI_INDEX);
     }
 }

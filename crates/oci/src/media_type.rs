@@ -75,12 +75,7 @@ impl MediaType {
 
     /// All manifest and index types we accept, in the order we prefer them.
     pub fn manifest_types() -> [Self; 4] {
-        [
-            Self::OCI_MANIFEST,
-            Self::OCI_INDEX,
-            Self::DOCKER_MANIFEST,
-            Self::DOCKER_INDEX,
-        ]
+        [Self::OCI_MANIFEST, Self::OCI_INDEX, Self::DOCKER_MANIFEST, Self::DOCKER_INDEX]
     }
 }
 

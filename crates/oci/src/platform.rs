@@ -15,11 +15,7 @@ pub struct Platform {
     #[serde(default)]
     pub os: String,
     /// Version of the operating system.
-    #[serde(
-        rename = "os.version",
-        default,
-        skip_serializing_if = "String::is_empty"
-    )]
+    #[serde(rename = "os.version", default, skip_serializing_if = "String::is_empty")]
     pub os_version: String,
     /// Variant of the architecture (`v8`).
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -37,11 +33,7 @@ pub struct PlatformError(String);
 impl Platform {
     /// A platform without a variant.
     pub fn new(os: &str, architecture: &str) -> Self {
-        Self {
-            os: os.to_owned(),
-            architecture: architecture.to_owned(),
-            ..Self::default()
-        }
+        Self { os: os.to_owned(), architecture: architecture.to_owned(), ..Self::default() }
     }
 
     /// The platform whose package content is used when nobody asked for another.
@@ -69,11 +61,7 @@ impl FromStr for Platform {
             return Err(PlatformError(text.to_owned()));
         }
         let mut platform = Self::new(parts[0], parts[1]);
-        parts
-            .get(2)
-            .copied()
-            .unwrap_or_default()
-            .clone_into(&mut platform.variant);
+        parts.get(2).copied().unwrap_or_default().clone_into(&mut platform.variant);
         Ok(platform)
     }
 }

@@ -28,19 +28,12 @@ pub struct Rules {
 impl Rules {
     /// Registry and tag may be missing: Docker Hub and `latest` are meant.
     pub fn weak() -> Self {
-        Self {
-            registry_default: DOCKER_HUB.to_owned(),
-            strict: false,
-            sha512: false,
-        }
+        Self { registry_default: DOCKER_HUB.to_owned(), strict: false, sha512: false }
     }
 
     /// Registry and tag (or digest) must be written.
     pub fn strict() -> Self {
-        Self {
-            strict: true,
-            ..Self::weak()
-        }
+        Self { strict: true, ..Self::weak() }
     }
 
     /// Another registry is meant when none is written; empty means none.
@@ -147,24 +140,13 @@ impl Repository {
             "" => rules.registry_default.as_str(),
             other => other,
         };
-        let registry = if registry == DOCKER_HUB_ALIAS {
-            DOCKER_HUB
-        } else {
-            registry
-        };
+        let registry = if registry == DOCKER_HUB_ALIAS { DOCKER_HUB } else { registry };
         let implicit = registry == DOCKER_HUB && !path.contains('/');
         if implicit && rules.strict {
             return Err(ReferenceError::NamespaceMissing(text.to_owned()));
         }
-        let path = if implicit {
-            format!("library/{path}")
-        } else {
-            path.to_owned()
-        };
-        Ok(Self {
-            registry: registry.to_owned(),
-            path,
-        })
+        let path = if implicit { format!("library/{path}") } else { path.to_owned() };
+        Ok(Self { registry: registry.to_owned(), path })
     }
 
     /// The registry's host and port; empty if none was written and there is no default.
@@ -190,28 +172,19 @@ impl Repository {
 
     /// Plain HTTP is spoken to this machine and to private networks, as container tools do.
     pub fn scheme(&self) -> &'static str {
-        if is_plain(&self.registry) {
-            "http"
-        } else {
-            "https"
-        }
+        if is_plain(&self.registry) { "http" } else { "https" }
     }
 
     /// Whether the registry is on this machine.
     pub fn is_loopback(&self) -> bool {
         let host = host(&self.registry);
-        let loopback = host
-            .parse::<IpAddr>()
-            .is_ok_and(|address| address.is_loopback());
+        let loopback = host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
         loopback || host == "localhost" || host.ends_with(".localhost")
     }
 
     fn reference(&self, identifier: Identifier) -> Reference {
-        let mut reference = Reference {
-            repository: self.clone(),
-            identifier,
-            original: String::new(),
-        };
+        let mut reference =
+            Reference { repository: self.clone(), identifier, original: String::new() };
         reference.original = reference.name();
         reference
     }
@@ -295,11 +268,7 @@ impl Reference {
         check_tag(tag)?;
         let repository = Repository::parse(base, rules)?;
         let identifier = Identifier::Tag(tag.to_owned());
-        Ok(Self {
-            repository,
-            identifier,
-            original: text.to_owned(),
-        })
+        Ok(Self { repository, identifier, original: text.to_owned() })
     }
 
     fn parse_digest(
@@ -311,10 +280,7 @@ impl Reference {
         if digest.contains('@') {
             return Err(ReferenceError::TwoDigests(text.to_owned()));
         }
-        let failed = |source| ReferenceError::Digest {
-            text: text.to_owned(),
-            source,
-        };
+        let failed = |source| ReferenceError::Digest { text: text.to_owned(), source };
         let digest: Digest = digest.parse().map_err(failed)?;
         if digest.algorithm() == Algorithm::Sha512 && !rules.sha512 {
             return Err(failed(DigestError::Algorithm("sha512".to_owned())));
@@ -324,11 +290,7 @@ impl Reference {
         tag.map_or(Ok(()), check_tag)?;
         let repository = Repository::parse(base, rules)?;
         let identifier = Identifier::Digest(digest);
-        Ok(Self {
-            repository,
-            identifier,
-            original: text.to_owned(),
-        })
+        Ok(Self { repository, identifier, original: text.to_owned() })
     }
 }
 
@@ -383,10 +345,7 @@ fn check_tag(tag: &str) -> Result<(), ReferenceError> {
 }
 
 fn check_registry(registry: &str) -> Result<(), ReferenceError> {
-    let (host, port) = match registry
-        .strip_prefix('[')
-        .and_then(|rest| rest.split_once(']'))
-    {
+    let (host, port) = match registry.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some((host, port)) if host.parse::<std::net::Ipv6Addr>().is_ok() => ("", port),
         Some(_) => ("[", ""),
         None => match registry.rsplit_once(':') {
@@ -394,9 +353,8 @@ fn check_registry(registry: &str) -> Result<(), ReferenceError> {
             None => (registry, ""),
         },
     };
-    let host_valid = host
-        .bytes()
-        .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_'));
+    let host_valid =
+        host.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_'));
     let port_valid = match port.strip_prefix(':') {
         Some(digits) => digits.bytes().all(|byte| byte.is_ascii_digit()),
         None => port.is_empty(),
@@ -410,10 +368,7 @@ fn check_registry(registry: &str) -> Result<(), ReferenceError> {
 
 /// The host without its port and brackets.
 fn host(registry: &str) -> &str {
-    match registry
-        .strip_prefix('[')
-        .and_then(|rest| rest.split_once(']'))
-    {
+    match registry.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some((host, _)) => host,
         None => registry.rsplit_once(':').map_or(registry, |(host, _)| host),
     }
@@ -461,27 +416,12 @@ mod tests {
     #[test]
     fn errors_say_what_is_wrong() {
         let check = |text: &str, rules: &Rules, expected: &str| {
-            assert_eq!(
-                Reference::parse(text, rules).unwrap_err().to_string(),
-                expected
-            );
+            assert_eq!(Reference::parse(text, rules).unwrap_err().to_string(), expected);
         };
         check("", &Rules::weak(), "a reference needs a repository name");
-        check(
-            "a/b:",
-            &Rules::weak(),
-            "reference `a/b:` ends in a colon without a tag",
-        );
-        check(
-            "a/b",
-            &Rules::strict(),
-            "reference `a/b` has neither a tag nor a digest",
-        );
-        check(
-            "a/b:v1",
-            &Rules::strict(),
-            "reference `a/b` does not name its registry",
-        );
+        check("a/b:", &Rules::weak(), "reference `a/b:` ends in a colon without a tag");
+        check("a/b", &Rules::strict(), "reference `a/b` has neither a tag nor a digest");
+        check("a/b:v1", &Rules::strict(), "reference `a/b` does not name its registry");
         check(
             "r.io/a b:v1",
             &Rules::weak(),

@@ -1,5 +1,6 @@
 //! Blobs as streams, and sources that can be opened again.
 
+use crate::files::{blocking, open_regular};
 use crate::{Cause, Error};
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -35,10 +36,7 @@ impl Blob {
 
     /// All bytes at once, if there are not more than `limit`.
     pub async fn bytes(self, limit: u64) -> Result<Bytes, Cause> {
-        let too_large = || Cause::TooLarge {
-            what: "the blob".to_owned(),
-            limit,
-        };
+        let too_large = || Cause::TooLarge { what: "the blob".to_owned(), limit };
         if self.size > limit {
             return Err(too_large());
         }
@@ -56,10 +54,7 @@ impl Blob {
 
 impl fmt::Debug for Blob {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter
-            .debug_struct("Blob")
-            .field("size", &self.size)
-            .finish_non_exhaustive()
+        formatter.debug_struct("Blob").field("size", &self.size).finish_non_exhaustive()
     }
 }
 
@@ -84,12 +79,15 @@ pub struct FileSource(pub PathBuf);
 #[async_trait]
 impl Source for FileSource {
     async fn open(&self) -> Result<Blob, Error> {
-        let failed = |error| Error::Open {
-            path: self.0.clone(),
-            cause: Cause::Io(error),
-        };
-        let file = tokio::fs::File::open(&self.0).await.map_err(failed)?;
-        let size = file.metadata().await.map_err(failed)?.len();
+        let failed = |cause| Error::Open { path: self.0.clone(), cause };
+        let path = self.0.clone();
+        let opened = blocking(move || {
+            let file = open_regular(&path)?;
+            let size = file.metadata()?.len();
+            Ok((file, size))
+        });
+        let (file, size) = opened.await.map_err(failed)?;
+        let file = tokio::fs::File::from_std(file.into_parts().0);
         let stream = ReaderStream::with_capacity(file, FILE_CHUNK_SIZE).boxed();
         Ok(Blob { size, stream })
     }

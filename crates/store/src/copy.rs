@@ -32,11 +32,7 @@ pub struct CopyOptions {
 impl CopyOptions {
     /// Everything the tag stands for, four blobs at a time, without referrers.
     pub fn new() -> Self {
-        Self {
-            platform: None,
-            parallel: 4,
-            referrers: false,
-        }
+        Self { platform: None, parallel: 4, referrers: false }
     }
 }
 
@@ -117,19 +113,15 @@ pub fn choose<'index>(
     wanted: &Platform,
 ) -> Result<&'index Descriptor, Unsupported> {
     let serves = |each: &&Descriptor| each.platform.as_ref().is_some_and(|it| it.serves(wanted));
-    index
-        .manifests
-        .iter()
-        .find(serves)
-        .ok_or_else(|| Unsupported::Platform {
-            wanted: wanted.to_string(),
-            found: index
-                .manifests
-                .iter()
-                .filter_map(|each| each.platform.as_ref())
-                .map(ToString::to_string)
-                .collect(),
-        })
+    index.manifests.iter().find(serves).ok_or_else(|| Unsupported::Platform {
+        wanted: wanted.to_string(),
+        found: index
+            .manifests
+            .iter()
+            .filter_map(|each| each.platform.as_ref())
+            .map(ToString::to_string)
+            .collect(),
+    })
 }
 
 #[derive(Debug, Default)]
@@ -201,11 +193,7 @@ impl<'s> Job<'s> {
     }
 
     fn refused(&self, id: &Identifier, what: Unsupported) -> Error {
-        Error::Manifest {
-            place: self.source.place(),
-            id: id.to_string(),
-            cause: Cause::from(what),
-        }
+        Error::Manifest { place: self.source.place(), id: id.to_string(), cause: Cause::from(what) }
     }
 
     /// Copies a manifest with everything below it, and then itself.
@@ -222,14 +210,17 @@ impl<'s> Job<'s> {
             }
             match &raw.document {
                 Document::Manifest(manifest) => self.blobs(manifest).await?,
-                Document::Index(index) => self.children(index, depth).await?,
+                Document::Index(index) => self.children(index, to, depth).await?,
             }
             self.sink.put_manifest(to, raw).await
         }
         .boxed()
     }
 
-    async fn children(&self, index: &Index, depth: usize) -> Result<(), Error> {
+    async fn children(&self, index: &Index, to: &Identifier, depth: usize) -> Result<(), Error> {
+        if self.manifests.load(Ordering::Relaxed) + index.manifests.len() > MANIFESTS_MAX {
+            return Err(self.refused(to, Unsupported::Nesting(MANIFESTS_MAX)));
+        }
         for child in &index.manifests {
             let id = Identifier::Digest(child.digest.clone());
             let raw = self.read(&id).await?;
@@ -296,10 +287,7 @@ impl<'s> Job<'s> {
         {
             return Ok(How::Mounted);
         }
-        let origin = Origin {
-            job: self,
-            descriptor,
-        };
+        let origin = Origin { job: self, descriptor };
         self.sink.put_blob(descriptor, &origin).await?;
         Ok(How::Copied)
     }
@@ -321,21 +309,15 @@ struct Origin<'origin> {
 impl Source for Origin<'_> {
     async fn open(&self) -> Result<Blob, Error> {
         let source = self.job.source;
-        let blob = source
-            .blob(self.descriptor)
-            .await?
-            .ok_or_else(|| Error::Missing {
-                place: source.place(),
-                what: format!("blob {}", self.descriptor.digest),
-            })?;
+        let blob = source.blob(self.descriptor).await?.ok_or_else(|| Error::Missing {
+            place: source.place(),
+            what: format!("blob {}", self.descriptor.digest),
+        })?;
         self.job.progress.started(self.descriptor);
         let (progress, descriptor) = (Arc::clone(&self.job.progress), self.descriptor.clone());
         let watched = blob.stream.inspect_ok(move |chunk| {
             progress.advanced(&descriptor, chunk.len() as u64);
         });
-        Ok(Blob {
-            size: blob.size,
-            stream: watched.boxed(),
-        })
+        Ok(Blob { size: blob.size, stream: watched.boxed() })
     }
 }

@@ -215,6 +215,9 @@ pub enum ArchiveFault {
     /// It has too many entries.
     #[error("it has more than {0} entries")]
     Entries(usize),
+    /// It has too many images.
+    #[error("it has more than {0} images")]
+    Images(usize),
     /// An entry it names is not in it.
     #[error("it names the file `{0}` but does not have it")]
     Entry(String),
@@ -378,16 +381,12 @@ impl Cause {
 /// Takes a cause out of an input error again, if one travelled in it.
 impl From<io::Error> for Cause {
     fn from(error: io::Error) -> Self {
-        let carries = error
-            .get_ref()
-            .is_some_and(<dyn std::error::Error + Send + Sync>::is::<Self>);
+        let carries =
+            error.get_ref().is_some_and(<dyn std::error::Error + Send + Sync>::is::<Self>);
         if !carries {
             return Self::Io(error);
         }
-        match error
-            .into_inner()
-            .map(<dyn std::error::Error + Send + Sync>::downcast::<Self>)
-        {
+        match error.into_inner().map(<dyn std::error::Error + Send + Sync>::downcast::<Self>) {
             Some(Ok(cause)) => *cause,
             Some(Err(inner)) => Self::Io(io::Error::other(inner)),
             None => Self::Io(io::Error::other("lost error")),

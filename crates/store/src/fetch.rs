@@ -27,11 +27,8 @@ impl VerifiedBlob {
 
     /// Its bytes from the first on. Several readers may read at once; each has its own position.
     pub fn open(&self) -> impl Read + Seek + Send + use<> {
-        let reader = Shared {
-            file: Arc::clone(&self.file),
-            position: 0,
-            size: self.descriptor.size,
-        };
+        let reader =
+            Shared { file: Arc::clone(&self.file), position: 0, size: self.descriptor.size };
         BufReader::with_capacity(64 << 10, reader)
     }
 }
@@ -44,21 +41,13 @@ pub async fn fetch_to_file(
     limit: u64,
     directory: &Path,
 ) -> Result<VerifiedBlob, Error> {
-    let failed = |cause| Error::Blob {
-        place: store.place(),
-        digest: descriptor.digest.clone(),
-        cause,
-    };
+    let failed =
+        |cause| Error::Blob { place: store.place(), digest: descriptor.digest.clone(), cause };
     let blob = open(store, descriptor, limit).await?;
     let directory = directory.to_owned();
-    let file = blocking(move || Ok(tempfile::tempfile_in(directory)?))
-        .await
-        .map_err(failed)?;
+    let file = blocking(move || Ok(tempfile::tempfile_in(directory)?)).await.map_err(failed)?;
     let file = spool(blob, file).await.map_err(failed)?;
-    Ok(VerifiedBlob {
-        descriptor: descriptor.clone(),
-        file: Arc::new(Mutex::new(file)),
-    })
+    Ok(VerifiedBlob { descriptor: descriptor.clone(), file: Arc::new(Mutex::new(file)) })
 }
 
 /// All bytes of a small blob, verified.
@@ -84,10 +73,7 @@ async fn open(
         return Err(Error::Blob {
             place: store.place(),
             digest: descriptor.digest.clone(),
-            cause: Cause::TooLarge {
-                what: "the blob".to_owned(),
-                limit,
-            },
+            cause: Cause::TooLarge { what: "the blob".to_owned(), limit },
         });
     }
     let found = store.blob(descriptor).await?;

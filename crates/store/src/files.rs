@@ -25,6 +25,15 @@ pub(crate) enum Durability {
     Scratch,
 }
 
+/// Opens a regular file for reading. Anything else, such as a pipe, could keep us waiting.
+pub(crate) fn open_regular(path: &Path) -> io::Result<fs_err::File> {
+    if !fs_err::metadata(path)?.is_file() {
+        let message = format!("{} is not a regular file", path.display());
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+    }
+    fs_err::File::open(path)
+}
+
 /// Runs blocking file work off the async threads.
 pub(crate) async fn blocking<T, F>(work: F) -> Result<T, Cause>
 where
@@ -72,10 +81,7 @@ pub(crate) fn persist(
         file.as_file().sync_all()?;
     }
     file.persist(target).map_err(|error| {
-        io::Error::new(
-            error.error.kind(),
-            format!("{}: {}", target.display(), error.error),
-        )
+        io::Error::new(error.error.kind(), format!("{}: {}", target.display(), error.error))
     })?;
     if durability == Durability::Synced {
         sync_directory(parent(target))?;
@@ -136,9 +142,7 @@ where
     }
     .await;
     drop(sender);
-    let written = task
-        .await
-        .map_err(|error| Cause::Io(io::Error::other(error)))?;
+    let written = task.await.map_err(|error| Cause::Io(io::Error::other(error)))?;
     read?;
     Ok(written?)
 }

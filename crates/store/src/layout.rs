@@ -24,8 +24,8 @@ use oci::{Descriptor, Digest, Identifier, Index, MediaType, Raw};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// The largest index.json we read; it lists one line per tag.
-const INDEX_SIZE_MAX: u64 = 64 << 20;
+/// The largest index.json we read: room for 20,000 tags. Hostile JSON takes fifty times its size.
+const INDEX_SIZE_MAX: u64 = 8 << 20;
 const LOCK_FILE: &str = ".apron-lock";
 
 /// An OCI image layout directory.
@@ -38,15 +38,9 @@ pub struct Layout {
 impl Layout {
     /// Opens a layout that is there.
     pub async fn open(root: impl Into<PathBuf>) -> Result<Self, Error> {
-        let layout = Self {
-            root: root.into(),
-            durability: Durability::Synced,
-        };
+        let layout = Self { root: root.into(), durability: Durability::Synced };
         let path = layout.root.clone();
-        layout
-            .index()
-            .await
-            .map_err(|cause| Error::Open { path, cause })?;
+        layout.index().await.map_err(|cause| Error::Open { path, cause })?;
         Ok(layout)
     }
 
@@ -63,9 +57,7 @@ impl Layout {
     async fn create_with(root: PathBuf, durability: Durability) -> Result<Self, Error> {
         let layout = Self { root, durability };
         let (this, path) = (layout.clone(), layout.root.clone());
-        blocking(move || this.initialise())
-            .await
-            .map_err(|cause| Error::Open { path, cause })?;
+        blocking(move || this.initialise()).await.map_err(|cause| Error::Open { path, cause })?;
         Ok(layout)
     }
 
@@ -76,10 +68,7 @@ impl Layout {
 
     /// All manifests `index.json` lists, named or not.
     pub async fn manifests(&self) -> Result<Vec<Descriptor>, Error> {
-        let failed = |cause| Error::Open {
-            path: self.root.clone(),
-            cause,
-        };
+        let failed = |cause| Error::Open { path: self.root.clone(), cause };
         Ok(self.index().await.map_err(failed)?.manifests)
     }
 
@@ -87,21 +76,14 @@ impl Layout {
         fs_err::create_dir_all(&self.root)?;
         fs_err::create_dir_all(self.root.join("blobs").join("sha256"))?;
         let _lock = self.lock()?;
-        let (index, marker) = (
-            self.root.join(names::INDEX_FILE),
-            self.root.join(names::LAYOUT_FILE),
-        );
+        let (index, marker) =
+            (self.root.join(names::INDEX_FILE), self.root.join(names::LAYOUT_FILE));
         if !index.exists() {
             self.write_index(&names::empty())?;
         }
         // Last, because a directory with it must be a valid layout.
         if !marker.exists() {
-            files::replace(
-                &marker,
-                names::LAYOUT_CONTENT,
-                MODE_ORDINARY,
-                self.durability,
-            )?;
+            files::replace(&marker, names::LAYOUT_CONTENT, MODE_ORDINARY, self.durability)?;
         }
         self.read_index().map(drop)
     }
@@ -120,34 +102,21 @@ impl Layout {
         fs_err::metadata(&marker)?;
         let path = self.root.join(names::INDEX_FILE);
         let bytes = read_bounded(&path, INDEX_SIZE_MAX)?;
-        serde_json::from_slice(&bytes).map_err(|source| Cause::Json {
-            what: names::INDEX_FILE.to_owned(),
-            source,
-        })
+        serde_json::from_slice(&bytes)
+            .map_err(|source| Cause::Json { what: names::INDEX_FILE.to_owned(), source })
     }
 
     fn write_index(&self, index: &Index) -> Result<(), Cause> {
-        let json = |source| Cause::Json {
-            what: names::INDEX_FILE.to_owned(),
-            source,
-        };
+        let json = |source| Cause::Json { what: names::INDEX_FILE.to_owned(), source };
         let bytes = serde_json::to_vec(index).map_err(json)?;
         let path = self.root.join(names::INDEX_FILE);
-        Ok(files::replace(
-            &path,
-            &bytes,
-            MODE_ORDINARY,
-            self.durability,
-        )?)
+        Ok(files::replace(&path, &bytes, MODE_ORDINARY, self.durability)?)
     }
 
     /// Held until dropped; the operating system lets go of it if we crash.
     fn lock(&self) -> Result<fs_err::File, Cause> {
         let path = self.root.join(LOCK_FILE);
-        let file = fs_err::OpenOptions::new()
-            .create(true)
-            .append(true)
-            .open(path)?;
+        let file = fs_err::OpenOptions::new().create(true).append(true).open(path)?;
         file.file().lock()?;
         Ok(file)
     }
@@ -188,8 +157,7 @@ impl Layout {
         check_digest(&raw.bytes, &digest)?;
         let mut descriptor = raw.descriptor();
         descriptor.digest = digest;
-        self.write_blob(&descriptor, Blob::from_bytes(raw.bytes.clone()))
-            .await?;
+        self.write_blob(&descriptor, Blob::from_bytes(raw.bytes.clone())).await?;
         let (this, id, raw) = (self.clone(), id.clone(), raw.clone());
         blocking(move || this.enter(&id, &raw)).await
     }
@@ -224,14 +192,9 @@ impl Layout {
 
 fn read_bounded(path: &Path, limit: u64) -> Result<Vec<u8>, Cause> {
     let mut bytes = Vec::new();
-    fs_err::File::open(path)?
-        .take(limit + 1)
-        .read_to_end(&mut bytes)?;
+    files::open_regular(path)?.take(limit + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > limit {
-        return Err(Cause::TooLarge {
-            what: path.display().to_string(),
-            limit,
-        });
+        return Err(Cause::TooLarge { what: path.display().to_string(), limit });
     }
     Ok(bytes)
 }
@@ -243,63 +206,46 @@ impl Store for Layout {
     }
 
     async fn manifest(&self, id: &Identifier) -> Result<Option<Raw>, Error> {
-        self.read_manifest(id)
-            .await
-            .map_err(|cause| Error::Manifest {
-                place: self.place(),
-                id: id.to_string(),
-                cause,
-            })
+        self.read_manifest(id).await.map_err(|cause| Error::Manifest {
+            place: self.place(),
+            id: id.to_string(),
+            cause,
+        })
     }
 
     async fn blob(&self, descriptor: &Descriptor) -> Result<Option<Blob>, Error> {
         if !self.has_blob(&descriptor.digest).await? {
             return Ok(None);
         }
-        let blob = FileSource(self.blob_path(&descriptor.digest))
-            .open()
-            .await?;
+        let blob = FileSource(self.blob_path(&descriptor.digest)).open().await?;
         Ok(Some(verify(blob.stream, descriptor)))
     }
 
     async fn has_blob(&self, digest: &Digest) -> Result<bool, Error> {
         let path = self.blob_path(digest);
-        let failed = |cause| Error::Blob {
-            place: self.place(),
-            digest: digest.clone(),
-            cause,
-        };
-        blocking(move || Ok(path.try_exists()?))
-            .await
-            .map_err(failed)
+        let failed = |cause| Error::Blob { place: self.place(), digest: digest.clone(), cause };
+        blocking(move || Ok(path.try_exists()?)).await.map_err(failed)
     }
 
     async fn put_blob(&self, descriptor: &Descriptor, source: &dyn Source) -> Result<(), Error> {
         let blob = source.open().await?;
-        self.write_blob(descriptor, blob)
-            .await
-            .map_err(|cause| Error::PutBlob {
-                place: self.place(),
-                digest: descriptor.digest.clone(),
-                cause,
-            })
+        self.write_blob(descriptor, blob).await.map_err(|cause| Error::PutBlob {
+            place: self.place(),
+            digest: descriptor.digest.clone(),
+            cause,
+        })
     }
 
     async fn put_manifest(&self, id: &Identifier, raw: &Raw) -> Result<(), Error> {
-        self.write_manifest(id, raw)
-            .await
-            .map_err(|cause| Error::PutManifest {
-                place: self.place(),
-                id: id.to_string(),
-                cause,
-            })
+        self.write_manifest(id, raw).await.map_err(|cause| Error::PutManifest {
+            place: self.place(),
+            id: id.to_string(),
+            cause,
+        })
     }
 
     async fn tags(&self) -> Result<Vec<String>, Error> {
-        let failed = |cause| Error::Tags {
-            place: self.place(),
-            cause,
-        };
+        let failed = |cause| Error::Tags { place: self.place(), cause };
         Ok(names::tags(&self.index().await.map_err(failed)?))
     }
 
@@ -308,12 +254,10 @@ impl Store for Layout {
         digest: &Digest,
         artifact_type: Option<&str>,
     ) -> Result<Vec<Descriptor>, Error> {
-        self.read_referrers(digest, artifact_type)
-            .await
-            .map_err(|cause| Error::Referrers {
-                place: self.place(),
-                digest: digest.clone(),
-                cause,
-            })
+        self.read_referrers(digest, artifact_type).await.map_err(|cause| Error::Referrers {
+            place: self.place(),
+            digest: digest.clone(),
+            cause,
+        })
     }
 }

@@ -46,9 +46,7 @@ impl Store for Memory {
             Identifier::Digest(digest) => Some(digest),
             Identifier::Tag(tag) => state.tags.get(tag),
         };
-        Ok(digest
-            .and_then(|digest| state.manifests.get(digest))
-            .cloned())
+        Ok(digest.and_then(|digest| state.manifests.get(digest)).cloned())
     }
 
     async fn blob(&self, descriptor: &Descriptor) -> Result<Option<Blob>, Error> {
@@ -104,8 +102,6 @@ impl Store for Memory {
         let refers = |raw: &&Raw| names::subject(raw).is_some_and(|each| each.digest == *digest);
         let state = self.state();
         let found = state.manifests.values().filter(refers).map(names::describe);
-        Ok(found
-            .filter(|each| names::is_of_type(each, artifact_type))
-            .collect())
+        Ok(found.filter(|each| names::is_of_type(each, artifact_type)).collect())
     }
 }

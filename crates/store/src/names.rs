@@ -40,11 +40,8 @@ pub(crate) fn find<'index>(index: &'index Index, id: &Identifier) -> Option<&'in
 
 /// All tags, sorted.
 pub(crate) fn tags(index: &Index) -> Vec<String> {
-    let mut tags: Vec<String> = index
-        .manifests
-        .iter()
-        .filter_map(|each| tag(each).map(str::to_owned))
-        .collect();
+    let mut tags: Vec<String> =
+        index.manifests.iter().filter_map(|each| tag(each).map(str::to_owned)).collect();
     tags.sort();
     tags.dedup();
     tags
@@ -57,12 +54,8 @@ pub(crate) fn enter(index: &mut Index, id: &Identifier, raw: &Raw) {
     match id {
         Identifier::Tag(name) => {
             index.manifests.retain(|each| tag(each) != Some(name));
-            index
-                .manifests
-                .retain(|each| tag(each).is_some() || each.digest != raw.digest);
-            descriptor
-                .annotations
-                .insert(REF_NAME.to_owned(), name.clone());
+            index.manifests.retain(|each| tag(each).is_some() || each.digest != raw.digest);
+            descriptor.annotations.insert(REF_NAME.to_owned(), name.clone());
         }
         Identifier::Digest(_) if find(index, &Identifier::Digest(raw.digest.clone())).is_some() => {
             return;
@@ -72,9 +65,7 @@ pub(crate) fn enter(index: &mut Index, id: &Identifier, raw: &Raw) {
     index.manifests.push(descriptor);
     if let Document::Index(children) = &raw.document {
         let child = |digest: &Digest| children.manifests.iter().any(|each| each.digest == *digest);
-        index
-            .manifests
-            .retain(|each| tag(each).is_some() || !child(&each.digest));
+        index.manifests.retain(|each| tag(each).is_some() || !child(&each.digest));
     }
 }
 
@@ -136,10 +127,7 @@ mod tests {
         enter(&mut index, &Identifier::Tag("v1".into()), &one);
         enter(&mut index, &Identifier::Tag("v1".into()), &two);
         assert_eq!(tags(&index), ["v1"]);
-        assert_eq!(
-            find(&index, &Identifier::Tag("v1".into())).unwrap().digest,
-            two.digest
-        );
+        assert_eq!(find(&index, &Identifier::Tag("v1".into())).unwrap().digest, two.digest);
     }
 
     #[test]

@@ -52,30 +52,12 @@ pub async fn missing_things_are_answers(store: &dyn Store) -> Result<(), Fault> 
     let nothing = Descriptor::of(MediaType::OCTET_STREAM, b"nothing is here");
     let by_digest = Identifier::Digest(nothing.digest.clone());
     let by_tag = tag("nothing");
-    law(
-        store.manifest(&by_tag).await?.is_none(),
-        "a missing tag is none",
-    )?;
-    law(
-        store.manifest(&by_digest).await?.is_none(),
-        "a missing digest is none",
-    )?;
-    law(
-        store.head(&by_tag).await?.is_none(),
-        "a missing tag has no head",
-    )?;
-    law(
-        store.head(&by_digest).await?.is_none(),
-        "a missing digest has no head",
-    )?;
-    law(
-        store.blob(&nothing).await?.is_none(),
-        "a missing blob is none",
-    )?;
-    law(
-        !store.has_blob(&nothing.digest).await?,
-        "a missing blob is not there",
-    )?;
+    law(store.manifest(&by_tag).await?.is_none(), "a missing tag is none")?;
+    law(store.manifest(&by_digest).await?.is_none(), "a missing digest is none")?;
+    law(store.head(&by_tag).await?.is_none(), "a missing tag has no head")?;
+    law(store.head(&by_digest).await?.is_none(), "a missing digest has no head")?;
+    law(store.blob(&nothing).await?.is_none(), "a missing blob is none")?;
+    law(!store.has_blob(&nothing.digest).await?, "a missing blob is not there")?;
     law(store.tags().await?.is_empty(), "a fresh store has no tags")?;
     let referrers = store.referrers(&nothing.digest, None).await?;
     law(referrers.is_empty(), "nothing refers to what is not there")
@@ -85,10 +67,7 @@ pub async fn missing_things_are_answers(store: &dyn Store) -> Result<(), Fault> 
 pub async fn blobs_come_back(store: &dyn Store) -> Result<(), Fault> {
     for content in [&b"a blob"[..], b"", b"\0"] {
         let descriptor = put(store, content).await?;
-        law(
-            store.has_blob(&descriptor.digest).await?,
-            "a blob that was put is there",
-        )?;
+        law(store.has_blob(&descriptor.digest).await?, "a blob that was put is there")?;
         let bytes = read(store, &descriptor).await?;
         law(bytes == content, "a blob comes back as it was put")?;
     }
@@ -99,10 +78,7 @@ pub async fn blobs_come_back(store: &dyn Store) -> Result<(), Fault> {
 pub async fn the_same_blob_may_be_put_twice(store: &dyn Store) -> Result<(), Fault> {
     put(store, b"twice").await?;
     let descriptor = put(store, b"twice").await?;
-    law(
-        read(store, &descriptor).await? == b"twice"[..],
-        "a blob put twice is the same blob",
-    )
+    law(read(store, &descriptor).await? == b"twice"[..], "a blob put twice is the same blob")
 }
 
 /// A blob that is not what its descriptor says is refused and leaves nothing behind.
@@ -110,18 +86,9 @@ pub async fn wrong_bytes_are_refused(store: &dyn Store) -> Result<(), Fault> {
     let promised = Descriptor::of(MediaType::OCTET_STREAM, b"promised");
     for lie in [&b"promisee"[..], b"promise", b"promised!", b""] {
         let source = Bytes::copy_from_slice(lie);
-        law(
-            store.put_blob(&promised, &source).await.is_err(),
-            "wrong bytes are refused",
-        )?;
-        law(
-            !store.has_blob(&promised.digest).await?,
-            "refused bytes are not there",
-        )?;
-        law(
-            store.blob(&promised).await?.is_none(),
-            "refused bytes cannot be read",
-        )?;
+        law(store.put_blob(&promised, &source).await.is_err(), "wrong bytes are refused")?;
+        law(!store.has_blob(&promised.digest).await?, "refused bytes are not there")?;
+        law(store.blob(&promised).await?.is_none(), "refused bytes cannot be read")?;
     }
     // And one that is there is not read under another size.
     let mut longer = put(store, b"sized").await?;
@@ -130,10 +97,7 @@ pub async fn wrong_bytes_are_refused(store: &dyn Store) -> Result<(), Fault> {
         return Ok(());
     };
     let outcome: Result<Vec<Bytes>, _> = blob.stream.try_collect().await;
-    law(
-        outcome.is_err(),
-        "a stream of the wrong size does not end well",
-    )
+    law(outcome.is_err(), "a stream of the wrong size does not end well")
 }
 
 /// A manifest is found by its tag and by its digest, byte for byte.
@@ -143,10 +107,7 @@ pub async fn manifests_have_tags_and_digests(store: &dyn Store) -> Result<(), Fa
     let by_digest = Identifier::Digest(raw.digest.clone());
     for id in [tag("v1"), by_digest] {
         let found = store.manifest(&id).await?;
-        law(
-            found.is_some_and(|found| found == raw),
-            "a manifest comes back as it was put",
-        )?;
+        law(found.is_some_and(|found| found == raw), "a manifest comes back as it was put")?;
         let head = store.head(&id).await?;
         let same = head
             .is_some_and(|head| head.digest == raw.digest && head.size == raw.bytes.len() as u64);
@@ -155,24 +116,15 @@ pub async fn manifests_have_tags_and_digests(store: &dyn Store) -> Result<(), Fa
     let untagged = image(store, "untagged").await?;
     let by_digest = Identifier::Digest(untagged.digest.clone());
     store.put_manifest(&by_digest, &untagged).await?;
-    law(
-        store.manifest(&by_digest).await?.is_some(),
-        "a manifest needs no tag",
-    )
+    law(store.manifest(&by_digest).await?.is_some(), "a manifest needs no tag")
 }
 
 /// A manifest cannot be put under a digest it does not have.
 pub async fn wrong_manifest_digests_are_refused(store: &dyn Store) -> Result<(), Fault> {
     let raw = image(store, "honest").await?;
     let other = Identifier::Digest(Digest::of(b"some other manifest"));
-    law(
-        store.put_manifest(&other, &raw).await.is_err(),
-        "a wrong digest is refused",
-    )?;
-    law(
-        store.manifest(&other).await?.is_none(),
-        "a refused manifest is not there",
-    )
+    law(store.put_manifest(&other, &raw).await.is_err(), "a wrong digest is refused")?;
+    law(store.manifest(&other).await?.is_none(), "a refused manifest is not there")
 }
 
 /// A tag means what it was last set to; what it meant before is still there by digest.
@@ -181,10 +133,7 @@ pub async fn tags_move(store: &dyn Store) -> Result<(), Fault> {
     for raw in [&one, &two, &one, &two] {
         store.put_manifest(&tag("moving"), raw).await?;
         let found = store.manifest(&tag("moving")).await?;
-        law(
-            found.is_some_and(|found| found.digest == raw.digest),
-            "a tag can be moved",
-        )?;
+        law(found.is_some_and(|found| found.digest == raw.digest), "a tag can be moved")?;
     }
     let before = store.manifest(&Identifier::Digest(one.digest)).await?;
     law(before.is_some(), "what a tag meant before is still there")
@@ -197,44 +146,25 @@ pub async fn tags_are_sorted(store: &dyn Store) -> Result<(), Fault> {
         store.put_manifest(&tag(name), &raw).await?;
     }
     let tags = store.tags().await?;
-    let ours: Vec<&str> = tags
-        .iter()
-        .map(String::as_str)
-        .filter(|it| it.starts_with("sort-"))
-        .collect();
-    law(
-        ours == ["sort-C", "sort-a", "sort-b"],
-        "tags are sorted, each once",
-    )
+    let ours: Vec<&str> =
+        tags.iter().map(String::as_str).filter(|it| it.starts_with("sort-")).collect();
+    law(ours == ["sort-C", "sort-a", "sort-b"], "tags are sorted, each once")
 }
 
 /// An index is kept as it is, and its children are found by digest.
 pub async fn an_index_has_children(store: &dyn Store) -> Result<(), Fault> {
-    let children = [
-        image(store, "child one").await?,
-        image(store, "child two").await?,
-    ];
+    let children = [image(store, "child one").await?, image(store, "child two").await?];
     for child in &children {
-        store
-            .put_manifest(&Identifier::Digest(child.digest.clone()), child)
-            .await?;
+        store.put_manifest(&Identifier::Digest(child.digest.clone()), child).await?;
     }
     let descriptors = children.iter().map(Raw::descriptor).collect();
     let index = Raw::from_index(&Index::oci(descriptors)).map_err(Fault::Manifest)?;
     store.put_manifest(&tag("index"), &index).await?;
     let found = store.manifest(&tag("index")).await?;
-    law(
-        found.is_some_and(|found| found == index),
-        "an index comes back as it was put",
-    )?;
+    law(found.is_some_and(|found| found == index), "an index comes back as it was put")?;
     for child in children {
-        let found = store
-            .manifest(&Identifier::Digest(child.digest.clone()))
-            .await?;
-        law(
-            found.is_some_and(|found| found == child),
-            "children are found by digest",
-        )?;
+        let found = store.manifest(&Identifier::Digest(child.digest.clone())).await?;
+        law(found.is_some_and(|found| found == child), "children are found by digest")?;
     }
     Ok(())
 }
@@ -246,24 +176,16 @@ pub async fn referrers_are_listed(store: &dyn Store) -> Result<(), Fault> {
     let mut digests = Vec::new();
     for artifact_type in ["application/x.signature", "application/x.sbom"] {
         let raw = referrer(store, &subject, artifact_type).await?;
-        store
-            .put_manifest(&Identifier::Digest(raw.digest.clone()), &raw)
-            .await?;
+        store.put_manifest(&Identifier::Digest(raw.digest.clone()), &raw).await?;
         digests.push(raw.digest);
     }
-    let mut all: Vec<Digest> = store
-        .referrers(&subject.digest, None)
-        .await?
-        .into_iter()
-        .map(|each| each.digest)
-        .collect();
+    let mut all: Vec<Digest> =
+        store.referrers(&subject.digest, None).await?.into_iter().map(|each| each.digest).collect();
     all.sort();
     let mut expected = digests.clone();
     expected.sort();
     law(all == expected, "all referrers are listed")?;
-    let some = store
-        .referrers(&subject.digest, Some("application/x.sbom"))
-        .await?;
+    let some = store.referrers(&subject.digest, Some("application/x.sbom")).await?;
     let only = some.len() == 1 && some[0].digest == digests[1];
     law(only, "referrers are filtered by type")
 }
@@ -314,9 +236,7 @@ async fn referrer(store: &dyn Store, subject: &Raw, artifact_type: &str) -> Resu
 
 async fn put(store: &dyn Store, content: &[u8]) -> Result<Descriptor, Fault> {
     let descriptor = Descriptor::of(MediaType::OCTET_STREAM, content);
-    store
-        .put_blob(&descriptor, &Bytes::copy_from_slice(content))
-        .await?;
+    store.put_blob(&descriptor, &Bytes::copy_from_slice(content)).await?;
     Ok(descriptor)
 }
 
@@ -325,10 +245,7 @@ async fn read(store: &dyn Store, descriptor: &Descriptor) -> Result<Bytes, Fault
 }
 
 async fn next(stream: &mut crate::ByteStream) -> Result<Option<Bytes>, Fault> {
-    stream
-        .try_next()
-        .await
-        .map_err(|_| Fault::Law("a stream of right bytes does not fail"))
+    stream.try_next().await.map_err(|_| Fault::Law("a stream of right bytes does not fail"))
 }
 
 fn tag(name: &str) -> Identifier {

@@ -30,20 +30,14 @@ pub fn verify(inner: ByteStream, descriptor: &Descriptor) -> Blob {
         size: descriptor.size,
         seen: 0,
     };
-    Blob {
-        size: descriptor.size,
-        stream: verified.boxed(),
-    }
+    Blob { size: descriptor.size, stream: verified.boxed() }
 }
 
 /// Whether bytes at hand are what the descriptor says.
 pub fn check(bytes: &[u8], descriptor: &Descriptor) -> Result<(), Cause> {
     let actual = bytes.len() as u64;
     if actual != descriptor.size {
-        return Err(Cause::Size {
-            expected: descriptor.size,
-            actual,
-        });
+        return Err(Cause::Size { expected: descriptor.size, actual });
     }
     check_digest(bytes, &descriptor.digest)
 }
@@ -60,10 +54,7 @@ fn compare(hasher: Hasher, expected: &Digest) -> Result<(), Cause> {
     if actual == *expected {
         Ok(())
     } else {
-        Err(Cause::Digest {
-            expected: expected.clone(),
-            actual,
-        })
+        Err(Cause::Digest { expected: expected.clone(), actual })
     }
 }
 
@@ -72,10 +63,7 @@ impl Verified {
     fn admit(&mut self, chunk: Bytes) -> Result<Bytes, Cause> {
         self.seen += chunk.len() as u64;
         if self.seen > self.size {
-            return Err(Cause::Size {
-                expected: self.size,
-                actual: self.seen,
-            });
+            return Err(Cause::Size { expected: self.size, actual: self.seen });
         }
         if let Some(hasher) = &mut self.hasher {
             hasher.update(&chunk);
@@ -88,17 +76,12 @@ impl Verified {
 
     fn judge(&mut self) -> Result<(), Cause> {
         // The hasher is gone once the verdict was given; what follows may only be empty.
-        self.hasher
-            .take()
-            .map_or(Ok(()), |hasher| compare(hasher, &self.digest))
+        self.hasher.take().map_or(Ok(()), |hasher| compare(hasher, &self.digest))
     }
 
     fn end(&mut self) -> Result<(), Cause> {
         if self.seen < self.size {
-            return Err(Cause::Size {
-                expected: self.size,
-                actual: self.seen,
-            });
+            return Err(Cause::Size { expected: self.size, actual: self.seen });
         }
         self.judge()
     }
@@ -150,37 +133,16 @@ mod tests {
 
     #[tokio::test]
     async fn right_bytes_pass() {
-        assert_eq!(
-            read(b"hello", &[b"he", b"", b"llo", b""]).await.unwrap(),
-            b"hello"
-        );
+        assert_eq!(read(b"hello", &[b"he", b"", b"llo", b""]).await.unwrap(), b"hello");
         assert_eq!(read(b"", &[]).await.unwrap(), b"");
     }
 
     #[tokio::test]
     async fn wrong_bytes_do_not() {
         let short = read(b"hello", &[b"hell"]).await.unwrap_err();
-        assert!(
-            matches!(
-                short,
-                Cause::Size {
-                    expected: 5,
-                    actual: 4
-                }
-            ),
-            "{short}"
-        );
+        assert!(matches!(short, Cause::Size { expected: 5, actual: 4 }), "{short}");
         let long = read(b"hello", &[b"hello", b"!"]).await.unwrap_err();
-        assert!(
-            matches!(
-                long,
-                Cause::Size {
-                    expected: 5,
-                    actual: 6
-                }
-            ),
-            "{long}"
-        );
+        assert!(matches!(long, Cause::Size { expected: 5, actual: 6 }), "{long}");
         let other = read(b"hello", &[b"hullo"]).await.unwrap_err();
         assert!(matches!(other, Cause::Digest { .. }), "{other}");
     }
@@ -191,12 +153,6 @@ mod tests {
         let chunks = stream::iter([Ok(Bytes::from_static(b"hullo"))]);
         let mut stream = verify(chunks.boxed(), &descriptor).stream;
         assert!(stream.try_next().await.is_err());
-        assert!(
-            stream
-                .try_next()
-                .await
-                .unwrap()
-                .is_none_or(|chunk| chunk.is_empty())
-        );
+        assert!(stream.try_next().await.unwrap().is_none_or(|chunk| chunk.is_empty()));
     }
 }

@@ -78,18 +78,9 @@ pub enum WriteError {
 pub fn plan(files: &[SourceFile], examples: &[SourceFile]) -> (Option<Plan>, Vec<Diagnostic>) {
     let documents = files.iter().flat_map(|file| &file.documents);
     let reports: Vec<DocumentReport> = documents.map(|document| document.report.clone()).collect();
-    let mut findings: Vec<Diagnostic> = files
-        .iter()
-        .chain(examples)
-        .flat_map(|file| &file.diagnostics)
-        .cloned()
-        .collect();
-    findings.extend(
-        reports
-            .iter()
-            .flat_map(|report| &report.diagnostics)
-            .cloned(),
-    );
+    let mut findings: Vec<Diagnostic> =
+        files.iter().chain(examples).flat_map(|file| &file.diagnostics).cloned().collect();
+    findings.extend(reports.iter().flat_map(|report| &report.diagnostics).cloned());
     // Objects in files that do not parse are unknown, so checks of the whole would be wrong.
     if files.iter().all(|file| file.diagnostics.is_empty()) {
         findings.extend(lint::package(&reports));
@@ -97,9 +88,7 @@ pub fn plan(files: &[SourceFile], examples: &[SourceFile]) -> (Option<Plan>, Vec
     findings.extend(examples.iter().flat_map(check_examples));
     place_whole(&mut findings, "crossplane.yaml");
     diagnostic::sort(&mut findings);
-    let failed = findings
-        .iter()
-        .any(|finding| finding.severity == Severity::Error);
+    let failed = findings.iter().any(|finding| finding.severity == Severity::Error);
     let meta = reports.iter().find_map(|report| report.meta.clone());
     let plan = meta.filter(|_| !failed).map(|meta| Plan {
         meta,
@@ -121,10 +110,7 @@ fn check_examples(file: &SourceFile) -> Vec<Diagnostic> {
     let incomplete = |report: &DocumentReport| {
         report.identity.api_version.is_empty() || report.identity.kind.is_empty()
     };
-    let broken = file
-        .documents
-        .iter()
-        .filter(|document| incomplete(&document.report));
+    let broken = file.documents.iter().filter(|document| incomplete(&document.report));
     broken
         .map(|document| {
             let at = document.report.position;
@@ -147,11 +133,7 @@ impl Plan {
 
     /// The roles of the layers, in order.
     pub fn roles(&self) -> &'static [&'static str] {
-        if self.examples.is_some() {
-            &[BASE, EXAMPLES]
-        } else {
-            &[BASE]
-        }
+        if self.examples.is_some() { &[BASE, EXAMPLES] } else { &[BASE] }
     }
 }
 
@@ -161,20 +143,10 @@ impl Stream {
         let mut stream = Self::default();
         let (mut early, mut late) = (Vec::new(), Vec::new());
         for (index, file) in files.iter().enumerate() {
-            stream.files.push(StreamFile {
-                path: file.path.clone(),
-                digest: file.digest.clone(),
-            });
+            stream.files.push(StreamFile { path: file.path.clone(), digest: file.digest.clone() });
             for document in &file.documents {
-                let piece = Piece {
-                    file: index,
-                    range: document.range.clone(),
-                };
-                let group = if first(&document.report) {
-                    &mut early
-                } else {
-                    &mut late
-                };
+                let piece = Piece { file: index, range: document.range.clone() };
+                let group = if first(&document.report) { &mut early } else { &mut late };
                 group.push((piece, document.ends_in_newline));
             }
         }
@@ -208,9 +180,7 @@ impl Stream {
         out: W,
     ) -> Result<(W, WrittenLayer), WriteError> {
         let mut layer = LayerWriter::new(out).map_err(WriteError::Write)?;
-        layer
-            .start_file(name, self.size)
-            .map_err(WriteError::Write)?;
+        layer.start_file(name, self.size).map_err(WriteError::Write)?;
         self.write(read, &mut layer)?;
         layer.finish().map_err(WriteError::Write)
     }
@@ -243,10 +213,7 @@ impl Stream {
         read: &mut impl FnMut(&str) -> io::Result<Vec<u8>>,
     ) -> Result<Vec<u8>, WriteError> {
         let StreamFile { path, digest } = &self.files[file];
-        let failed = |source| WriteError::Read {
-            path: path.clone(),
-            source,
-        };
+        let failed = |source| WriteError::Read { path: path.clone(), source };
         let bytes = read(path).map_err(failed)?;
         if digest.matches(&bytes) {
             Ok(bytes)

@@ -67,15 +67,7 @@ impl Diagnostic {
         message: String,
     ) -> Self {
         let (line, column) = (at.line, at.column);
-        Self {
-            rule,
-            severity,
-            message,
-            hint: None,
-            file: file.to_owned(),
-            line,
-            column,
-        }
+        Self { rule, severity, message, hint: None, file: file.to_owned(), line, column }
     }
 }
 

@@ -13,10 +13,7 @@ enum Token {
     Literal(char),
     Any,
     Star,
-    Class {
-        negated: bool,
-        ranges: Vec<(char, char)>,
-    },
+    Class { negated: bool, ranges: Vec<(char, char)> },
 }
 
 /// The pattern has an unfinished class or escape.
@@ -41,10 +38,7 @@ impl Glob {
                 other => Token::Literal(other),
             });
         }
-        Ok(Self {
-            pattern: pattern.to_owned(),
-            tokens,
-        })
+        Ok(Self { pattern: pattern.to_owned(), tokens })
     }
 
     /// Whether the whole path matches. Paths are separated by `/`.
@@ -56,10 +50,7 @@ impl Glob {
     /// Whether the path, or a directory it lies in, matches: upstream cannot ignore directories,
     /// but people mean it.
     pub fn covers(&self, path: &str) -> bool {
-        let ends = path
-            .match_indices('/')
-            .map(|(index, _)| index)
-            .chain([path.len()]);
+        let ends = path.match_indices('/').map(|(index, _)| index).chain([path.len()]);
         ends.into_iter().any(|end| self.matches(&path[..end]))
     }
 
@@ -106,9 +97,7 @@ fn matches(tokens: &[Token], letters: &[char]) -> bool {
                 token += 1;
                 continue;
             }
-            Some(other) => letters
-                .get(letter)
-                .is_some_and(|found| accepts(other, *found)),
+            Some(other) => letters.get(letter).is_some_and(|found| accepts(other, *found)),
             None => false,
         };
         if advanced {
@@ -132,9 +121,7 @@ fn accepts(token: &Token, letter: char) -> bool {
         Token::Literal(wanted) => *wanted == letter,
         Token::Any | Token::Star => letter != '/',
         Token::Class { negated, ranges } => {
-            let inside = ranges
-                .iter()
-                .any(|(low, high)| (*low..=*high).contains(&letter));
+            let inside = ranges.iter().any(|(low, high)| (*low..=*high).contains(&letter));
             inside != *negated && letter != '/'
         }
     }
@@ -171,11 +158,7 @@ mod tests {
         let glob = Glob::parse(".github/").unwrap();
         assert!(glob.covers(".github/workflows/ci.yaml"));
         assert!(!glob.covers(".githubx/ci.yaml"));
-        assert!(
-            Glob::parse("*/testdata")
-                .unwrap()
-                .covers("a/testdata/x.yaml")
-        );
+        assert!(Glob::parse("*/testdata").unwrap().covers("a/testdata/x.yaml"));
     }
 
     #[test]

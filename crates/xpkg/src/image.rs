@@ -63,21 +63,14 @@ pub fn assemble(runtime: Option<Runtime>, package: &[PackageLayer]) -> Result<Im
         Some(runtime) => (runtime.config, runtime.layers),
         None => (scratch(), Vec::new()),
     };
-    let taken = config
-        .config
-        .labels
-        .keys()
-        .find(|key| key.starts_with(&format!("{ANNOTATION}:")));
+    let taken = config.config.labels.keys().find(|key| key.starts_with(&format!("{ANNOTATION}:")));
     if let Some(label) = taken {
         return Err(ImageError::RuntimeIsPackage(label.clone()));
     }
     for part in package {
         let digest = &part.layer.descriptor.digest;
         config.rootfs.diff_ids.push(part.layer.diff_id.clone());
-        config
-            .config
-            .labels
-            .insert(label(digest), part.role.to_owned());
+        config.config.labels.insert(label(digest), part.role.to_owned());
         let entry = Map::from_iter([("created".to_owned(), json!(EPOCH))]);
         config.history.get_or_insert_default().push(entry);
         layers.push(part.layer.descriptor.clone());
@@ -104,9 +97,7 @@ pub fn annotated(manifest: &Manifest, config: &ImageConfig) -> Manifest {
     let mut manifest = manifest.clone();
     for layer in &mut manifest.layers {
         if let Some(role) = config.config.labels.get(&label(&layer.digest)) {
-            layer
-                .annotations
-                .insert(ANNOTATION.to_owned(), role.clone());
+            layer.annotations.insert(ANNOTATION.to_owned(), role.clone());
         }
     }
     manifest
@@ -123,13 +114,7 @@ mod tests {
 
     fn part(content: &[u8], role: &'static str) -> PackageLayer {
         let descriptor = Descriptor::of(MediaType::DOCKER_LAYER_GZIP, content);
-        PackageLayer {
-            layer: WrittenLayer {
-                descriptor,
-                diff_id: Digest::of(b"tar"),
-            },
-            role,
-        }
+        PackageLayer { layer: WrittenLayer { descriptor, diff_id: Digest::of(b"tar") }, role }
     }
 
     #[test]
@@ -142,15 +127,7 @@ mod tests {
             assert_eq!(layer.annotations[ANNOTATION], role);
             assert_eq!(config.config.labels[&label(&layer.digest)], role);
         }
-        assert!(
-            image
-                .plain
-                .manifest()
-                .unwrap()
-                .layers
-                .iter()
-                .all(|l| l.annotations.is_empty())
-        );
+        assert!(image.plain.manifest().unwrap().layers.iter().all(|l| l.annotations.is_empty()));
     }
 
     #[test]
@@ -162,10 +139,7 @@ mod tests {
         }))
         .unwrap();
         let layer = Descriptor::of(MediaType::DOCKER_LAYER_GZIP, b"r");
-        let runtime = Runtime {
-            config,
-            layers: vec![layer.clone()],
-        };
+        let runtime = Runtime { config, layers: vec![layer.clone()] };
         let image = assemble(Some(runtime), &[part(b"a", "base")]).unwrap();
         let config: Value = serde_json::from_slice(&image.config).unwrap();
         assert_eq!(config["config"]["Entrypoint"], json!(["/provider"]));
@@ -176,12 +150,7 @@ mod tests {
             config: serde_json::from_slice(&image.config).unwrap(),
             layers: image.layers,
         };
-        let error = assemble(Some(again), &[part(b"b", "base")])
-            .unwrap_err()
-            .to_string();
-        assert!(
-            error.starts_with("the runtime image already contains a package"),
-            "{error}"
-        );
+        let error = assemble(Some(again), &[part(b"b", "base")]).unwrap_err().to_string();
+        assert!(error.starts_with("the runtime image already contains a package"), "{error}");
     }
 }

@@ -20,10 +20,7 @@ pub fn to_dns_label(text: &str) -> String {
     // Upstream stops when it meets a character that starts at the last place of a label. Where a
     // wider character straddles that place it reads on, and so must we.
     let stops = text.is_char_boundary(LABEL_SIZE_MAX - 1);
-    label_of(
-        text.as_bytes(),
-        if stops { LABEL_SIZE_MAX } else { text.len() },
-    )
+    label_of(text.as_bytes(), if stops { LABEL_SIZE_MAX } else { text.len() })
 }
 
 /// The name of a package's revision: the start of its name, then the start of a hash.
@@ -42,9 +39,7 @@ pub fn friendly_id(name: &str, hash: &str) -> String {
 /// `extension` is given with its dot.
 pub fn build_path(directory: &str, name: &str, extension: &str) -> String {
     let base = name.rsplit('/').next().unwrap_or(name);
-    let kept = base
-        .rfind('.')
-        .map_or(name, |dot| &name[..name.len() - base.len() + dot]);
+    let kept = base.rfind('.').map_or(name, |dot| &name[..name.len() - base.len() + dot]);
     match directory.trim_end_matches('/') {
         "" if directory.is_empty() => format!("{kept}{extension}"),
         parent => format!("{parent}/{kept}{extension}"),
@@ -98,8 +93,11 @@ mod tests {
     #[test]
     fn every_upstream_reference_is_read_alike() {
         let empty = Rules::weak().default_registry("");
-        let rules =
-            [("weak", Rules::weak()), ("strict", Rules::strict()), ("default_registry_empty", empty)];
+        let rules = [
+            ("weak", Rules::weak()),
+            ("strict", Rules::strict()),
+            ("default_registry_empty", empty),
+        ];
         for row in vectors("references.json").as_array().unwrap() {
             for (name, rules) in &rules {
                 let expected = &row[name];

@@ -15,6 +15,9 @@ pub const PACKAGE_FILE: &str = "package.yaml";
 /// Where examples lie in their layer.
 pub const EXAMPLES_FILE: &str = ".up/examples.yaml";
 
+/// Layers of an image that are read as one; container runtimes mount no more than half of that.
+pub const LAYERS_MAX: usize = 256;
+
 /// Why no package could be found in an image.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LocateError {
@@ -35,6 +38,11 @@ pub enum LocateError {
     /// Nothing in it.
     #[error("the image has no layers, so there is no package in it")]
     LayersMissing,
+    /// More than anybody could run.
+    #[error(
+        "none of the image's {0} layers says it is the package, and no more than {LAYERS_MAX} are searched (layers_max)"
+    )]
+    LayersMany(usize),
 }
 
 /// Where `package.yaml` is to be read from.
@@ -48,20 +56,14 @@ pub enum Contents {
 
 /// Whether a child of an index holds third-party content that is none of our business.
 pub fn is_extension(child: &Descriptor) -> bool {
-    let marked = child
-        .annotations
-        .get(ANNOTATION)
-        .is_some_and(|value| value == EXTENSIONS);
+    let marked = child.annotations.get(ANNOTATION).is_some_and(|value| value == EXTENSIONS);
     marked && child.platform.is_none()
 }
 
 /// Build tools add children that describe others and run on nothing.
 fn is_attestation(child: &Descriptor) -> bool {
     child.annotations.contains_key("vnd.docker.reference.type")
-        || child
-            .platform
-            .as_ref()
-            .is_some_and(|platform| platform.os == "unknown")
+        || child.platform.as_ref().is_some_and(|platform| platform.os == "unknown")
 }
 
 /// Chooses the child of an index to read the package from: the only one whatever its platform,
@@ -80,34 +82,26 @@ pub fn choose<'a>(
     let default = Platform::linux_amd64();
     let wanted = wanted.unwrap_or(&default);
     let serves = |child: &&&Descriptor| {
-        let platform = child
-            .platform
-            .as_ref()
-            .filter(|platform| !platform.os.is_empty());
+        let platform = child.platform.as_ref().filter(|platform| !platform.os.is_empty());
         platform.unwrap_or(&default).serves(wanted)
     };
-    children
-        .iter()
-        .find(serves)
-        .copied()
-        .ok_or_else(|| LocateError::PlatformMissing {
-            wanted: wanted.to_string(),
-            available: platforms(&children),
-        })
+    children.iter().find(serves).copied().ok_or_else(|| LocateError::PlatformMissing {
+        wanted: wanted.to_string(),
+        available: platforms(&children),
+    })
 }
 
 /// Finds the layer that holds the package.
 pub fn locate(manifest: &Manifest) -> Result<Contents, LocateError> {
-    let is_base = |layer: &&Descriptor| {
-        layer
-            .annotations
-            .get(ANNOTATION)
-            .is_some_and(|value| value == BASE)
-    };
+    let is_base =
+        |layer: &&Descriptor| layer.annotations.get(ANNOTATION).is_some_and(|value| value == BASE);
     let bases: Vec<&Descriptor> = manifest.layers.iter().filter(is_base).collect();
     match bases.as_slice() {
         [base] => Ok(Contents::Base((*base).clone())),
         [] if manifest.layers.is_empty() => Err(LocateError::LayersMissing),
+        [] if manifest.layers.len() > LAYERS_MAX => {
+            Err(LocateError::LayersMany(manifest.layers.len()))
+        }
         [] => Ok(Contents::Flattened(manifest.layers.clone())),
         several => Err(LocateError::BaseDuplicate(several.len())),
     }
@@ -135,9 +129,7 @@ mod tests {
 
     fn extension() -> Descriptor {
         let mut child = child("");
-        child
-            .annotations
-            .insert(ANNOTATION.into(), EXTENSIONS.into());
+        child.annotations.insert(ANNOTATION.into(), EXTENSIONS.into());
         child
     }
 
@@ -157,16 +149,8 @@ mod tests {
         check(vec![], None, Err(none));
         check(vec![extension()], None, Err(none));
         check(vec![child("linux/arm64")], None, Ok("linux/arm64"));
-        check(
-            vec![extension(), child("linux/arm64")],
-            None,
-            Ok("linux/arm64"),
-        );
-        check(
-            vec![child("linux/arm64"), child("linux/amd64")],
-            None,
-            Ok("linux/amd64"),
-        );
+        check(vec![extension(), child("linux/arm64")], None, Ok("linux/arm64"));
+        check(vec![child("linux/arm64"), child("linux/amd64")], None, Ok("linux/amd64"));
         check(
             vec![child("linux/arm64"), child("linux/amd64")],
             Some("linux/arm64"),
@@ -180,11 +164,7 @@ mod tests {
             ),
         );
         check(vec![child("linux/arm64"), child("")], None, Ok("/"));
-        check(
-            vec![child("linux/arm64"), child("unknown/unknown")],
-            None,
-            Ok("linux/arm64"),
-        );
+        check(vec![child("linux/arm64"), child("unknown/unknown")], None, Ok("linux/arm64"));
     }
 
     #[test]
@@ -198,21 +178,11 @@ mod tests {
         let manifest =
             |layers| Manifest::docker(Descriptor::of(MediaType::DOCKER_CONFIG, b"{}"), layers);
         let base = layer(Some("base"));
-        let found = locate(&manifest(vec![
-            layer(None),
-            base.clone(),
-            layer(Some("upbound")),
-        ]));
+        let found = locate(&manifest(vec![layer(None), base.clone(), layer(Some("upbound"))]));
         assert_eq!(found, Ok(Contents::Base(base.clone())));
         let plain = vec![layer(None), layer(Some("other"))];
-        assert_eq!(
-            locate(&manifest(plain.clone())),
-            Ok(Contents::Flattened(plain))
-        );
-        assert_eq!(
-            locate(&manifest(vec![base.clone(), base])),
-            Err(LocateError::BaseDuplicate(2))
-        );
+        assert_eq!(locate(&manifest(plain.clone())), Ok(Contents::Flattened(plain)));
+        assert_eq!(locate(&manifest(vec![base.clone(), base])), Err(LocateError::BaseDuplicate(2)));
         assert_eq!(locate(&manifest(vec![])), Err(LocateError::LayersMissing));
     }
 }

@@ -53,18 +53,13 @@ pub struct Opened {
 impl Opened {
     /// The metadata, if there is exactly one that can be read.
     pub fn meta(&self) -> Option<&Meta> {
-        let mut metas = self
-            .reports
-            .iter()
-            .filter_map(|report| report.meta.as_ref());
+        let mut metas = self.reports.iter().filter_map(|report| report.meta.as_ref());
         metas.next().filter(|_| metas.next().is_none())
     }
 
     /// Whether some finding is an error.
     pub fn has_errors(&self) -> bool {
-        self.diagnostics
-            .iter()
-            .any(|finding| finding.severity == Severity::Error)
+        self.diagnostics.iter().any(|finding| finding.severity == Severity::Error)
     }
 }
 
@@ -77,32 +72,21 @@ pub fn package_yaml<'a>(
     let reader = open_file(layers, PACKAGE_FILE, &limits.layer).map_err(OpenError::Layer)?;
     let reader = reader.ok_or(OpenError::NotAPackage)?;
     let limit = limits.package_bytes_max;
-    Ok(Box::new(Capped {
-        reader,
-        left: limit,
-        limit,
-    }))
+    Ok(Box::new(Capped { reader, left: limit, limit }))
 }
 
 /// Reads a package's stream and checks it.
 pub fn read(reader: impl Read, limits: &Limits) -> Result<Opened, OpenError> {
     let mut opened = Opened::default();
-    let mut documents = yaml::split::stream(
-        Counted {
-            reader,
-            count: &mut opened.size,
-        },
-        &limits.yaml,
-    );
+    let mut documents =
+        yaml::split::stream(Counted { reader, count: &mut opened.size }, &limits.yaml);
     loop {
         let batch = take_batch(&mut documents)?;
         if batch.is_empty() {
             break;
         }
-        let results: Vec<Result<DocumentReport, Diagnostic>> = batch
-            .par_iter()
-            .map(|document| check(document, limits))
-            .collect();
+        let results: Vec<Result<DocumentReport, Diagnostic>> =
+            batch.par_iter().map(|document| check(document, limits)).collect();
         for result in results {
             match result {
                 Ok(report) => opened.reports.push(report),
@@ -114,10 +98,7 @@ pub fn read(reader: impl Read, limits: &Limits) -> Result<Opened, OpenError> {
     if opened.diagnostics.is_empty() {
         opened.diagnostics.extend(lint::package(&opened.reports));
     }
-    let own = opened
-        .reports
-        .iter()
-        .flat_map(|report| report.diagnostics.iter().cloned());
+    let own = opened.reports.iter().flat_map(|report| report.diagnostics.iter().cloned());
     opened.diagnostics.extend(own);
     place_whole(&mut opened.diagnostics, PACKAGE_FILE);
     diagnostic::sort(&mut opened.diagnostics);
@@ -144,9 +125,7 @@ fn take_batch(
 /// Foreign packages may repeat a key, which every Kubernetes tool reads as "the last one
 /// counts"; refusing them here would make installed packages unreadable.
 fn check(document: &RawDocument, limits: &Limits) -> Result<DocumentReport, Diagnostic> {
-    let options = Options {
-        duplicate_keys: DuplicateKeys::LastWins,
-    };
+    let options = Options { duplicate_keys: DuplicateKeys::LastWins };
     let node = yaml::parse_with(&document.text, document.line, &limits.yaml, options)
         .map_err(|error| syntax(PACKAGE_FILE, error))?;
     Ok(lint::document(PACKAGE_FILE, &node))

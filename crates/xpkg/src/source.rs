@@ -27,10 +27,7 @@ pub struct Selection {
 impl Selection {
     /// Whether a regular file of this name and size is part of the package.
     pub fn takes(&self, path: &str, size: u64) -> bool {
-        let example = self
-            .examples
-            .as_deref()
-            .is_some_and(|examples| lies_in(path, examples));
+        let example = self.examples.as_deref().is_some_and(|examples| lies_in(path, examples));
         is_yaml(path) && size > 0 && !example && !self.ignores(path)
     }
 
@@ -94,13 +91,10 @@ impl SourceFile {
             Err(error) => {
                 let valid = &bytes[..error.valid_up_to()];
                 let line = valid.iter().filter(|byte| **byte == b'\n').count() + 1;
-                let at = Position {
-                    line: u32::try_from(line).unwrap_or(u32::MAX),
-                    column: 1,
-                };
-                let finding = Diagnostic::error(YAML_SYNTAX.name, path, at, "file is not UTF-8 text");
-                file.diagnostics
-                    .push(finding.hint("save the file as UTF-8"));
+                let at = Position { line: u32::try_from(line).unwrap_or(u32::MAX), column: 1 };
+                let finding =
+                    Diagnostic::error(YAML_SYNTAX.name, path, at, "file is not UTF-8 text");
+                file.diagnostics.push(finding.hint("save the file as UTF-8"));
             }
         }
         file
@@ -124,11 +118,7 @@ impl SourceFile {
                     let range = start..start + document.text.len();
                     let report = lint::document(&self.path, &node);
                     let ends_in_newline = document.text.ends_with('\n');
-                    self.documents.push(SourceDocument {
-                        range,
-                        ends_in_newline,
-                        report,
-                    });
+                    self.documents.push(SourceDocument { range, ends_in_newline, report });
                 }
                 Err(error) => self.diagnostics.push(syntax(&self.path, error)),
             }
@@ -137,10 +127,7 @@ impl SourceFile {
 
     /// Everything the checks of single documents found.
     pub fn findings(&self) -> impl Iterator<Item = &Diagnostic> {
-        let documents = self
-            .documents
-            .iter()
-            .flat_map(|document| &document.report.diagnostics);
+        let documents = self.documents.iter().flat_map(|document| &document.report.diagnostics);
         self.diagnostics.iter().chain(documents)
     }
 }
@@ -161,10 +148,7 @@ mod tests {
     #[test]
     fn yaml_files_outside_of_examples_are_taken() {
         let ignore = vec![Glob::parse("test/*").unwrap()];
-        let selection = Selection {
-            examples: Some("examples".into()),
-            ignore,
-        };
+        let selection = Selection { examples: Some("examples".into()), ignore };
         let check = |path: &str, size: u64, expected: bool| {
             assert_eq!(selection.takes(path, size), expected, "{path}");
         };
@@ -183,9 +167,6 @@ mod tests {
     fn files_come_in_the_order_of_a_walk() {
         let mut paths = vec!["b.yaml", "a.yaml", "a/z.yaml", "a/b/c.yaml", "a-b.yaml"];
         paths.sort_by(|left, right| order(left, right));
-        assert_eq!(
-            paths,
-            ["a/b/c.yaml", "a/z.yaml", "a-b.yaml", "a.yaml", "b.yaml"]
-        );
+        assert_eq!(paths, ["a/b/c.yaml", "a/z.yaml", "a-b.yaml", "a.yaml", "b.yaml"]);
     }
 }

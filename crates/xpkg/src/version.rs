@@ -124,13 +124,12 @@ impl Ord for Version {
     fn cmp(&self, other: &Self) -> Ordering {
         let ours = (self.major, self.minor, self.patch);
         let theirs = (other.major, other.minor, other.patch);
-        ours.cmp(&theirs)
-            .then_with(|| match (self.is_prerelease(), other.is_prerelease()) {
-                (false, false) => Ordering::Equal,
-                (false, true) => Ordering::Greater,
-                (true, false) => Ordering::Less,
-                (true, true) => self.compare_prerelease(other),
-            })
+        ours.cmp(&theirs).then_with(|| match (self.is_prerelease(), other.is_prerelease()) {
+            (false, false) => Ordering::Equal,
+            (false, true) => Ordering::Greater,
+            (true, false) => Ordering::Less,
+            (true, true) => self.compare_prerelease(other),
+        })
     }
 }
 
@@ -211,14 +210,7 @@ impl<'a> Spelling<'a> {
         let (patch, rest) = after('.', rest, |rest| take(rest, &core));
         let (pre, rest) = after('-', rest, take_identifiers);
         let (metadata, rest) = after('+', rest, take_identifiers);
-        Some(Self {
-            major,
-            minor,
-            patch,
-            pre,
-            metadata,
-            length: text.len() - rest.len(),
-        })
+        Some(Self { major, minor, patch, pre, metadata, length: text.len() - rest.len() })
     }
 }
 
@@ -232,10 +224,7 @@ fn after(mark: char, text: &str, part: impl Fn(&str) -> (&str, &str)) -> (&str, 
 
 /// Splits off the leading bytes that `wanted` accepts; all of them are ASCII.
 fn take(text: &str, wanted: impl Fn(u8) -> bool) -> (&str, &str) {
-    let end = text
-        .bytes()
-        .position(|byte| !wanted(byte))
-        .unwrap_or(text.len());
+    let end = text.bytes().position(|byte| !wanted(byte)).unwrap_or(text.len());
     text.split_at(end)
 }
 
@@ -263,11 +252,7 @@ fn has_leading_zero(identifier: &str) -> bool {
 }
 
 fn number(part: &str) -> Result<u64, VersionError> {
-    if part.is_empty() {
-        Ok(0)
-    } else {
-        part.parse().map_err(|_| VersionError::TooLarge)
-    }
+    if part.is_empty() { Ok(0) } else { part.parse().map_err(|_| VersionError::TooLarge) }
 }
 
 /// Order of two different identifiers: numbers before words, numbers by value, words by bytes.
@@ -288,10 +273,7 @@ pub(crate) mod tests {
     use proptest::prelude::*;
 
     /// Observed upstream behaviour, which lives beside the repository rather than in it.
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "a test locates and reads its own vectors"
-    )]
+    #[expect(clippy::disallowed_methods, reason = "a test locates and reads its own vectors")]
     pub(crate) fn vectors(name: &str) -> serde_json::Value {
         let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared");
         let shared = std::env::var("APRON_SHARED").unwrap_or_else(|_| beside.to_owned());
@@ -307,12 +289,7 @@ pub(crate) mod tests {
     }
 
     fn strings(value: &serde_json::Value) -> Vec<&str> {
-        value
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|text| text.as_str().unwrap())
-            .collect()
+        value.as_array().unwrap().iter().map(|text| text.as_str().unwrap()).collect()
     }
 
     #[test]
@@ -335,10 +312,7 @@ pub(crate) mod tests {
     fn versions_sort_as_upstream_sorts_them() {
         let vectors = vectors("semver.json");
         let parse = |text| Version::parse(text).unwrap();
-        let mut versions: Vec<_> = strings(&vectors["versions"])
-            .into_iter()
-            .map(parse)
-            .collect();
+        let mut versions: Vec<_> = strings(&vectors["versions"]).into_iter().map(parse).collect();
         versions.sort();
         let sorted: Vec<_> = versions.iter().map(Version::original).collect();
         assert_eq!(sorted, strings(&vectors["sorted_ascending_stable"]));

@@ -17,10 +17,7 @@ pub(super) struct Cursor<'a> {
 impl<'a> Cursor<'a> {
     /// The document itself, which must be a mapping.
     pub(super) fn root(document: &'a Json) -> Result<Self, MetaError> {
-        let root = Self {
-            value: Some(document),
-            path: FieldPath::default(),
-        };
+        let root = Self { value: Some(document), path: FieldPath::default() };
         match document {
             Json::Object(_) => Ok(root),
             _ => Err(root.wrong("a mapping")),
@@ -35,10 +32,7 @@ impl<'a> Cursor<'a> {
             Some(_) => return Err(self.wrong("a mapping")),
         };
         let value = value.filter(|value| !value.is_null());
-        Ok(Self {
-            value,
-            path: self.path.key(key),
-        })
+        Ok(Self { value, path: self.path.key(key) })
     }
 
     /// Whether nothing stands here.
@@ -108,10 +102,6 @@ impl<'a> Cursor<'a> {
             Some(Json::Object(_)) => "a mapping",
         };
         let path = self.path.clone();
-        MetaError::WrongType {
-            path,
-            expected,
-            found,
-        }
+        MetaError::WrongType { path, expected, found }
     }
 }

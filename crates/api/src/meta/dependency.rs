@@ -66,35 +66,22 @@ impl Dependency {
         {
             let (api_version, kind) = (api_version.to_owned(), kind.to_owned());
             let kind = TargetKind::Explicit { api_version, kind };
-            target = Some(Target {
-                kind,
-                package: package.to_owned(),
-            });
+            target = Some(Target { kind, package: package.to_owned() });
         }
         for (key, kind) in LEGACY {
             if let (None, Some(package)) = (&target, text(key)?) {
                 let package = package.to_owned();
-                target = Some(Target {
-                    kind: TargetKind::Key(kind),
-                    package,
-                });
+                target = Some(Target { kind: TargetKind::Key(kind), package });
             }
         }
         let version = text("version")?.unwrap_or_default().to_owned();
-        Ok(Self {
-            target,
-            version,
-            keys,
-        })
+        Ok(Self { target, version, keys })
     }
 
     /// The keys beside the winning one, which are silently ignored.
     pub fn ignored_keys(&self) -> &[&'static str] {
         let used = match &self.target {
-            Some(Target {
-                kind: TargetKind::Explicit { .. },
-                ..
-            }) => TRIPLE.len(),
+            Some(Target { kind: TargetKind::Explicit { .. }, .. }) => TRIPLE.len(),
             Some(_) => {
                 // Parts of an incomplete triple come first and lose too, but as a different fault.
                 let partial = self.keys.iter().filter(|key| TRIPLE.contains(key)).count();
@@ -107,15 +94,8 @@ impl Dependency {
 
     /// The parts of the explicit triple that are missing although others are set.
     pub fn missing_keys(&self) -> Vec<&'static str> {
-        let missing: Vec<_> = TRIPLE
-            .into_iter()
-            .filter(|key| !self.keys.contains(key))
-            .collect();
-        if missing.len() == TRIPLE.len() {
-            Vec::new()
-        } else {
-            missing
-        }
+        let missing: Vec<_> = TRIPLE.into_iter().filter(|key| !self.keys.contains(key)).collect();
+        if missing.len() == TRIPLE.len() { Vec::new() } else { missing }
     }
 }
 
@@ -125,9 +105,7 @@ impl Target {
         match &self.kind {
             TargetKind::Key(kind) => Some(*kind),
             TargetKind::Explicit { api_version, kind } => {
-                let known = PackageKind::ALL
-                    .into_iter()
-                    .find(|one| one.as_str() == kind);
+                let known = PackageKind::ALL.into_iter().find(|one| one.as_str() == kind);
                 known.filter(|_| api_version.starts_with("pkg.crossplane.io/"))
             }
         }

@@ -86,9 +86,7 @@ pub fn is_meta_group(api_version: &str) -> bool {
 
 /// The dialect and kind that an `apiVersion` and `kind` name, when they are registered.
 pub fn registered(api_version: &str, kind: &str) -> Option<(Dialect, PackageKind)> {
-    let dialect = Dialect::ALL
-        .into_iter()
-        .find(|one| one.api_version() == api_version)?;
+    let dialect = Dialect::ALL.into_iter().find(|one| one.api_version() == api_version)?;
     let kind = dialect.kinds().iter().find(|one| one.as_str() == kind)?;
     Some((dialect, *kind))
 }

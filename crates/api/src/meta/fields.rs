@@ -28,15 +28,9 @@ pub fn known(dialect: Dialect, kind: PackageKind, place: Place) -> &'static [&'s
         Place::Spec => spec(dialect, kind),
         Place::Crossplane => &["version"],
         Place::Dependency if dialect == Dialect::First => &["provider", "configuration", "version"],
-        Place::Dependency => &[
-            "apiVersion",
-            "kind",
-            "package",
-            "provider",
-            "configuration",
-            "function",
-            "version",
-        ],
+        Place::Dependency => {
+            &["apiVersion", "kind", "package", "provider", "configuration", "function", "version"]
+        }
         Place::Controller if dialect == Dialect::First => &["image"],
         Place::Controller => &["image", "permissionRequests"],
     }
@@ -44,12 +38,9 @@ pub fn known(dialect: Dialect, kind: PackageKind, place: Place) -> &'static [&'s
 
 fn spec(dialect: Dialect, kind: PackageKind) -> &'static [&'static str] {
     match (dialect, kind) {
-        (Dialect::First, PackageKind::Provider) => &[
-            "controller",
-            "crossplane",
-            "dependsOn",
-            "permissionRequests",
-        ],
+        (Dialect::First, PackageKind::Provider) => {
+            &["controller", "crossplane", "dependsOn", "permissionRequests"]
+        }
         (Dialect::First, _) => &["crossplane", "dependsOn"],
         (_, PackageKind::Provider) => &["controller", "crossplane", "dependsOn", "capabilities"],
         (_, PackageKind::Configuration) => &["crossplane", "dependsOn", "capabilities"],

@@ -96,18 +96,11 @@ impl Meta {
         Ok(Self {
             kind,
             dialect,
-            name: metadata
-                .field("name")?
-                .text()?
-                .unwrap_or_default()
-                .to_owned(),
+            name: metadata.field("name")?.text()?.unwrap_or_default().to_owned(),
             annotations: metadata.field("annotations")?.text_entries()?,
             labels: metadata.field("labels")?.text_entries()?,
             crossplane: crossplane(&spec, dialect)?,
-            dependencies: dependencies
-                .iter()
-                .map(Dependency::read)
-                .collect::<Result<_, _>>()?,
+            dependencies: dependencies.iter().map(Dependency::read).collect::<Result<_, _>>()?,
             capabilities: spec.field("capabilities")?.texts()?,
             image: image(&spec, kind)?,
             permission_requests: permission_requests(&spec, dialect)?,
@@ -254,10 +247,7 @@ fn permission_requests(
     spec: &Cursor<'_>,
     dialect: Dialect,
 ) -> Result<Vec<PermissionRequest>, MetaError> {
-    let mut rules = spec
-        .field("controller")?
-        .field("permissionRequests")?
-        .items()?;
+    let mut rules = spec.field("controller")?.field("permissionRequests")?.items()?;
     if dialect == Dialect::First {
         rules.extend(spec.field("permissionRequests")?.items()?);
     }

@@ -42,10 +42,8 @@ impl fmt::Display for FieldPath {
             return f.write_str("the document");
         }
         // Annotation keys have dots and slashes of their own.
-        let plain = |key: &str| {
-            key.bytes()
-                .all(|b| b.is_ascii_alphanumeric() || b"_-".contains(&b))
-        };
+        let plain =
+            |key: &str| key.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-".contains(&b));
         for (index, step) in self.0.iter().enumerate() {
             match step {
                 Step::Key(key) if index == 0 => f.write_str(key)?,

@@ -39,10 +39,7 @@ fn first() -> Json {
 #[test]
 fn the_first_format_is_read() {
     let meta = meta(&first());
-    assert_eq!(
-        (meta.kind(), meta.dialect()),
-        (PackageKind::Provider, Dialect::First)
-    );
+    assert_eq!((meta.kind(), meta.dialect()), (PackageKind::Provider, Dialect::First));
     assert_eq!(meta.name(), "provider-example");
     assert_eq!(meta.crossplane(), Some("v0.13.0"));
     assert_eq!(meta.image(), Some("example/provider-example:v0.1.0"));
@@ -103,16 +100,10 @@ fn rules_of_both_places_are_kept() {
     document["spec"]["controller"]["permissionRequests"] = inside;
     let meta = meta(&document);
     let verbs = |meta: &Meta| -> Vec<_> {
-        meta.permission_requests()
-            .iter()
-            .flat_map(|rule| rule.verbs.clone())
-            .collect()
+        meta.permission_requests().iter().flat_map(|rule| rule.verbs.clone()).collect()
     };
     assert_eq!(verbs(&meta), ["get", "*"]);
-    assert_eq!(
-        verbs(&Meta::from_json(&meta.to_v1()).unwrap()),
-        ["get", "*"]
-    );
+    assert_eq!(verbs(&Meta::from_json(&meta.to_v1()).unwrap()), ["get", "*"]);
 }
 
 #[test]
@@ -127,11 +118,7 @@ fn every_registered_dialect_comes_back_as_it_came() {
             }
             let meta = meta(&document);
             assert_eq!(meta.to_json(), document);
-            assert_eq!(
-                meta.to_json().to_string(),
-                document.to_string(),
-                "key order too"
-            );
+            assert_eq!(meta.to_json().to_string(), document.to_string(), "key order too");
             if dialect != Dialect::First {
                 document["apiVersion"] = json!("meta.pkg.crossplane.io/v1");
                 assert_eq!(meta.to_v1().to_string(), document.to_string());
@@ -143,11 +130,7 @@ fn every_registered_dialect_comes_back_as_it_came() {
 #[test]
 fn pairs_that_look_plausible_are_refused() {
     let check = |api_version, kind, expect| {
-        assert_eq!(
-            registered(api_version, kind).is_some(),
-            expect,
-            "{api_version} {kind}"
-        );
+        assert_eq!(registered(api_version, kind).is_some(), expect, "{api_version} {kind}");
     };
     check("meta.pkg.crossplane.io/v1", "Function", true);
     check("meta.pkg.crossplane.io/v1beta1", "Function", true);
@@ -173,22 +156,10 @@ fn a_wrong_type_is_named_by_its_path() {
         json!(1),
         "spec.dependsOn[0].version must be a string, not a number",
     );
-    check(
-        "/spec/dependsOn",
-        json!({}),
-        "spec.dependsOn must be a list, not a mapping",
-    );
+    check("/spec/dependsOn", json!({}), "spec.dependsOn must be a list, not a mapping");
     check("/spec", json!("x"), "spec must be a mapping, not a string");
-    check(
-        "/spec/crossplane",
-        json!([]),
-        "spec.crossplane must be a mapping, not a list",
-    );
-    check(
-        "/metadata/name",
-        json!(true),
-        "metadata.name must be a string, not a boolean",
-    );
+    check("/spec/crossplane", json!([]), "spec.crossplane must be a mapping, not a list");
+    check("/metadata/name", json!(true), "metadata.name must be a string, not a boolean");
     check(
         "/metadata/annotations",
         json!({ "a.b/c": 3 }),
@@ -238,15 +209,9 @@ fn the_explicit_triple_wins_then_configuration_provider_function() {
     assert_eq!(winner(Some("function")), (None, 2));
 
     let whole = dependency(&triple);
-    assert_eq!(
-        whole.ignored_keys(),
-        ["configuration", "provider", "function"]
-    );
+    assert_eq!(whole.ignored_keys(), ["configuration", "provider", "function"]);
     assert!(whole.missing_keys().is_empty());
-    assert_eq!(
-        whole.target.unwrap().package_kind(),
-        Some(PackageKind::Function)
-    );
+    assert_eq!(whole.target.unwrap().package_kind(), Some(PackageKind::Function));
     let partial = dependency(&json!({ "package": "a", "provider": "b", "function": "c" }));
     assert_eq!(partial.missing_keys(), ["apiVersion", "kind"]);
     assert_eq!(partial.ignored_keys(), ["function"]);

@@ -14,7 +14,9 @@ use std::path::PathBuf;
 /// Functions, packed as OCI images that every registry can hold.
 #[derive(Parser)]
 #[command(name = "apron", version, arg_required_else_help = true, max_term_width = 100)]
-#[command(after_help = "Start with:  apron init configuration my-platform && cd my-platform && apron build")]
+#[command(
+    after_help = "Start with:  apron init configuration my-platform && cd my-platform && apron build"
+)]
 pub(super) struct Arguments {
     #[command(subcommand)]
     command: Words,

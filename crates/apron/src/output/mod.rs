@@ -2,7 +2,8 @@
 //!
 //! Results go to standard output, everything else to standard error. Colours appear only where a
 //! terminal wants them (`NO_COLOR`, `CLICOLOR` and `TERM` are honoured by the stream). A reader
-//! that hangs up, such as `head`, is not an error.
+//! that hangs up, such as `head`, is not an error. Names and texts of packages, files and
+//! registries are shown, never obeyed: what a terminal could take for a command is written out.
 
 pub(crate) mod progress;
 pub(crate) mod sarif;
@@ -11,8 +12,8 @@ pub(crate) mod table;
 use crate::failure::{Failure, Outcome};
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
-use std::fmt::Display;
-use std::io::{IsTerminal, Write};
+use std::fmt::{Display, Write as _};
+use std::io::{IsTerminal, Write as _};
 use xpkg::diagnostic::{Diagnostic, Severity};
 
 /// The form of a command's result.
@@ -47,12 +48,53 @@ fn styled(style: Style, text: impl Display) -> String {
 
 /// Prints a line of the result.
 pub(crate) fn print(line: impl Display) {
-    let _ = writeln!(anstream::stdout().lock(), "{line}");
+    let _ = writeln!(anstream::stdout().lock(), "{}", harmless(&line.to_string()));
+}
+
+/// Prints a result that is made for programs, as it is.
+pub(crate) fn print_document(text: &str) {
+    let _ = writeln!(std::io::stdout().lock(), "{text}");
 }
 
 /// Tells the user something that is not the result.
 pub(crate) fn say(line: impl Display) {
-    let _ = writeln!(anstream::stderr().lock(), "{line}");
+    let _ = writeln!(anstream::stderr().lock(), "{}", harmless(&line.to_string()));
+}
+
+/// One line without anything a terminal would obey, except the styles that are ours.
+fn harmless(line: &str) -> String {
+    let mut safe = String::with_capacity(line.len());
+    let mut rest = line;
+    while let Some(next) = rest.chars().next() {
+        if let Some(style) = own_style(rest) {
+            safe.push_str(style);
+            rest = &rest[style.len()..];
+            continue;
+        }
+        if next != '\t' && is_harmful(next) {
+            safe.extend(next.escape_default());
+        } else {
+            safe.push(next);
+        }
+        rest = &rest[next.len_utf8()..];
+    }
+    safe
+}
+
+/// Whether a terminal could take the character for a command; the latter turn the direction of
+/// what follows them.
+fn is_harmful(one: char) -> bool {
+    let turns =
+        matches!(one, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    one.is_control() || turns
+}
+
+/// The style a text begins with, if it is one that is used here.
+fn own_style(text: &str) -> Option<&str> {
+    let code = text.strip_prefix("\u{1b}[")?;
+    let end =
+        ["0m", "1m", "2m", "31m", "33m", "36m"].into_iter().find(|end| code.starts_with(end))?;
+    text.get(..2 + end.len())
 }
 
 /// Prints a result as JSON.
@@ -60,8 +102,21 @@ pub(crate) fn print_json(value: &impl Serialize) -> Outcome {
     let text = serde_json::to_string_pretty(value).map_err(|error| {
         Failure::new("cannot write the result as JSON", "please report this").because(&error)
     })?;
-    print(text);
+    print_document(&escaped(&text));
     Ok(())
+}
+
+/// JSON with everything written out that a terminal might obey; it means the same.
+fn escaped(json: &str) -> String {
+    let mut safe = String::with_capacity(json.len());
+    for next in json.chars() {
+        if next != '\n' && is_harmful(next) {
+            let _ = write!(safe, "\\u{:04x}", u32::from(next));
+        } else {
+            safe.push(next);
+        }
+    }
+    safe
 }
 
 /// Prints a result as YAML.
@@ -69,7 +124,7 @@ pub(crate) fn print_yaml(value: &impl Serialize) -> Outcome {
     let text = serde_saphyr::to_string(value).map_err(|error| {
         Failure::new("cannot write the result as YAML", "please report this").because(&error)
     })?;
-    print(text.trim_end());
+    print_document(text.trim_end());
     Ok(())
 }
 
@@ -135,6 +190,15 @@ pub(crate) fn short(digest: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_cannot_speak_to_the_terminal() {
+        let check = |line: &str, expected: &str| assert_eq!(harmless(line), expected);
+        check("a\tb é …", "a\tb é …");
+        check(&styled(ERROR, "red"), &styled(ERROR, "red"));
+        check("\u{1b}[2J\u{1b}[31", "\\u{1b}[2J\\u{1b}[31");
+        check("a\r\nb\u{9b}\u{202e}", "a\\r\\nb\\u{9b}\\u{202e}");
+    }
 
     #[test]
     fn sizes_are_read_easily() {

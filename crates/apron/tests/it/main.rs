@@ -5,7 +5,9 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail the test that called them")]
 
 mod build;
+mod hostile;
 mod interchange;
+mod interrupt;
 mod support;
 mod walls;
 mod words;

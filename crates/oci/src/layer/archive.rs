@@ -53,12 +53,21 @@ pub struct Entry {
 /// An archive being read. [`Archive::next_entry`] moves to the next entry; reading from the
 /// archive itself reads the current entry's content.
 pub struct Archive<'a, R> {
-    reader: R,
+    reader: Counted<R>,
     limits: &'a Limits,
     left: u64,
     padding: u64,
     entries: u64,
+    names: u64,
     ended: bool,
+}
+
+/// What an archive has taken of its limits so far.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Used {
+    pub(super) bytes: u64,
+    pub(super) entries: u64,
+    pub(super) names: u64,
 }
 
 /// Names that extension headers give to the entry behind them.
@@ -73,13 +82,19 @@ impl<'a, R: Read> Archive<'a, R> {
     /// Starts at the first entry of uncompressed archive bytes.
     pub fn new(reader: R, limits: &'a Limits) -> Self {
         Self {
-            reader,
+            reader: Counted { reader, count: 0 },
             limits,
             left: 0,
             padding: 0,
             entries: 0,
+            names: 0,
             ended: false,
         }
+    }
+
+    /// What was read so far, counted as the limits count.
+    pub(super) fn used(&self) -> Used {
+        Used { bytes: self.reader.count, entries: self.entries, names: self.names }
     }
 
     /// The next entry, or `None` at the end of the archive.
@@ -116,16 +131,10 @@ impl<'a, R: Read> Archive<'a, R> {
         self.entries += 1;
         if self.entries > self.limits.entries_max {
             let limit = self.limits.entries_max;
-            return Err(LayerError::Limit {
-                name: "entries_max",
-                limit,
-                unit: "entries",
-            });
+            return Err(LayerError::Limit { name: "entries_max", limit, unit: "entries" });
         }
         let header = checked_header(&block)?;
-        let size = header
-            .entry_size()
-            .map_err(|_| LayerError::Malformed("bad entry size"))?;
+        let size = header.entry_size().map_err(|_| LayerError::Malformed("bad entry size"))?;
         self.left = content_size(&header, size);
         self.padding = self.left.next_multiple_of(BLOCK as u64) - self.left;
         Ok(Some(header))
@@ -145,15 +154,10 @@ impl<'a, R: Read> Archive<'a, R> {
 
     fn small_content(&mut self, max: u64) -> Result<Vec<u8>, LayerError> {
         if self.left > max {
-            return Err(LayerError::Limit {
-                name: "path_bytes_max",
-                limit: max,
-                unit: "bytes",
-            });
+            return Err(LayerError::Limit { name: "path_bytes_max", limit: max, unit: "bytes" });
         }
         let mut content = Vec::new();
-        self.read_to_end(&mut content)
-            .map_err(LayerError::from_io)?;
+        self.read_to_end(&mut content).map_err(LayerError::from_io)?;
         while content.last() == Some(&0) {
             content.pop();
         }
@@ -180,23 +184,21 @@ impl<'a, R: Read> Archive<'a, R> {
         Ok(())
     }
 
-    fn entry(&self, header: &Header, extended: Extended) -> Result<Entry, LayerError> {
+    fn entry(&mut self, header: &Header, extended: Extended) -> Result<Entry, LayerError> {
         // Two sizes for one entry are how archives are made to mean different things to
         // different readers.
         if extended.size.is_some_and(|size| size != self.left) {
-            return Err(LayerError::Malformed(
-                "the pax size differs from the header's",
-            ));
+            return Err(LayerError::Malformed("the pax size differs from the header's"));
         }
-        let name = extended
-            .path
-            .unwrap_or_else(|| header.path_bytes().into_owned());
+        let name = extended.path.unwrap_or_else(|| header.path_bytes().into_owned());
         let name = self.text(name)?;
         let path = clean(&name).ok_or_else(|| LayerError::Traversal(name.clone()))?;
-        let target = || {
-            let raw = extended.link.clone();
-            let raw = raw.or_else(|| header.link_name_bytes().map(std::borrow::Cow::into_owned));
-            self.text(raw.unwrap_or_default())
+        let target = match header.entry_type() {
+            EntryType::Symlink | EntryType::Link => {
+                let plain = || header.link_name_bytes().map(std::borrow::Cow::into_owned);
+                self.text(extended.link.or_else(plain).unwrap_or_default())?
+            }
+            _ => String::new(),
         };
         let kind = match header.entry_type() {
             EntryType::Regular | EntryType::Continuous if name.ends_with('/') => {
@@ -204,13 +206,10 @@ impl<'a, R: Read> Archive<'a, R> {
             }
             EntryType::Regular | EntryType::Continuous => EntryKind::File,
             EntryType::Directory => EntryKind::Directory,
-            EntryType::Symlink => EntryKind::Symlink(target()?),
+            EntryType::Symlink => EntryKind::Symlink(target),
             EntryType::Link => {
-                let target = target()?;
-                let outside = || LayerError::LinkOutside {
-                    path: path.clone(),
-                    target: target.clone(),
-                };
+                let outside =
+                    || LayerError::LinkOutside { path: path.clone(), target: target.clone() };
                 EntryKind::HardLink(clean(&target).ok_or_else(outside)?)
             }
             EntryType::GNUSparse => {
@@ -218,21 +217,20 @@ impl<'a, R: Read> Archive<'a, R> {
             }
             _ => EntryKind::Special,
         };
-        Ok(Entry {
-            path,
-            kind,
-            size: self.left,
-        })
+        Ok(Entry { path, kind, size: self.left })
     }
 
-    fn text(&self, bytes: Vec<u8>) -> Result<String, LayerError> {
-        let limit = self.limits.path_bytes_max;
-        if bytes.len() as u64 > limit {
-            return Err(LayerError::Limit {
-                name: "path_bytes_max",
-                limit,
-                unit: "bytes",
-            });
+    fn text(&mut self, bytes: Vec<u8>) -> Result<String, LayerError> {
+        let length = bytes.len() as u64;
+        self.names = self.names.saturating_add(length);
+        for (used, limit, name) in [
+            (length, self.limits.path_bytes_max, "path_bytes_max"),
+            (self.names, self.limits.names_bytes_max, "names_bytes_max"),
+        ] {
+            if used > limit {
+                let unit = "bytes";
+                return Err(LayerError::Limit { name, limit, unit });
+            }
         }
         // Names need not be UTF-8; one that is not cannot be the one anybody looks for.
         Ok(String::from_utf8(bytes)
@@ -242,9 +240,7 @@ impl<'a, R: Read> Archive<'a, R> {
 
 impl<R: Read> Read for Archive<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let wanted = usize::try_from(self.left)
-            .unwrap_or(usize::MAX)
-            .min(buffer.len());
+        let wanted = usize::try_from(self.left).unwrap_or(usize::MAX).min(buffer.len());
         if wanted == 0 {
             return Ok(0);
         }
@@ -253,6 +249,20 @@ impl<R: Read> Read for Archive<'_, R> {
             return Err(LayerError::Truncated.into());
         }
         self.left -= count as u64;
+        Ok(count)
+    }
+}
+
+/// Counts what is read.
+struct Counted<R> {
+    reader: R,
+    count: u64,
+}
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.reader.read(buffer)?;
+        self.count += count as u64;
         Ok(count)
     }
 }
@@ -287,11 +297,7 @@ fn read_block(reader: &mut impl Read, block: &mut [u8]) -> Result<bool, LayerErr
 
 fn checked_header(block: &[u8; BLOCK]) -> Result<Header, LayerError> {
     let header = Header::from_byte_slice(block).clone();
-    let sum: u32 = block[..148]
-        .iter()
-        .chain(&block[156..])
-        .map(|byte| u32::from(*byte))
-        .sum();
+    let sum: u32 = block[..148].iter().chain(&block[156..]).map(|byte| u32::from(*byte)).sum();
     let spaces = 8 * u32::from(b' ');
     match header.cksum() {
         Ok(expected) if expected == sum + spaces => Ok(header),

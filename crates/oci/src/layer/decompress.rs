@@ -20,17 +20,11 @@ pub fn decompress<'a>(blob: impl Read + 'a, limits: &Limits) -> io::Result<Box<d
     let expanded: Box<dyn Read + 'a> = if start.starts_with(&GZIP_MAGIC) {
         Box::new(MultiGzDecoder::new(reader))
     } else if start.starts_with(&ZSTD_MAGIC) {
-        Box::new(Zstd {
-            state: ZstdState::Between(reader),
-        })
+        Box::new(Zstd { state: ZstdState::Between(reader) })
     } else {
         Box::new(reader)
     };
-    Ok(Box::new(Capped::new(
-        expanded,
-        limits.expanded_bytes_max,
-        "expanded_bytes_max",
-    )))
+    Ok(Box::new(Capped::new(expanded, limits.expanded_bytes_max, "expanded_bytes_max")))
 }
 
 /// Lets `max` bytes pass; one more is an error that names the limit.
@@ -43,12 +37,7 @@ struct Capped<R> {
 
 impl<R: Read> Capped<R> {
     fn new(inner: R, max: u64, name: &'static str) -> Self {
-        Self {
-            inner,
-            left: max,
-            max,
-            name,
-        }
+        Self { inner, left: max, max, name }
     }
 }
 
@@ -58,12 +47,9 @@ impl<R: Read> Read for Capped<R> {
         match self.left.checked_sub(count as u64) {
             Some(left) => self.left = left,
             None => {
-                return Err(LayerError::Limit {
-                    name: self.name,
-                    limit: self.max,
-                    unit: "bytes",
-                }
-                .into());
+                return Err(
+                    LayerError::Limit { name: self.name, limit: self.max, unit: "bytes" }.into()
+                );
             }
         }
         Ok(count)

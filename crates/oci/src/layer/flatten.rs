@@ -43,7 +43,8 @@ pub fn flatten(source: &dyn LayerSource, limits: &Limits) -> Result<Flat, LayerE
     let mut flat = Flat::default();
     let mut budget = limits.clone();
     for layer in 0..source.count() {
-        let entries = read_entries(source, layer, &mut budget)?;
+        let entries = read_entries(source, layer, &mut budget)
+            .map_err(|error| of_the_whole(error, limits))?;
         flat.hide(&entries);
         for (ordinal, entry) in entries.into_iter().enumerate() {
             flat.add(layer, ordinal, entry)?;
@@ -73,10 +74,7 @@ pub fn open_file<'a>(
     };
     if location.kind != EntryKind::File {
         let what = location.kind.name();
-        return Err(LayerError::NotAFile {
-            path: path.to_owned(),
-            what,
-        });
+        return Err(LayerError::NotAFile { path: path.to_owned(), what });
     }
     let mut archive = open_layer(source, location.layer, limits)?;
     for _ in 0..=location.ordinal {
@@ -104,18 +102,11 @@ fn open_single<'a>(
         }
         return match entry.kind {
             EntryKind::File => {
-                let rest = CheckedToEnd {
-                    archive,
-                    path: entry.path,
-                    ended: false,
-                };
+                let rest = CheckedToEnd { archive, path: entry.path, ended: false };
                 Ok(Single::File(Box::new(rest)))
             }
             EntryKind::HardLink(_) => Ok(Single::Link),
-            other => Err(LayerError::NotAFile {
-                path: entry.path,
-                what: other.name(),
-            }),
+            other => Err(LayerError::NotAFile { path: entry.path, what: other.name() }),
         };
     }
     Ok(Single::Missing)
@@ -162,16 +153,31 @@ fn read_entries(
     layer: usize,
     budget: &mut Limits,
 ) -> Result<Vec<Entry>, LayerError> {
-    let (mut entries, mut expanded) = (Vec::new(), 0);
+    let mut entries = Vec::new();
     let mut archive = open_layer(source, layer, budget)?;
     while let Some(entry) = archive.next_entry()? {
-        expanded += entry.size;
         entries.push(entry);
     }
+    let used = archive.used();
     drop(archive);
-    budget.entries_max = budget.entries_max.saturating_sub(entries.len() as u64);
-    budget.expanded_bytes_max = budget.expanded_bytes_max.saturating_sub(expanded);
+    budget.entries_max = budget.entries_max.saturating_sub(used.entries);
+    budget.expanded_bytes_max = budget.expanded_bytes_max.saturating_sub(used.bytes);
+    budget.names_bytes_max = budget.names_bytes_max.saturating_sub(used.names);
     Ok(entries)
+}
+
+/// What is left of a limit is nobody's limit; messages name the one that was set.
+fn of_the_whole(error: LayerError, limits: &Limits) -> LayerError {
+    let LayerError::Limit { name, limit, unit } = error else {
+        return error;
+    };
+    let limit = match name {
+        "entries_max" => limits.entries_max,
+        "expanded_bytes_max" => limits.expanded_bytes_max,
+        "names_bytes_max" => limits.names_bytes_max,
+        _ => limit,
+    };
+    LayerError::Limit { name, limit, unit }
 }
 
 impl Flat {
@@ -194,18 +200,11 @@ impl Flat {
         }
         let location = match &entry.kind {
             EntryKind::HardLink(target) => {
-                let broken = || LayerError::LinkBroken {
-                    path: entry.path.clone(),
-                    target: target.clone(),
-                };
+                let broken =
+                    || LayerError::LinkBroken { path: entry.path.clone(), target: target.clone() };
                 self.paths.get(target).cloned().ok_or_else(broken)?
             }
-            kind => Location {
-                layer,
-                ordinal,
-                kind: kind.clone(),
-                size: entry.size,
-            },
+            kind => Location { layer, ordinal, kind: kind.clone(), size: entry.size },
         };
         if entry.kind != EntryKind::Directory {
             self.remove_below(&entry.path);
@@ -258,9 +257,5 @@ fn split(path: &str) -> (&str, &str) {
 }
 
 fn join(directory: &str, name: &str) -> String {
-    if directory.is_empty() {
-        name.to_owned()
-    } else {
-        format!("{directory}/{name}")
-    }
+    if directory.is_empty() { name.to_owned() } else { format!("{directory}/{name}") }
 }

@@ -53,12 +53,7 @@ impl<W: Write> GzipWriter<W> {
     /// Starts a stream.
     pub fn new(mut out: W, effort: Effort) -> io::Result<Self> {
         out.write_all(&HEADER)?;
-        Ok(Self {
-            out,
-            effort,
-            crc: Crc::new(),
-            blocks: Vec::new(),
-        })
+        Ok(Self { out, effort, crc: Crc::new(), blocks: Vec::new() })
     }
 
     /// Ends the stream.
@@ -79,11 +74,7 @@ impl<W: Write> GzipWriter<W> {
         let closing = blocks.len().saturating_sub(1);
         let level = self.effort.level();
         let flush = |index| {
-            if index == closing {
-                last
-            } else {
-                FlushCompress::Sync
-            }
+            if index == closing { last } else { FlushCompress::Sync }
         };
         let deflated: Vec<io::Result<(Vec<u8>, Crc)>> = blocks
             .par_iter()
@@ -127,13 +118,9 @@ fn deflate(block: &[u8], level: Compression, flush: FlushCompress) -> io::Result
     crc.update(block);
     let mut state = Compress::new(level, false);
     let mut out = Vec::with_capacity(block.len() + block.len() / 8 + 1024);
-    state
-        .compress_vec(block, &mut out, flush)
-        .map_err(io::Error::other)?;
+    state.compress_vec(block, &mut out, flush).map_err(io::Error::other)?;
     if state.total_in() != block.len() as u64 {
-        return Err(io::Error::other(
-            "the compressor did not take a whole block",
-        ));
+        return Err(io::Error::other("the compressor did not take a whole block"));
     }
     Ok((out, crc))
 }

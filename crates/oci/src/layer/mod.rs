@@ -36,6 +36,8 @@ pub struct Limits {
     pub entries_max: u64,
     /// Bytes of one entry's name or link target.
     pub path_bytes_max: u64,
+    /// Bytes of all names and link targets of all layers looked at.
+    pub names_bytes_max: u64,
 }
 
 impl Default for Limits {
@@ -45,6 +47,7 @@ impl Default for Limits {
             expanded_bytes_max: 4 << 30,
             entries_max: 250_000,
             path_bytes_max: 4096,
+            names_bytes_max: 64 << 20,
         }
     }
 }

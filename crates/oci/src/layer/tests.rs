@@ -72,18 +72,9 @@ fn read_layers(layers: &Layers, path: &str, limits: &Limits) -> Result<Option<St
 
 #[test]
 fn a_file_is_found_however_its_name_is_spelled() {
-    for name in [
-        "package.yaml",
-        "./package.yaml",
-        "/package.yaml",
-        "a/../package.yaml",
-    ] {
+    for name in ["package.yaml", "./package.yaml", "/package.yaml", "a/../package.yaml"] {
         let line = format!("{name}=x");
-        assert_eq!(
-            read(&[&[&line]], "package.yaml"),
-            Ok(Some("x".into())),
-            "{name}"
-        );
+        assert_eq!(read(&[&[&line]], "package.yaml"), Ok(Some("x".into())), "{name}");
     }
     assert_eq!(read(&[&["a/package.yaml=x"]], "package.yaml"), Ok(None));
 }
@@ -91,11 +82,7 @@ fn a_file_is_found_however_its_name_is_spelled() {
 #[test]
 fn layers_apply_in_order() {
     let check = |layers: &[&[&str]], expected: Option<&str>| {
-        assert_eq!(
-            read(layers, "d/f"),
-            Ok(expected.map(str::to_owned)),
-            "{layers:?}"
-        );
+        assert_eq!(read(layers, "d/f"), Ok(expected.map(str::to_owned)), "{layers:?}");
     };
     check(&[&["d/f=1"], &["d/f=2"]], Some("2"));
     check(&[&["d/f=1"], &["d/.wh.f="]], None);
@@ -114,14 +101,8 @@ fn layers_apply_in_order() {
 fn hard_links_lead_to_their_content() {
     assert_eq!(read(&[&["a=x", "b=>a"]], "b"), Ok(Some("x".into())));
     assert_eq!(read(&[&["a=x"], &["b=>a"]], "b"), Ok(Some("x".into())));
-    assert_eq!(
-        read(&[&["a=x"], &["b=>./a", ".wh.c="]], "b"),
-        Ok(Some("x".into()))
-    );
-    assert_eq!(
-        read(&[&["a=x", "b=>a"], &["a=y"]], "b"),
-        Ok(Some("x".into()))
-    );
+    assert_eq!(read(&[&["a=x"], &["b=>./a", ".wh.c="]], "b"), Ok(Some("x".into())));
+    assert_eq!(read(&[&["a=x", "b=>a"], &["a=y"]], "b"), Ok(Some("x".into())));
 }
 
 #[test]
@@ -129,10 +110,7 @@ fn hostile_entries_are_refused_with_the_reason() {
     let check = |layers: &[&[&str]], expected: &str| {
         assert_eq!(read(layers, "package.yaml").unwrap_err(), expected);
     };
-    check(
-        &[&["../x=1"]],
-        "the layer has an entry named `../x`, which points outside of it",
-    );
+    check(&[&["../x=1"]], "the layer has an entry named `../x`, which points outside of it");
     check(
         &[&["package.yaml=>../../etc/passwd"]],
         "the layer's entry `package.yaml` is a link to `../../etc/passwd`, outside of it",
@@ -161,42 +139,15 @@ fn limits_are_errors_that_name_themselves() {
     let many: Vec<&str> = many.iter().map(String::as_str).collect();
     let layers = Layers(vec![gzip(&tar(&many))]);
     let check = |layers: &Layers, limits: &Limits, expected: &str| {
-        assert_eq!(
-            read_layers(layers, "package.yaml", limits).unwrap_err(),
-            expected
-        );
+        assert_eq!(read_layers(layers, "package.yaml", limits).unwrap_err(), expected);
     };
-    let few = Limits {
-        entries_max: 50,
-        ..Limits::default()
-    };
-    check(
-        &layers,
-        &few,
-        "the layer exceeds the limit of 50 entries (entries_max)",
-    );
-    let bomb = Layers(vec![gzip(&tar(&[&format!(
-        "package.yaml={}",
-        "0".repeat(1 << 20)
-    )]))]);
-    let small = Limits {
-        expanded_bytes_max: 1 << 16,
-        ..Limits::default()
-    };
-    check(
-        &bomb,
-        &small,
-        "the layer exceeds the limit of 65536 bytes (expanded_bytes_max)",
-    );
-    let tiny = Limits {
-        compressed_bytes_max: 10,
-        ..Limits::default()
-    };
-    check(
-        &bomb,
-        &tiny,
-        "the layer exceeds the limit of 10 bytes (compressed_bytes_max)",
-    );
+    let few = Limits { entries_max: 50, ..Limits::default() };
+    check(&layers, &few, "the layer exceeds the limit of 50 entries (entries_max)");
+    let bomb = Layers(vec![gzip(&tar(&[&format!("package.yaml={}", "0".repeat(1 << 20))]))]);
+    let small = Limits { expanded_bytes_max: 1 << 16, ..Limits::default() };
+    check(&bomb, &small, "the layer exceeds the limit of 65536 bytes (expanded_bytes_max)");
+    let tiny = Limits { compressed_bytes_max: 10, ..Limits::default() };
+    check(&bomb, &tiny, "the layer exceeds the limit of 10 bytes (compressed_bytes_max)");
 }
 
 #[test]
@@ -204,15 +155,8 @@ fn limits_hold_for_all_layers_together() {
     let layer: Vec<String> = (0..30).map(|index| format!("f{index}=x")).collect();
     let layer: Vec<&str> = layer.iter().map(String::as_str).collect();
     let layers = Layers(vec![gzip(&tar(&layer)), gzip(&tar(&layer))]);
-    let limits = Limits {
-        entries_max: 50,
-        ..Limits::default()
-    };
-    assert!(
-        read_layers(&layers, "package.yaml", &limits)
-            .unwrap_err()
-            .contains("entries_max")
-    );
+    let limits = Limits { entries_max: 50, ..Limits::default() };
+    assert!(read_layers(&layers, "package.yaml", &limits).unwrap_err().contains("entries_max"));
 }
 
 #[test]
@@ -221,11 +165,7 @@ fn a_truncated_layer_never_ends_cleanly() {
     for length in 0..whole.len() {
         let layers = Layers(vec![whole[..length].to_vec()]);
         let result = read_layers(&layers, "package.yaml", &Limits::default());
-        assert!(
-            !matches!(result, Ok(Some(_))),
-            "{length} of {} bytes",
-            whole.len()
-        );
+        assert!(!matches!(result, Ok(Some(_))), "{length} of {} bytes", whole.len());
     }
 }
 
@@ -244,10 +184,7 @@ fn plain_and_zstd_layers_are_read_too() {
     let members = [gzip(first), gzip(second)].concat();
     for bytes in [plain, zstd, frames, members] {
         let layers = Layers(vec![bytes]);
-        assert_eq!(
-            read_layers(&layers, "package.yaml", &Limits::default()),
-            Ok(Some("x".into()))
-        );
+        assert_eq!(read_layers(&layers, "package.yaml", &Limits::default()), Ok(Some("x".into())));
     }
 }
 
@@ -258,30 +195,16 @@ fn long_names_are_read_within_the_limit() {
     let mut header = ::tar::Header::new_gnu();
     header.set_size(1);
     header.set_mode(0o644);
-    builder
-        .append_data(&mut header, &name, b"x".as_slice())
-        .unwrap();
+    builder.append_data(&mut header, &name, b"x".as_slice()).unwrap();
     let layers = Layers(vec![builder.into_inner().unwrap()]);
-    assert_eq!(
-        read_layers(&layers, &name, &Limits::default()),
-        Ok(Some("x".into()))
-    );
-    let limits = Limits {
-        path_bytes_max: 50,
-        ..Limits::default()
-    };
-    assert!(
-        read_layers(&layers, &name, &limits)
-            .unwrap_err()
-            .contains("path_bytes_max")
-    );
+    assert_eq!(read_layers(&layers, &name, &Limits::default()), Ok(Some("x".into())));
+    let limits = Limits { path_bytes_max: 50, names_bytes_max: 1000, ..Limits::default() };
+    assert!(read_layers(&layers, &name, &limits).unwrap_err().contains("path_bytes_max"));
 }
 
 fn write(content: &[u8]) -> (Vec<u8>, WrittenLayer) {
     let mut writer = LayerWriter::new(Vec::new()).unwrap();
-    writer
-        .start_file("package.yaml", content.len() as u64)
-        .unwrap();
+    writer.start_file("package.yaml", content.len() as u64).unwrap();
     for chunk in content.chunks(7919) {
         writer.write_all(chunk).unwrap();
     }

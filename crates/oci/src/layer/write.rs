@@ -30,12 +30,7 @@ impl<W: Write> LayerWriter<W> {
     /// Starts an empty layer.
     pub fn new(out: W) -> io::Result<Self> {
         let out = GzipWriter::new(HashWriter::new(out), Effort::Small)?;
-        Ok(Self {
-            out,
-            diff: Hasher::new(Algorithm::Sha256),
-            left: 0,
-            size: 0,
-        })
+        Ok(Self { out, diff: Hasher::new(Algorithm::Sha256), left: 0, size: 0 })
     }
 
     /// Announces a regular file; exactly `size` bytes must be written next.
@@ -62,13 +57,7 @@ impl<W: Write> LayerWriter<W> {
         let (mut out, digest, size) = self.out.finish()?.finish();
         out.flush()?;
         let descriptor = Descriptor::new(MediaType::DOCKER_LAYER_GZIP, digest, size);
-        Ok((
-            out,
-            WrittenLayer {
-                descriptor,
-                diff_id: self.diff.finish(),
-            },
-        ))
+        Ok((out, WrittenLayer { descriptor, diff_id: self.diff.finish() }))
     }
 
     fn finish_file(&mut self) -> io::Result<()> {

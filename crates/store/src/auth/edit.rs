@@ -21,15 +21,9 @@ pub async fn login(
     helpers: &Helpers,
 ) -> Result<(), Error> {
     let mut file = ConfigFile::read(path).await?.unwrap_or_default();
-    let failed = |cause| Error::Credentials {
-        registry: registry.to_owned(),
-        cause,
-    };
+    let failed = |cause| Error::Credentials { registry: registry.to_owned(), cause };
     if let Some(helper) = file.helper(registry) {
-        helpers
-            .store(&helper, &server(registry), user, password)
-            .await
-            .map_err(failed)?;
+        helpers.store(&helper, &server(registry), user, password).await.map_err(failed)?;
         set(&mut file, registry, json!({}));
     } else {
         let auth = STANDARD.encode(format!("{user}:{password}"));
@@ -43,17 +37,11 @@ pub async fn logout(path: &Path, registry: &str, helpers: &Helpers) -> Result<bo
     let Some(mut file) = ConfigFile::read(path).await? else {
         return Ok(false);
     };
-    let failed = |cause| Error::Credentials {
-        registry: registry.to_owned(),
-        cause,
-    };
+    let failed = |cause| Error::Credentials { registry: registry.to_owned(), cause };
     let keys = file.keys(registry);
     let helper = file.helper(registry);
     if let Some(helper) = &helper {
-        helpers
-            .erase(helper, &server(registry))
-            .await
-            .map_err(failed)?;
+        helpers.erase(helper, &server(registry)).await.map_err(failed)?;
     }
     if keys.is_empty() {
         return Ok(helper.is_some());
@@ -69,10 +57,7 @@ pub async fn logout(path: &Path, registry: &str, helpers: &Helpers) -> Result<bo
 
 fn set(file: &mut ConfigFile, registry: &str, entry: Value) {
     let old = file.keys(registry);
-    let auths = file
-        .root
-        .entry("auths")
-        .or_insert_with(|| Value::Object(Map::new()));
+    let auths = file.root.entry("auths").or_insert_with(|| Value::Object(Map::new()));
     if !auths.is_object() {
         *auths = Value::Object(Map::new());
     }
@@ -83,11 +68,7 @@ fn set(file: &mut ConfigFile, registry: &str, entry: Value) {
         auths.shift_remove(&key);
     }
     let hub = canonical(registry) == DOCKER_HUB;
-    let key = if hub {
-        DOCKER_HUB_KEY.to_owned()
-    } else {
-        canonical(registry)
-    };
+    let key = if hub { DOCKER_HUB_KEY.to_owned() } else { canonical(registry) };
     auths.insert(key, entry);
 }
 
@@ -97,17 +78,10 @@ async fn save(path: &Path, file: ConfigFile) -> Result<(), Cause> {
     blocking(move || {
         let target = fs_err::canonicalize(&path).unwrap_or(path);
         fs_err::create_dir_all(files::parent(&target))?;
-        let mut bytes = serde_json::to_vec_pretty(&file.root).map_err(|source| Cause::Json {
-            what: "the credentials file".to_owned(),
-            source,
-        })?;
+        let mut bytes = serde_json::to_vec_pretty(&file.root)
+            .map_err(|source| Cause::Json { what: "the credentials file".to_owned(), source })?;
         bytes.push(b'\n');
-        Ok(files::replace(
-            &target,
-            &bytes,
-            MODE_PRIVATE,
-            Durability::Synced,
-        )?)
+        Ok(files::replace(&target, &bytes, MODE_PRIVATE, Durability::Synced)?)
     })
     .await
 }

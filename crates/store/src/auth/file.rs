@@ -25,10 +25,7 @@ impl ConfigFile {
     /// Reads a file; `None` if there is none.
     pub async fn read(path: &Path) -> Result<Option<Self>, Error> {
         let target = path.to_owned();
-        let failed = |cause| Error::Open {
-            path: path.to_owned(),
-            cause,
-        };
+        let failed = |cause| Error::Open { path: path.to_owned(), cause };
         let read = blocking(move || match fs_err::read(&target) {
             Ok(bytes) => Ok(Some(bytes)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -47,14 +44,9 @@ impl ConfigFile {
         }
         let failed = |source| Error::Open {
             path: origin.into(),
-            cause: Cause::Json {
-                what: "the credentials file".to_owned(),
-                source,
-            },
+            cause: Cause::Json { what: "the credentials file".to_owned(), source },
         };
-        serde_json::from_slice(bytes)
-            .map(|root| Self { root })
-            .map_err(failed)
+        serde_json::from_slice(bytes).map(|root| Self { root }).map_err(failed)
     }
 
     /// The credential for a repository: the longest key that fits, else a helper.
@@ -78,36 +70,24 @@ impl ConfigFile {
 
     /// The helper that keeps the credentials of a host, if any.
     pub(crate) fn helper(&self, registry: &str) -> Option<String> {
-        self.named_helper(registry)
-            .or_else(|| self.text("credsStore").map(str::to_owned))
+        self.named_helper(registry).or_else(|| self.text("credsStore").map(str::to_owned))
     }
 
     /// The keys of `auths` that mean exactly this registry or repository.
     pub(crate) fn keys(&self, target: &str) -> Vec<String> {
         let auths = self.root.get("auths").and_then(Value::as_object);
         let keys = auths.into_iter().flat_map(Map::keys);
-        keys.filter(|key| canonical(key) == canonical(target))
-            .cloned()
-            .collect()
+        keys.filter(|key| canonical(key) == canonical(target)).cloned().collect()
     }
 
     fn text(&self, field: &str) -> Option<&str> {
-        self.root
-            .get(field)
-            .and_then(Value::as_str)
-            .filter(|text| !text.is_empty())
+        self.root.get(field).and_then(Value::as_str).filter(|text| !text.is_empty())
     }
 
     fn named_helper(&self, registry: &str) -> Option<String> {
         let helpers = self.root.get("credHelpers")?.as_object()?;
-        let found = helpers
-            .iter()
-            .find(|(host, _)| canonical(host) == canonical(registry))?;
-        found
-            .1
-            .as_str()
-            .filter(|name| !name.is_empty())
-            .map(str::to_owned)
+        let found = helpers.iter().find(|(host, _)| canonical(host) == canonical(registry))?;
+        found.1.as_str().filter(|name| !name.is_empty()).map(str::to_owned)
     }
 
     fn entry(&self, repository: &Repository) -> Result<Option<Credential>, Cause> {
@@ -115,9 +95,7 @@ impl ConfigFile {
             return Ok(None);
         };
         let name = repository.to_string();
-        let fitting = auths
-            .iter()
-            .filter(|(key, _)| covers(&canonical(key), &name));
+        let fitting = auths.iter().filter(|(key, _)| covers(&canonical(key), &name));
         let mut fitting: Vec<_> = fitting.collect();
         fitting.sort_by_key(|(key, _)| std::cmp::Reverse(canonical(key).len()));
         for (key, entry) in fitting {
@@ -131,53 +109,32 @@ impl ConfigFile {
 
 /// A key without scheme, version path and trailing slash; Docker Hub has one name.
 pub(crate) fn canonical(key: &str) -> String {
-    let bare = key
-        .strip_prefix("https://")
-        .or_else(|| key.strip_prefix("http://"))
-        .unwrap_or(key);
+    let bare = key.strip_prefix("https://").or_else(|| key.strip_prefix("http://")).unwrap_or(key);
     let bare = bare.trim_end_matches('/');
-    let bare = bare
-        .strip_suffix("/v1")
-        .or_else(|| bare.strip_suffix("/v2"))
-        .unwrap_or(bare);
-    let (host, path) = bare
-        .split_once('/')
-        .map_or((bare, ""), |(host, path)| (host, path));
+    let bare = bare.strip_suffix("/v1").or_else(|| bare.strip_suffix("/v2")).unwrap_or(bare);
+    let (host, path) = bare.split_once('/').map_or((bare, ""), |(host, path)| (host, path));
     let host = match host {
         "docker.io" | "registry-1.docker.io" | "index.docker.io" => DOCKER_HUB,
         other => other,
     };
-    if path.is_empty() {
-        host.to_owned()
-    } else {
-        format!("{host}/{path}")
-    }
+    if path.is_empty() { host.to_owned() } else { format!("{host}/{path}") }
 }
 
 /// What a helper is asked for.
 pub(crate) fn server(registry: &str) -> String {
     let hub = canonical(registry) == DOCKER_HUB;
-    if hub {
-        DOCKER_HUB_KEY.to_owned()
-    } else {
-        registry.to_owned()
-    }
+    if hub { DOCKER_HUB_KEY.to_owned() } else { registry.to_owned() }
 }
 
 /// Whether a key means the repository or something above it.
 fn covers(key: &str, name: &str) -> bool {
-    name.strip_prefix(key)
-        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    name.strip_prefix(key).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// Entries may be empty objects: Docker leaves them behind for hosts a helper keeps.
 fn read_entry(key: &str, entry: &Value) -> Result<Option<Credential>, Cause> {
     let text = |field: &str| {
-        entry
-            .get(field)
-            .and_then(Value::as_str)
-            .filter(|text| !text.is_empty())
-            .map(str::to_owned)
+        entry.get(field).and_then(Value::as_str).filter(|text| !text.is_empty()).map(str::to_owned)
     };
     if let Some(token) = text("registrytoken") {
         return Ok(Some(Credential::Bearer(token)));
@@ -186,9 +143,7 @@ fn read_entry(key: &str, entry: &Value) -> Result<Option<Credential>, Cause> {
         return Ok(Some(Credential::IdentityToken(token)));
     }
     if let Some(auth) = text("auth") {
-        return decode(&auth)
-            .map(Some)
-            .ok_or_else(|| Cause::Entry(key.to_owned()));
+        return decode(&auth).map(Some).ok_or_else(|| Cause::Entry(key.to_owned()));
     }
     let basic = |(user, password)| Credential::Basic { user, password };
     Ok(text("username").zip(text("password")).map(basic))
@@ -200,10 +155,7 @@ fn decode(auth: &str) -> Option<Credential> {
     let (user, password) = text.split_once(':')?;
     // Some tools pad with NUL bytes.
     let password = password.trim_end_matches('\0');
-    Some(Credential::Basic {
-        user: user.to_owned(),
-        password: password.to_owned(),
-    })
+    Some(Credential::Basic { user: user.to_owned(), password: password.to_owned() })
 }
 
 #[cfg(test)]
@@ -212,10 +164,7 @@ mod tests {
     use oci::Rules;
 
     fn basic(user: &str) -> Credential {
-        Credential::Basic {
-            user: user.to_owned(),
-            password: "p".to_owned(),
-        }
+        Credential::Basic { user: user.to_owned(), password: "p".to_owned() }
     }
 
     async fn find(json: &str, repository: &str) -> Option<Credential> {
@@ -237,27 +186,16 @@ mod tests {
 
     #[tokio::test]
     async fn docker_hub_has_many_names() {
-        for key in [
-            "https://index.docker.io/v1/",
-            "docker.io",
-            "index.docker.io",
-        ] {
+        for key in ["https://index.docker.io/v1/", "docker.io", "index.docker.io"] {
             let json = format!(r#"{{"auths":{{"{key}":{{"auth":"aTpw"}}}}}}"#);
-            assert_eq!(
-                find(&json, "crossplane/provider").await,
-                Some(basic("i")),
-                "{key}"
-            );
+            assert_eq!(find(&json, "crossplane/provider").await, Some(basic("i")), "{key}");
         }
     }
 
     #[tokio::test]
     async fn tokens_and_plain_fields_are_read() {
         let identity = r#"{"auths":{"https://r.io/v2/":{"auth":"aTpw","identitytoken":"t"}}}"#;
-        assert_eq!(
-            find(identity, "r.io/a").await,
-            Some(Credential::IdentityToken("t".into()))
-        );
+        assert_eq!(find(identity, "r.io/a").await, Some(Credential::IdentityToken("t".into())));
         let plain = r#"{"auths":{"r.io":{"username":"u","password":"p"}}}"#;
         assert_eq!(find(plain, "r.io/a").await, Some(basic("u")));
         assert_eq!(find(r#"{"auths":{"r.io":{}}}"#, "r.io/a").await, None);
@@ -267,10 +205,7 @@ mod tests {
     async fn a_broken_entry_is_an_error_and_not_silence() {
         let repository = Repository::parse("r.io/a", &Rules::weak()).unwrap();
         let file = ConfigFile::parse(br#"{"auths":{"r.io":{"auth":"!"}}}"#, "test").unwrap();
-        let error = file
-            .find(&repository, &Helpers::default())
-            .await
-            .unwrap_err();
+        let error = file.find(&repository, &Helpers::default()).await.unwrap_err();
         assert!(error.to_string().contains("r.io"), "{error}");
     }
 }

@@ -22,10 +22,7 @@ pub struct Helpers {
 
 impl Default for Helpers {
     fn default() -> Self {
-        Self {
-            directory: None,
-            timeout: Duration::from_secs(30),
-        }
+        Self { directory: None, timeout: Duration::from_secs(30) }
     }
 }
 
@@ -46,23 +43,14 @@ impl Helpers {
             // The protocol has no code for this; the words are part of it.
             let said = String::from_utf8_lossy(&output.text).to_lowercase();
             let unknown = said.contains("credentials not found") || said.contains("not found in");
-            return if unknown {
-                Ok(None)
-            } else {
-                Err(failed(name, &output.text))
-            };
+            return if unknown { Ok(None) } else { Err(failed(name, &output.text)) };
         }
-        let answer: Answer =
-            serde_json::from_slice(&output.text).map_err(|source| Cause::Json {
-                what: format!("the answer of `{}`", program(name)),
-                source,
-            })?;
+        let answer: Answer = serde_json::from_slice(&output.text).map_err(|source| {
+            Cause::Json { what: format!("the answer of `{}`", program(name)), source }
+        })?;
         Ok(Some(match answer.username.as_str() {
             "<token>" => Credential::IdentityToken(answer.secret),
-            _ => Credential::Basic {
-                user: answer.username,
-                password: answer.secret,
-            },
+            _ => Credential::Basic { user: answer.username, password: answer.secret },
         }))
     }
 
@@ -79,35 +67,22 @@ impl Helpers {
             username: user.to_owned(),
             secret: password.to_owned(),
         };
-        let json = serde_json::to_vec(&answer).map_err(|source| Cause::Json {
-            what: "the credential".to_owned(),
-            source,
-        })?;
+        let json = serde_json::to_vec(&answer)
+            .map_err(|source| Cause::Json { what: "the credential".to_owned(), source })?;
         let output = self.run(name, "store", &json).await?;
-        if output.success {
-            Ok(())
-        } else {
-            Err(failed(name, &output.text))
-        }
+        if output.success { Ok(()) } else { Err(failed(name, &output.text)) }
     }
 
     /// Has a helper forget a credential.
     pub(crate) async fn erase(&self, name: &str, server: &str) -> Result<(), Cause> {
         let output = self.run(name, "erase", server.as_bytes()).await?;
-        if output.success {
-            Ok(())
-        } else {
-            Err(failed(name, &output.text))
-        }
+        if output.success { Ok(()) } else { Err(failed(name, &output.text)) }
     }
 
     async fn run(&self, name: &str, verb: &str, input: &[u8]) -> Result<Output, Cause> {
         let safe = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
         if !name.bytes().all(safe) {
-            return Err(failed(
-                name,
-                b"its name may only have letters, digits, `-`, `_` and `.`",
-            ));
+            return Err(failed(name, b"its name may only have letters, digits, `-`, `_` and `.`"));
         }
         let program = match &self.directory {
             Some(directory) => directory.join(program(name)),
@@ -116,10 +91,7 @@ impl Helpers {
         match tokio::time::timeout(self.timeout, converse(program, verb, input)).await {
             Ok(Ok(output)) => Ok(output),
             Ok(Err(error)) => Err(failed(name, error.to_string().as_bytes())),
-            Err(_) => Err(failed(
-                name,
-                format!("no answer within {:?}", self.timeout).as_bytes(),
-            )),
+            Err(_) => Err(failed(name, format!("no answer within {:?}", self.timeout).as_bytes())),
         }
     }
 }

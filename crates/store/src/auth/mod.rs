@@ -71,10 +71,7 @@ impl Keychain {
 
     /// The same credential for everyone; only for a client that talks to one registry.
     pub fn fixed(credential: Credential) -> Self {
-        Self {
-            fixed: Some(credential),
-            ..Self::default()
-        }
+        Self { fixed: Some(credential), ..Self::default() }
     }
 
     /// Config files in the order they are asked; files that do not exist are skipped.
@@ -83,18 +80,12 @@ impl Keychain {
         for path in paths {
             files.extend(ConfigFile::read(path).await?);
         }
-        Ok(Self {
-            files,
-            ..Self::default()
-        })
+        Ok(Self { files, ..Self::default() })
     }
 
     /// One config at hand, such as the `.dockerconfigjson` of a Kubernetes secret.
     pub fn from_json(bytes: &[u8]) -> Result<Self, Error> {
-        Ok(Self {
-            files: vec![ConfigFile::parse(bytes, "a secret")?],
-            ..Self::default()
-        })
+        Ok(Self { files: vec![ConfigFile::parse(bytes, "a secret")?], ..Self::default() })
     }
 
     /// This keychain, and then another.
@@ -117,10 +108,8 @@ impl Keychain {
         if let Some(credential) = &self.fixed {
             return Ok(credential.clone());
         }
-        let failed = |cause: Cause| Error::Credentials {
-            registry: repository.registry().to_owned(),
-            cause,
-        };
+        let failed =
+            |cause: Cause| Error::Credentials { registry: repository.registry().to_owned(), cause };
         for file in &self.files {
             if let Some(found) = file.find(repository, &self.helpers).await.map_err(failed)? {
                 return Ok(found);

@@ -22,10 +22,7 @@ pub(crate) enum Challenge {
 impl Challenge {
     /// The challenge we can meet best: tokens before passwords.
     pub(crate) fn choose(headers: &HeaderMap) -> Option<Self> {
-        let values = headers
-            .get_all(WWW_AUTHENTICATE)
-            .iter()
-            .filter_map(|it| it.to_str().ok());
+        let values = headers.get_all(WWW_AUTHENTICATE).iter().filter_map(|it| it.to_str().ok());
         let all: Vec<Self> = values.flat_map(parse).collect();
         let bearer = all.iter().find(|each| matches!(each, Self::Bearer { .. }));
         bearer.or_else(|| all.first()).cloned()
@@ -53,29 +50,17 @@ fn parse(text: &str) -> Vec<Challenge> {
             parameters.push((key.to_ascii_lowercase(), value));
         }
     }
-    found
-        .into_iter()
-        .filter_map(|(scheme, parameters)| build(&scheme, &parameters))
-        .collect()
+    found.into_iter().filter_map(|(scheme, parameters)| build(&scheme, &parameters)).collect()
 }
 
 fn build(scheme: &str, parameters: &[(String, String)]) -> Option<Challenge> {
-    let get = |name: &str| {
-        parameters
-            .iter()
-            .find(|(key, _)| key == name)
-            .map(|(_, it)| it.clone())
-    };
+    let get = |name: &str| parameters.iter().find(|(key, _)| key == name).map(|(_, it)| it.clone());
     match scheme {
         "basic" => Some(Challenge::Basic),
         "bearer" => Some(Challenge::Bearer {
             realm: get("realm")?,
             service: get("service"),
-            scopes: get("scope")
-                .iter()
-                .flat_map(|it| it.split(' '))
-                .map(str::to_owned)
-                .collect(),
+            scopes: get("scope").iter().flat_map(|it| it.split(' ')).map(str::to_owned).collect(),
         }),
         _ => None,
     }
@@ -97,11 +82,7 @@ fn split(text: &str) -> Vec<&str> {
         }
     }
     parts.push(&text[start..]);
-    parts
-        .into_iter()
-        .map(str::trim)
-        .filter(|part| !part.is_empty())
-        .collect()
+    parts.into_iter().map(str::trim).filter(|part| !part.is_empty()).collect()
 }
 
 fn unquote(text: &str) -> String {
@@ -147,24 +128,12 @@ mod tests {
             parse(r#"Basic realm="a, b", Bearer realm="r" , service=s"#),
             [Challenge::Basic, bearer("r", Some("s"), &[])]
         );
-        assert_eq!(
-            parse(r#"bearer REALM="q\"uote""#),
-            [bearer("q\"uote", None, &[])]
-        );
+        assert_eq!(parse(r#"bearer REALM="q\"uote""#), [bearer("q\"uote", None, &[])]);
     }
 
     #[test]
     fn nonsense_is_passed_over() {
-        for text in [
-            "",
-            ",,,",
-            "Bearer",
-            "Negotiate abc==",
-            "=",
-            "\"",
-            "Bearer realm",
-            "é=\"ü",
-        ] {
+        for text in ["", ",,,", "Bearer", "Negotiate abc==", "=", "\"", "Bearer realm", "é=\"ü"] {
             assert_eq!(parse(text), [], "{text}");
         }
     }

@@ -30,9 +30,7 @@ struct Download {
 
 impl Remote {
     pub(crate) async fn download(&self, descriptor: &Descriptor) -> Result<Option<Blob>, Cause> {
-        let call = self
-            .pull(Method::GET, &format!("blobs/{}", descriptor.digest))
-            .await?;
+        let call = self.pull(Method::GET, &format!("blobs/{}", descriptor.digest)).await?;
         let response = self.send(&call).await?;
         match response.status() {
             StatusCode::NOT_FOUND => return Ok(None),
@@ -67,12 +65,7 @@ impl Download {
 
     async fn next(&mut self) -> Result<Option<Bytes>, Cause> {
         loop {
-            match self
-                .remote
-                .client
-                .next(&self.call.url, &mut self.body)
-                .await
-            {
+            match self.remote.client.next(&self.call.url, &mut self.body).await {
                 Ok(Some(chunk)) => {
                     if let Some(chunk) = self.advance(chunk) {
                         return Ok(Some(chunk));
@@ -82,10 +75,7 @@ impl Download {
                 Ok(None) | Err(_) if self.offset >= self.size => return Ok(None),
                 // Too short a body and a broken one are the same to us.
                 Ok(None) => {
-                    let cause = Cause::Size {
-                        expected: self.size,
-                        actual: self.offset,
-                    };
+                    let cause = Cause::Size { expected: self.size, actual: self.offset };
                     self.resume(cause).await?;
                 }
                 Err(error) => self.resume(error.into()).await?,
@@ -114,8 +104,7 @@ impl Download {
             return Err(cause);
         }
         tokio::time::sleep(client.pause(self.failures, None)).await;
-        self.call
-            .header(RANGE, &format!("bytes={}-", self.offset))?;
+        self.call.header(RANGE, &format!("bytes={}-", self.offset))?;
         let response = self.remote.send(&self.call).await?;
         self.skip = match response.status() {
             StatusCode::OK => self.offset,
@@ -123,11 +112,7 @@ impl Download {
                 let range = text(response.headers(), CONTENT_RANGE.as_str());
                 if !range.starts_with(&format!("bytes {}-", self.offset)) {
                     let url = super::request::shown(&self.call.url);
-                    return Err(HttpError::Answer {
-                        url,
-                        what: "Content-Range",
-                    }
-                    .into());
+                    return Err(HttpError::Answer { url, what: "Content-Range" }.into());
                 }
                 0
             }

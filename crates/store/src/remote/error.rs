@@ -115,9 +115,9 @@ impl HttpError {
             Self::Connection { tls: true, .. } => Advice::Tls,
             Self::Connection { host, .. } => Advice::Unreachable { host: host.clone() },
             Self::Timeout { .. } => Advice::Timeout,
-            Self::Unauthorized { registry, .. } => Advice::Unauthorized {
-                registry: registry.clone(),
-            },
+            Self::Unauthorized { registry, .. } => {
+                Advice::Unauthorized { registry: registry.clone() }
+            }
             Self::Status { status, .. } => match *status {
                 StatusCode::FORBIDDEN => Advice::Forbidden,
                 StatusCode::NOT_FOUND => Advice::NotFound,
@@ -151,10 +151,7 @@ impl HttpError {
 
 /// Answers that say "not now" rather than "no".
 pub(crate) fn is_transient(status: StatusCode) -> bool {
-    matches!(
-        status.as_u16(),
-        408 | 429 | 499 | 500 | 502 | 503 | 504 | 522
-    )
+    matches!(status.as_u16(), 408 | 429 | 499 | 500 | 502 | 503 | 504 | 522)
 }
 
 /// The last error of a chain; with the one before it where that one repeats it, or where it says
@@ -172,9 +169,5 @@ pub(crate) fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
 }
 
 fn suffix(message: &str) -> String {
-    if message.is_empty() {
-        String::new()
-    } else {
-        format!(": {message}")
-    }
+    if message.is_empty() { String::new() } else { format!(": {message}") }
 }

@@ -46,9 +46,7 @@ impl Default for HttpSettings {
 
 /// Builds a transport over real sockets.
 pub fn http_client(settings: &HttpSettings) -> Result<Transport, Error> {
-    let client = build(settings).map_err(|error| Error::Client {
-        cause: Cause::from(error),
-    })?;
+    let client = build(settings).map_err(|error| Error::Client { cause: Cause::from(error) })?;
     Ok(transport(Http(client)))
 }
 

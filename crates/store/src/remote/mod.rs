@@ -124,33 +124,19 @@ impl Client {
     pub fn new(transport: Transport, keychain: Keychain, settings: Settings) -> Self {
         let tokens = token::Tokens::default();
         let schemes = Mutex::default();
-        Self {
-            inner: Arc::new(Inner {
-                transport,
-                keychain,
-                settings,
-                tokens,
-                schemes,
-            }),
-        }
+        Self { inner: Arc::new(Inner { transport, keychain, settings, tokens, schemes }) }
     }
 
     /// A repository as a store.
     pub fn repository(&self, repository: Repository) -> Remote {
-        Remote {
-            client: self.clone(),
-            repository,
-            sessions: Arc::default(),
-        }
+        Remote { client: self.clone(), repository, sessions: Arc::default() }
     }
 
     /// Sends the registry's credentials once, to see whether they are accepted; `repository` may
     /// be any in the registry.
     pub async fn check_login(&self, repository: &Repository) -> Result<(), Error> {
-        let failed = |cause| Error::Credentials {
-            registry: repository.registry().to_owned(),
-            cause,
-        };
+        let failed =
+            |cause| Error::Credentials { registry: repository.registry().to_owned(), cause };
         let base = self.base(repository).await.map_err(failed)?;
         let mut call = Call::new(Method::GET, base);
         call.scopes = Vec::new();
@@ -201,9 +187,7 @@ impl Remote {
     }
 
     async fn whole(&self, call: &Call<'_>, what: &str, limit: u64) -> Result<Fetched, Cause> {
-        self.client
-            .fetch_whole(&self.repository, call, what, limit)
-            .await
+        self.client.fetch_whole(&self.repository, call, what, limit).await
     }
 
     async fn refuse<T>(&self, call: &Call<'_>, response: Response<Body>) -> Result<T, Cause> {
@@ -232,9 +216,7 @@ impl Remote {
         // the registry says it has.
         match id {
             Identifier::Digest(digest) => check_digest(&bytes, digest)?,
-            Identifier::Tag(_) => promised
-                .iter()
-                .try_for_each(|it| check_digest(&bytes, it))?,
+            Identifier::Tag(_) => promised.iter().try_for_each(|it| check_digest(&bytes, it))?,
         }
         Ok(Some(Raw::parse(bytes, &media_type)?))
     }
@@ -294,26 +276,17 @@ impl Remote {
     }
 
     fn session(&self, digest: &Digest) -> Option<Url> {
-        self.sessions
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(digest)
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner).remove(digest)
     }
 
     fn keep_session(&self, digest: &Digest, url: Url) {
-        self.sessions
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(digest.clone(), url);
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner).insert(digest.clone(), url);
     }
 }
 
 /// A header's text; empty if it is missing or not text.
 fn text<'headers>(headers: &'headers HeaderMap, name: &str) -> &'headers str {
-    headers
-        .get(name)
-        .and_then(|value| value.to_str().ok())
-        .unwrap_or_default()
+    headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
 }
 
 fn digest_header(headers: &HeaderMap) -> Option<Digest> {
@@ -331,13 +304,11 @@ impl Store for Remote {
     }
 
     async fn manifest(&self, id: &Identifier) -> Result<Option<Raw>, Error> {
-        self.read_manifest(id)
-            .await
-            .map_err(|cause| Error::Manifest {
-                place: self.place(),
-                id: id.to_string(),
-                cause,
-            })
+        self.read_manifest(id).await.map_err(|cause| Error::Manifest {
+            place: self.place(),
+            id: id.to_string(),
+            cause,
+        })
     }
 
     async fn head(&self, id: &Identifier) -> Result<Option<Descriptor>, Error> {
@@ -353,60 +324,47 @@ impl Store for Remote {
     }
 
     async fn blob(&self, descriptor: &Descriptor) -> Result<Option<Blob>, Error> {
-        self.download(descriptor)
-            .await
-            .map_err(|cause| Error::Blob {
-                place: self.place(),
-                digest: descriptor.digest.clone(),
-                cause,
-            })
+        self.download(descriptor).await.map_err(|cause| Error::Blob {
+            place: self.place(),
+            digest: descriptor.digest.clone(),
+            cause,
+        })
     }
 
     async fn has_blob(&self, digest: &Digest) -> Result<bool, Error> {
-        self.read_has_blob(digest)
-            .await
-            .map_err(|cause| Error::HasBlob {
-                place: self.place(),
-                digest: digest.clone(),
-                cause,
-            })
+        self.read_has_blob(digest).await.map_err(|cause| Error::HasBlob {
+            place: self.place(),
+            digest: digest.clone(),
+            cause,
+        })
     }
 
     async fn put_blob(&self, descriptor: &Descriptor, source: &dyn Source) -> Result<(), Error> {
-        self.upload(descriptor, source)
-            .await
-            .map_err(|cause| Error::PutBlob {
-                place: self.place(),
-                digest: descriptor.digest.clone(),
-                cause,
-            })
+        self.upload(descriptor, source).await.map_err(|cause| Error::PutBlob {
+            place: self.place(),
+            digest: descriptor.digest.clone(),
+            cause,
+        })
     }
 
     async fn mount_blob(&self, digest: &Digest, from: &Repository) -> Result<bool, Error> {
-        self.mount(digest, from)
-            .await
-            .map_err(|cause| Error::PutBlob {
-                place: self.place(),
-                digest: digest.clone(),
-                cause,
-            })
+        self.mount(digest, from).await.map_err(|cause| Error::PutBlob {
+            place: self.place(),
+            digest: digest.clone(),
+            cause,
+        })
     }
 
     async fn put_manifest(&self, id: &Identifier, raw: &Raw) -> Result<(), Error> {
-        self.write_manifest(id, raw)
-            .await
-            .map_err(|cause| Error::PutManifest {
-                place: self.place(),
-                id: id.to_string(),
-                cause,
-            })
+        self.write_manifest(id, raw).await.map_err(|cause| Error::PutManifest {
+            place: self.place(),
+            id: id.to_string(),
+            cause,
+        })
     }
 
     async fn tags(&self) -> Result<Vec<String>, Error> {
-        self.read_tags().await.map_err(|cause| Error::Tags {
-            place: self.place(),
-            cause,
-        })
+        self.read_tags().await.map_err(|cause| Error::Tags { place: self.place(), cause })
     }
 
     async fn referrers(
@@ -414,12 +372,10 @@ impl Store for Remote {
         digest: &Digest,
         artifact_type: Option<&str>,
     ) -> Result<Vec<Descriptor>, Error> {
-        self.read_referrers(digest, artifact_type)
-            .await
-            .map_err(|cause| Error::Referrers {
-                place: self.place(),
-                digest: digest.clone(),
-                cause,
-            })
+        self.read_referrers(digest, artifact_type).await.map_err(|cause| Error::Referrers {
+            place: self.place(),
+            digest: digest.clone(),
+            cause,
+        })
     }
 }

@@ -14,6 +14,8 @@ use std::collections::{BTreeSet, HashSet};
 
 const PAGES_MAX: usize = 1000;
 const PAGE_SIZE_MAX: u64 = 16 << 20;
+/// All pages of one list together.
+const LIST_SIZE_MAX: u64 = 64 << 20;
 /// Asked for; many registries give at most 100 or 1000 whatever one asks for.
 const TAGS_PER_PAGE: &str = "1000";
 
@@ -30,6 +32,7 @@ impl Remote {
         call.url.query_pairs_mut().append_pair("n", TAGS_PER_PAGE);
         let mut tags = BTreeSet::new();
         let mut turner = Turner::new(&call);
+        let mut size = 0;
         loop {
             let (headers, bytes) = match self.whole(&call, "a page of tags", PAGE_SIZE_MAX).await? {
                 Fetched::Found(headers, bytes) => (headers, bytes),
@@ -38,11 +41,11 @@ impl Remote {
                 }
                 Fetched::Refused(response) => return self.refuse(&call, response).await,
             };
+            size += bytes.len() as u64;
+            check_list(size, "the list of tags")?;
             let next = turner.turn(&call, &headers)?;
-            let page: TagList = serde_json::from_slice(&bytes).map_err(|source| Cause::Json {
-                what: "the list of tags".to_owned(),
-                source,
-            })?;
+            let page: TagList = serde_json::from_slice(&bytes)
+                .map_err(|source| Cause::Json { what: "the list of tags".to_owned(), source })?;
             tags.extend(page.tags.unwrap_or_default());
             match next {
                 Some(url) => call.url = url,
@@ -60,16 +63,10 @@ impl Remote {
     ) -> Result<Vec<Descriptor>, Cause> {
         let listed = match self.ask_referrers(digest, artifact_type).await? {
             Some(listed) => listed,
-            None => self
-                .fallback(digest)
-                .await?
-                .map_or_else(Vec::new, |index| index.manifests),
+            None => self.fallback(digest).await?.map_or_else(Vec::new, |index| index.manifests),
         };
         // A registry may ignore the filter.
-        Ok(listed
-            .into_iter()
-            .filter(|each| names::is_of_type(each, artifact_type))
-            .collect())
+        Ok(listed.into_iter().filter(|each| names::is_of_type(each, artifact_type)).collect())
     }
 
     async fn ask_referrers(
@@ -77,31 +74,28 @@ impl Remote {
         digest: &Digest,
         artifact_type: Option<&str>,
     ) -> Result<Option<Vec<Descriptor>>, Cause> {
-        let mut call = self
-            .pull(Method::GET, &format!("referrers/{digest}"))
-            .await?;
+        let mut call = self.pull(Method::GET, &format!("referrers/{digest}")).await?;
         if let Some(artifact_type) = artifact_type {
-            call.url
-                .query_pairs_mut()
-                .append_pair("artifactType", artifact_type);
+            call.url.query_pairs_mut().append_pair("artifactType", artifact_type);
         }
         let mut found = Vec::new();
         let mut turner = Turner::new(&call);
+        let mut size = 0;
         loop {
-            let (headers, bytes) = match self
-                .whole(&call, "a page of referrers", PAGE_SIZE_MAX)
-                .await?
-            {
-                Fetched::Found(headers, bytes) => (headers, bytes),
-                Fetched::Refused(response) => match response.status().as_u16() {
-                    400 | 404 | 405 | 501 => return Ok(None),
-                    _ => return self.refuse(&call, response).await,
-                },
-            };
+            let (headers, bytes) =
+                match self.whole(&call, "a page of referrers", PAGE_SIZE_MAX).await? {
+                    Fetched::Found(headers, bytes) => (headers, bytes),
+                    Fetched::Refused(response) => match response.status().as_u16() {
+                        400 | 404 | 405 | 501 => return Ok(None),
+                        _ => return self.refuse(&call, response).await,
+                    },
+                };
             // An answer that is no index comes from a server that does not know the question.
             if MediaType::new(text(&headers, CONTENT_TYPE.as_str())) != MediaType::OCI_INDEX {
                 return Ok(None);
             }
+            size += bytes.len() as u64;
+            check_list(size, "the list of referrers")?;
             let next = turner.turn(&call, &headers)?;
             let page: Index = serde_json::from_slice(&bytes).map_err(|source| Cause::Json {
                 what: "the list of referrers".to_owned(),
@@ -131,10 +125,7 @@ impl Remote {
             return Ok(());
         };
         let tag = fallback_tag(&subject.digest);
-        let mut index = self
-            .fallback(&subject.digest)
-            .await?
-            .unwrap_or_else(names::empty);
+        let mut index = self.fallback(&subject.digest).await?.unwrap_or_else(names::empty);
         if index.manifests.iter().any(|each| each.digest == raw.digest) {
             return Ok(());
         }
@@ -143,6 +134,13 @@ impl Remote {
         // The list has no subject of its own, so this does not go on for ever.
         Box::pin(self.write_manifest(&tag, &list)).await
     }
+}
+
+fn check_list(size: u64, what: &str) -> Result<(), Cause> {
+    if size <= LIST_SIZE_MAX {
+        return Ok(());
+    }
+    Err(Cause::TooLarge { what: what.to_owned(), limit: LIST_SIZE_MAX })
 }
 
 fn fallback_tag(digest: &Digest) -> Identifier {
@@ -157,10 +155,7 @@ struct Turner {
 
 impl Turner {
     fn new(call: &Call<'_>) -> Self {
-        Self {
-            first: call.url.clone(),
-            seen: HashSet::from([call.url.clone()]),
-        }
+        Self { first: call.url.clone(), seen: HashSet::from([call.url.clone()]) }
     }
 
     fn turn(&mut self, call: &Call<'_>, headers: &HeaderMap) -> Result<Option<Url>, HttpError> {
@@ -170,10 +165,7 @@ impl Turner {
         let next = call.url.join(&target).map_err(|_| HttpError::Url(target))?;
         let circle = !self.seen.insert(next.clone());
         if circle || self.seen.len() > PAGES_MAX {
-            return Err(HttpError::Pages {
-                url: shown(&self.first),
-                limit: PAGES_MAX,
-            });
+            return Err(HttpError::Pages { url: shown(&self.first), limit: PAGES_MAX });
         }
         Ok(Some(next))
     }
@@ -181,10 +173,7 @@ impl Turner {
 
 /// The target of `Link: <…>; rel="next"`.
 fn next_link(headers: &HeaderMap) -> Option<String> {
-    let values = headers
-        .get_all(LINK)
-        .iter()
-        .filter_map(|value| value.to_str().ok());
+    let values = headers.get_all(LINK).iter().filter_map(|value| value.to_str().ok());
     let find = |value: &str| {
         let mut rest = value;
         while let Some((target, tail)) = rest.split_once('<').and_then(|(_, it)| it.split_once('>'))
@@ -212,10 +201,7 @@ mod tests {
             headers.insert(LINK, header.parse().unwrap());
             assert_eq!(next_link(&headers).as_deref(), expected, "{header}");
         };
-        check(
-            r#"</v2/a/tags/list?last=x&n=2>; rel="next""#,
-            Some("/v2/a/tags/list?last=x&n=2"),
-        );
+        check(r#"</v2/a/tags/list?last=x&n=2>; rel="next""#, Some("/v2/a/tags/list?last=x&n=2"));
         check("<b>;rel=next", Some("b"));
         check(r#"<a>; rel="prev", <b>; rel="next""#, Some("b"));
         check("<a>; rel=prev", None);

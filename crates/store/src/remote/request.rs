@@ -66,22 +66,16 @@ impl Call<'_> {
                 let body = Full::new(bytes.clone()).map_err(|it| match it {});
                 (body.boxed_unsync(), bytes.len() as u64)
             }
-            Payload::Stream(source, descriptor) => (
-                stream_body(*source, descriptor, activity).await?,
-                descriptor.size,
-            ),
+            Payload::Stream(source, descriptor) => {
+                (stream_body(*source, descriptor, activity).await?, descriptor.size)
+            }
         };
         let mut request = Request::new(body);
         *request.method_mut() = self.method.clone();
-        *request.uri_mut() = url
-            .as_str()
-            .parse()
-            .map_err(|_| HttpError::Url(url.to_string()))?;
+        *request.uri_mut() = url.as_str().parse().map_err(|_| HttpError::Url(url.to_string()))?;
         *request.headers_mut() = self.headers.clone();
         if !matches!(self.method, Method::GET | Method::HEAD) {
-            request
-                .headers_mut()
-                .insert(CONTENT_LENGTH, HeaderValue::from(length));
+            request.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(length));
         }
         Ok(request)
     }
@@ -110,9 +104,7 @@ pub(crate) struct Activity {
 
 impl Activity {
     pub(crate) fn new() -> Self {
-        Self {
-            state: Arc::new(Mutex::new((Instant::now(), None))),
-        }
+        Self { state: Arc::new(Mutex::new((Instant::now(), None))) }
     }
 
     fn touch(&self) {
@@ -132,11 +124,7 @@ impl Activity {
     }
 
     pub(crate) fn take_error(&self) -> Option<io::Error> {
-        self.state
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .1
-            .take()
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).1.take()
     }
 }
 
@@ -160,7 +148,5 @@ pub(crate) fn is_loopback(url: &Url) -> bool {
     let bare = host.trim_start_matches('[').trim_end_matches(']');
     bare == "localhost"
         || bare.ends_with(".localhost")
-        || bare
-            .parse::<std::net::IpAddr>()
-            .is_ok_and(|address| address.is_loopback())
+        || bare.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }

@@ -56,10 +56,7 @@ impl Client {
         let mixed = (settings.jitter ^ u64::from(tries)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let share = u32::try_from(mixed >> 54).unwrap_or(0);
         let spread = doubled * share / 4096;
-        asked
-            .unwrap_or_default()
-            .max(doubled + spread)
-            .min(settings.backoff_max)
+        asked.unwrap_or_default().max(doubled + spread).min(settings.backoff_max)
     }
 
     /// Sends with the authorisation the registry is known to want; learns it from a 401.
@@ -78,9 +75,7 @@ impl Client {
         if response.status() != StatusCode::UNAUTHORIZED {
             return Ok(response);
         }
-        let renewed = self
-            .authorise(repository, &call.scopes, response.headers(), shown)
-            .await?;
+        let renewed = self.authorise(repository, &call.scopes, response.headers(), shown).await?;
         let Some(renewed) = renewed else {
             return Err(self.unauthorized(repository, response).await.into());
         };
@@ -120,11 +115,7 @@ impl Client {
             }
             url = next;
         }
-        Err(HttpError::Redirects {
-            url: shown(&call.url),
-            limit: REDIRECTS_MAX,
-        }
-        .into())
+        Err(HttpError::Redirects { url: shown(&call.url), limit: REDIRECTS_MAX }.into())
     }
 
     /// One request, one answer, and no waiting for ever.
@@ -178,10 +169,7 @@ impl Client {
     }
 
     fn silent(&self, url: &Url) -> HttpError {
-        HttpError::Timeout {
-            host: host(url),
-            after: self.inner.settings.idle_timeout,
-        }
+        HttpError::Timeout { host: host(url), after: self.inner.settings.idle_timeout }
     }
 
     /// The next piece of an answer; `None` at its end.
@@ -221,10 +209,7 @@ impl Client {
         let mut bytes = Vec::new();
         while let Some(chunk) = self.next(&call.url, &mut body).await? {
             if bytes.len() as u64 + chunk.len() as u64 > limit {
-                return Err(Cause::TooLarge {
-                    what: what.to_owned(),
-                    limit,
-                });
+                return Err(Cause::TooLarge { what: what.to_owned(), limit });
             }
             bytes.extend_from_slice(&chunk);
         }
@@ -294,10 +279,7 @@ impl Client {
             Err(_) => {}
         }
         let plain = Call::new(Method::GET, plain);
-        self.exchange(&plain, &plain.url, None)
-            .await
-            .ok()
-            .map(|_| "http")
+        self.exchange(&plain, &plain.url, None).await.ok().map(|_| "http")
     }
 
     /// `scheme://host/v2/` of a registry. Where plain HTTP is allowed without being asked for,
@@ -314,20 +296,15 @@ impl Client {
         if repository.scheme() == "https" {
             return address("https");
         }
-        let schemes = || {
-            self.inner
-                .schemes
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-        };
+        let schemes = || self.inner.schemes.lock().unwrap_or_else(PoisonError::into_inner);
         let known = schemes().get(registry).copied();
         if let Some(scheme) = known {
             return address(scheme);
         }
-        let Some(scheme) = self.probe(address("https")?, address("http")?).await else {
-            // Nobody answers: nothing is learned, and the request itself will say why.
-            return address("http");
-        };
+        // If nobody answers, the request itself will say why; asking twice again before each
+        // of its tries would only make that take three times as long.
+        let probed = self.probe(address("https")?, address("http")?).await;
+        let scheme = probed.unwrap_or("http");
         schemes().insert(registry.to_owned(), scheme);
         address(scheme)
     }
@@ -345,16 +322,11 @@ fn is_certificate(error: &HttpError) -> bool {
 
 fn host(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default();
-    url.port()
-        .map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
+    url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
 }
 
 fn retry_after(response: &Response<Body>) -> Option<Duration> {
-    text(response.headers(), RETRY_AFTER.as_str())
-        .trim()
-        .parse()
-        .ok()
-        .map(Duration::from_secs)
+    text(response.headers(), RETRY_AFTER.as_str()).trim().parse().ok().map(Duration::from_secs)
 }
 
 /// Where an answer sends us, if it does and we may go.
@@ -373,9 +345,7 @@ fn redirect(
     if !follows || location.is_empty() {
         return Ok(None);
     }
-    let next = url
-        .join(location)
-        .map_err(|_| HttpError::Url(location.to_owned()))?;
+    let next = url.join(location).map_err(|_| HttpError::Url(location.to_owned()))?;
     if matches!(next.scheme(), "http" | "https") {
         Ok(Some(next))
     } else {
@@ -412,9 +382,7 @@ fn message(bytes: &[u8]) -> String {
     if text.trim_start().starts_with('<') {
         return String::new();
     }
-    let printable = text
-        .chars()
-        .map(|it| if it.is_control() { ' ' } else { it });
+    let printable = text.chars().map(|it| if it.is_control() { ' ' } else { it });
     let short: String = printable.take(MESSAGE_LENGTH_MAX).collect();
     short.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -430,9 +398,6 @@ mod tests {
         assert_eq!(message(b"404 page not found\n"), "404 page not found");
         assert_eq!(message(b"<html><body>nginx</body></html>"), "");
         assert_eq!(message("\u{1b}[31mred".as_bytes()), "[31mred");
-        assert_eq!(
-            message("x".repeat(9000).as_bytes()).len(),
-            MESSAGE_LENGTH_MAX
-        );
+        assert_eq!(message("x".repeat(9000).as_bytes()).len(), MESSAGE_LENGTH_MAX);
     }
 }

@@ -49,10 +49,7 @@ impl Tokens {
 
     fn valid(&self, key: &(String, String)) -> Option<HeaderValue> {
         let known = self.known();
-        let token = known
-            .tokens
-            .get(key)
-            .filter(|token| token.expires > Instant::now());
+        let token = known.tokens.get(key).filter(|token| token.expires > Instant::now());
         token.map(|token| token.header.clone())
     }
 }
@@ -69,13 +66,7 @@ impl Client {
         repository: &Repository,
         scopes: &[String],
     ) -> Result<Option<HeaderValue>, Cause> {
-        let challenge = self
-            .inner
-            .tokens
-            .known()
-            .challenges
-            .get(&id(repository))
-            .cloned();
+        let challenge = self.inner.tokens.known().challenges.get(&id(repository)).cloned();
         match challenge {
             None => Ok(None),
             Some(challenge) => self.answer(repository, scopes, &challenge, None).await,
@@ -104,11 +95,7 @@ impl Client {
             },
             Challenge::Basic => Challenge::Basic,
         };
-        self.inner
-            .tokens
-            .known()
-            .challenges
-            .insert(id(repository), kept);
+        self.inner.tokens.known().challenges.insert(id(repository), kept);
         self.answer(repository, scopes, &challenge, rejected).await
     }
 
@@ -125,30 +112,16 @@ impl Client {
                 let header = self.basic(repository).await?;
                 Ok(header.filter(|header| rejected.as_ref() != Some(header)))
             }
-            Challenge::Bearer {
-                realm,
-                service,
-                scopes: asked,
-            } => {
+            Challenge::Bearer { realm, service, scopes: asked } => {
                 let wanted = merge(scopes, asked);
-                let ask = Ask {
-                    realm,
-                    service: service.as_deref(),
-                    scopes: &wanted,
-                };
-                self.bearer(repository, scopes, &ask, rejected.as_ref())
-                    .await
-                    .map(Some)
+                let ask = Ask { realm, service: service.as_deref(), scopes: &wanted };
+                self.bearer(repository, scopes, &ask, rejected.as_ref()).await.map(Some)
             }
         }
     }
 
     async fn credential(&self, repository: &Repository) -> Result<Credential, Cause> {
-        self.inner
-            .keychain
-            .credential(repository)
-            .await
-            .map_err(crate::Error::into_cause)
+        self.inner.keychain.credential(repository).await.map_err(crate::Error::into_cause)
     }
 
     async fn basic(&self, repository: &Repository) -> Result<Option<HeaderValue>, Cause> {
@@ -167,12 +140,7 @@ impl Client {
         rejected: Option<&HeaderValue>,
     ) -> Result<HeaderValue, Cause> {
         let key = (id(repository), scopes.join(" "));
-        let kept = || {
-            self.inner
-                .tokens
-                .valid(&key)
-                .filter(|kept| Some(kept) != rejected)
-        };
+        let kept = || self.inner.tokens.valid(&key).filter(|kept| Some(kept) != rejected);
         if let Some(kept) = kept() {
             return Ok(kept);
         }
@@ -188,10 +156,7 @@ impl Client {
         let header = bearer_header(&text)?;
         // A tenth of its life is the margin for clocks and long ways.
         let expires = Instant::now() + life - life / 10;
-        let token = Token {
-            header: header.clone(),
-            expires,
-        };
+        let token = Token { header: header.clone(), expires };
         self.inner.tokens.known().tokens.insert(key, token);
         Ok(header)
     }
@@ -202,11 +167,7 @@ impl Client {
         ask: &Ask<'_>,
         credential: &Credential,
     ) -> Result<(String, Duration), Cause> {
-        let url = ask.url(
-            repository,
-            credential,
-            self.base(repository).await?.scheme(),
-        )?;
+        let url = ask.url(repository, credential, self.base(repository).await?.scheme())?;
         let mut call = Call::new(Method::GET, url);
         let mut authorization = None;
         match credential {
@@ -232,25 +193,15 @@ impl Client {
             }
             _ => return Err(self.refusal(&call, response).await.into()),
         }
-        let bytes = self
-            .read(&call, response.into_body(), "the token", TOKEN_SIZE_MAX)
-            .await?;
+        let bytes = self.read(&call, response.into_body(), "the token", TOKEN_SIZE_MAX).await?;
         let answer: Answer = serde_json::from_slice(&bytes).map_err(|source| Cause::Json {
             what: "the token server's answer".to_owned(),
             source,
         })?;
-        let life = answer
-            .expires_in
-            .unwrap_or(LIFE_DEFAULT)
-            .clamp(LIFE_DEFAULT, LIFE_MAX);
-        let text = answer
-            .token
-            .or(answer.access_token)
-            .filter(|text| !text.is_empty());
-        let text = text.ok_or_else(|| HttpError::Answer {
-            url: shown(&call.url),
-            what: "token",
-        })?;
+        let life = answer.expires_in.unwrap_or(LIFE_DEFAULT).clamp(LIFE_DEFAULT, LIFE_MAX);
+        let text = answer.token.or(answer.access_token).filter(|text| !text.is_empty());
+        let text =
+            text.ok_or_else(|| HttpError::Answer { url: shown(&call.url), what: "token" })?;
         Ok((text, Duration::from_secs(life)))
     }
 
@@ -372,10 +323,8 @@ fn basic_header(user: &str, password: &str) -> Result<HeaderValue, HttpError> {
 
 fn bearer_header(token: &str) -> Result<HeaderValue, HttpError> {
     let what = "token";
-    HeaderValue::from_str(&format!("Bearer {token}")).map_err(|_| HttpError::Answer {
-        url: "the token server".to_owned(),
-        what,
-    })
+    HeaderValue::from_str(&format!("Bearer {token}"))
+        .map_err(|_| HttpError::Answer { url: "the token server".to_owned(), what })
 }
 
 #[cfg(test)]
@@ -387,10 +336,7 @@ mod tests {
         let own = |text: &str| text.to_owned();
         let ours = [own("repository:a:pull,push")];
         assert_eq!(merge(&ours, &[own("repository:a:pull")]), ours);
-        assert_eq!(
-            merge(&ours, &[own("repository:a:push,pull"), own("")]),
-            ours
-        );
+        assert_eq!(merge(&ours, &[own("repository:a:push,pull"), own("")]), ours);
         assert_eq!(
             merge(&ours, &[own("repository:a:delete")]),
             [own("repository:a:pull,push"), own("repository:a:delete")]

@@ -131,8 +131,7 @@ impl Remote {
     }
 
     async fn close(&self, mut url: Url, digest: &Digest) -> Result<(), Cause> {
-        url.query_pairs_mut()
-            .append_pair("digest", &digest.to_string());
+        url.query_pairs_mut().append_pair("digest", &digest.to_string());
         let mut call = self.push_to(Method::PUT, url);
         call.retry = false;
         call.header(CONTENT_TYPE, "application/octet-stream")?;
@@ -150,10 +149,7 @@ impl Remote {
 /// Where to go on; relative to where we are.
 fn location(call: &Call<'_>, response: &Response<Body>) -> Result<Url, HttpError> {
     let text = text(response.headers(), LOCATION.as_str());
-    let missing = || HttpError::Answer {
-        url: shown(&call.url),
-        what: "Location",
-    };
+    let missing = || HttpError::Answer { url: shown(&call.url), what: "Location" };
     if text.is_empty() {
         return Err(missing());
     }
@@ -166,10 +162,7 @@ fn location(call: &Call<'_>, response: &Response<Body>) -> Result<Url, HttpError
         if url.host_str() == call.url.host_str() && url.set_scheme("https").is_ok() {
             return Ok(url);
         }
-        return Err(HttpError::Downgrade {
-            from: shown(&call.url),
-            to: shown(&url),
-        });
+        return Err(HttpError::Downgrade { from: shown(&call.url), to: shown(&url) });
     }
     Ok(url)
 }
@@ -178,10 +171,7 @@ fn location(call: &Call<'_>, response: &Response<Body>) -> Result<Url, HttpError
 fn is_worth_repeating(error: &HttpError) -> bool {
     let lost = matches!(
         error,
-        HttpError::Status {
-            status: StatusCode::NOT_FOUND | StatusCode::RANGE_NOT_SATISFIABLE,
-            ..
-        }
+        HttpError::Status { status: StatusCode::NOT_FOUND | StatusCode::RANGE_NOT_SATISFIABLE, .. }
     );
     lost || error.is_transient()
 }

@@ -5,7 +5,7 @@
 
 use crate::ByteStream;
 use crate::error::{ArchiveFault, Cause, Unsupported};
-use crate::files::blocking;
+use crate::files::{blocking, open_regular};
 use bytes::Bytes;
 use futures::{StreamExt, stream};
 use std::collections::HashMap;
@@ -17,10 +17,12 @@ const ENTRIES_MAX: usize = 100_000;
 const LINKS_MAX: usize = 8;
 /// The longest extension header: a name, or a few records.
 const NOTE_SIZE_MAX: u64 = 64 << 10;
+/// The longest name that is kept.
+const NAME_LENGTH_MAX: usize = 4096;
 const CHUNK_SIZE: u64 = 256 << 10;
 
 /// Where an entry's bytes lie in the file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Span {
     pub(crate) offset: u64,
     pub(crate) size: u64,
@@ -42,14 +44,11 @@ pub(crate) struct Archive {
 impl Archive {
     /// Walks the archive.
     pub(crate) fn open(path: &Path) -> Result<Self, Cause> {
-        let mut file = fs_err::File::open(path)?;
+        let mut file = open_regular(path)?;
         refuse_compressed(&mut file)?;
         let size = file.metadata()?.len();
         let entries = walk(&mut file, size)?;
-        Ok(Self {
-            file: Mutex::new(file),
-            entries,
-        })
+        Ok(Self { file: Mutex::new(file), entries })
     }
 
     /// Where the bytes of a name lie.
@@ -70,10 +69,7 @@ impl Archive {
             return Ok(None);
         };
         if span.size > limit {
-            return Err(Cause::TooLarge {
-                what: format!("archive entry `{name}`"),
-                limit,
-            });
+            return Err(Cause::TooLarge { what: format!("archive entry `{name}`"), limit });
         }
         self.read_at(span.offset, span.size).map(Some)
     }
@@ -103,10 +99,7 @@ impl Archive {
             let bytes = blocking(move || reader.read_at(span.offset, count))
                 .await
                 .map_err(Cause::into_io)?;
-            let rest = Span {
-                offset: span.offset + count,
-                size: span.size - count,
-            };
+            let rest = Span { offset: span.offset + count, size: span.size - count };
             Ok(Some((Bytes::from(bytes), (archive, rest))))
         });
         pieces.boxed()
@@ -115,9 +108,7 @@ impl Archive {
 
 /// The name as a key: no leading `./` or `/`.
 fn normalise(name: &str) -> String {
-    name.trim_start_matches("./")
-        .trim_start_matches('/')
-        .to_owned()
+    name.trim_start_matches("./").trim_start_matches('/').to_owned()
 }
 
 /// `target` as written in a symbolic link at `name`, resolved to a key.
@@ -171,6 +162,9 @@ fn walk(file: &mut fs_err::File, size: u64) -> Result<HashMap<String, Entry>, Ca
         let name = name.unwrap_or_else(|| lossy(&entry.path_bytes()));
         let link = link.or_else(|| entry.link_name_bytes().map(|link| lossy(&link)));
         let name = normalise(&name);
+        if name.len().max(link.as_ref().map_or(0, String::len)) > NAME_LENGTH_MAX {
+            return Err(name_too_large(NAME_LENGTH_MAX as u64));
+        }
         let found = match entry.header().entry_type() {
             tar::EntryType::Regular | tar::EntryType::Continuous => {
                 Entry::File(span(&entry, &name, size)?)
@@ -185,10 +179,7 @@ fn walk(file: &mut fs_err::File, size: u64) -> Result<HashMap<String, Entry>, Ca
 }
 
 fn span<R: Read>(entry: &tar::Entry<'_, R>, name: &str, size: u64) -> Result<Span, ArchiveFault> {
-    let span = Span {
-        offset: entry.raw_file_position(),
-        size: entry.size(),
-    };
+    let span = Span { offset: entry.raw_file_position(), size: entry.size() };
     match span.offset.checked_add(span.size) {
         Some(end) if end <= size => Ok(span),
         _ => Err(ArchiveFault::Truncated(name.to_owned())),
@@ -234,13 +225,14 @@ fn read_note<R: Read>(entry: &mut tar::Entry<'_, R>) -> Result<Vec<u8>, Cause> {
     let mut bytes = Vec::new();
     entry.take(NOTE_SIZE_MAX + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > NOTE_SIZE_MAX {
-        let what = "the name of an archive entry".to_owned();
-        return Err(Cause::TooLarge {
-            what,
-            limit: NOTE_SIZE_MAX,
-        });
+        return Err(name_too_large(NOTE_SIZE_MAX));
     }
     Ok(bytes)
+}
+
+fn name_too_large(limit: u64) -> Cause {
+    let what = "the name of an archive entry".to_owned();
+    Cause::TooLarge { what, limit }
 }
 
 /// GNU ends long names with a NUL byte.
@@ -255,10 +247,7 @@ mod tests {
 
     #[test]
     fn links_are_resolved_as_names() {
-        assert_eq!(
-            resolve("abc/layer.tar", "../def/layer.tar"),
-            "def/layer.tar"
-        );
+        assert_eq!(resolve("abc/layer.tar", "../def/layer.tar"), "def/layer.tar");
         assert_eq!(resolve("a", "../../../etc/passwd"), "etc/passwd");
         assert_eq!(resolve("a/b", "/c"), "c");
         assert_eq!(normalise("./manifest.json"), "manifest.json");

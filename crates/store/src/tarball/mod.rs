@@ -37,7 +37,8 @@ use std::sync::Arc;
 /// The label (with `:<digest>` behind it) and the annotation that mark package layers.
 pub(crate) const XPKG_ANNOTATION: &str = "io.crossplane.xpkg";
 
-const INDEX_SIZE_MAX: u64 = 16 << 20;
+/// Hostile JSON takes fifty times its size in memory.
+const INDEX_SIZE_MAX: u64 = 8 << 20;
 
 /// An archive, opened for reading.
 #[derive(Debug, Clone)]
@@ -64,11 +65,9 @@ impl Tarball {
             Ok((archive, form))
         });
         match opened.await {
-            Ok((archive, form)) => Ok(Self {
-                path,
-                archive: Arc::new(archive),
-                form: Arc::new(form),
-            }),
+            Ok((archive, form)) => {
+                Ok(Self { path, archive: Arc::new(archive), form: Arc::new(form) })
+            }
             Err(cause) => Err(Error::Open { path, cause }),
         }
     }
@@ -87,10 +86,9 @@ impl Tarball {
 
     /// The digest of the only image; an error that lists them if there are several.
     pub fn only(&self) -> Result<Digest, Error> {
-        self.form.only(&self.images()).map_err(|fault| Error::Open {
-            path: self.path.clone(),
-            cause: fault.into(),
-        })
+        self.form
+            .only(&self.images())
+            .map_err(|fault| Error::Open { path: self.path.clone(), cause: fault.into() })
     }
 
     async fn read_manifest(&self, id: &Identifier) -> Result<Option<Raw>, Cause> {
@@ -138,10 +136,7 @@ impl Form {
         };
         serde_json::from_slice(&bytes)
             .map(|index| Self::Oci(Box::new(index)))
-            .map_err(|source| Cause::Json {
-                what: names::INDEX_FILE.to_owned(),
-                source,
-            })
+            .map_err(|source| Cause::Json { what: names::INDEX_FILE.to_owned(), source })
     }
 
     fn only(&self, names: &[String]) -> Result<Digest, ArchiveFault> {
@@ -152,9 +147,7 @@ impl Form {
             Self::Oci(index) if index.manifests.is_empty() => return Err(ArchiveFault::Empty),
             _ => None,
         };
-        digest
-            .cloned()
-            .ok_or_else(|| ArchiveFault::Several(names.to_vec()))
+        digest.cloned().ok_or_else(|| ArchiveFault::Several(names.to_vec()))
     }
 }
 
@@ -165,13 +158,11 @@ impl Store for Tarball {
     }
 
     async fn manifest(&self, id: &Identifier) -> Result<Option<Raw>, Error> {
-        self.read_manifest(id)
-            .await
-            .map_err(|cause| Error::Manifest {
-                place: self.place(),
-                id: id.to_string(),
-                cause,
-            })
+        self.read_manifest(id).await.map_err(|cause| Error::Manifest {
+            place: self.place(),
+            id: id.to_string(),
+            cause,
+        })
     }
 
     async fn blob(&self, descriptor: &Descriptor) -> Result<Option<Blob>, Error> {

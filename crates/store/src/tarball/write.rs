@@ -42,28 +42,17 @@ pub enum LayerContent {
 /// Writes a docker-save archive of one image, atomically, and gives the manifest a push of it
 /// would have.
 pub fn write(path: &Path, config: &[u8], layers: &[Layer]) -> Result<Raw, Error> {
-    write_atomically(path, config, layers).map_err(|cause| Error::Write {
-        path: path.to_owned(),
-        cause,
-    })
+    write_atomically(path, config, layers)
+        .map_err(|cause| Error::Write { path: path.to_owned(), cause })
 }
 
 /// Writes a docker-save archive of one image into a writer.
 pub fn write_to(writer: impl Write, config: &[u8], layers: &[Layer]) -> Result<Raw, Cause> {
     let mut writer = BufWriter::with_capacity(WRITE_BUFFER, writer);
-    let descriptors = layers
-        .iter()
-        .map(describe)
-        .collect::<Result<Vec<_>, Cause>>()?;
+    let descriptors = layers.iter().map(describe).collect::<Result<Vec<_>, Cause>>()?;
     let manifest = manifest(config, &descriptors)?;
     let config_name = Digest::of(config).to_string();
-    entry(
-        &mut writer,
-        &config_name,
-        config.len() as u64,
-        &mut &*config,
-        None,
-    )?;
+    entry(&mut writer, &config_name, config.len() as u64, &mut &*config, None)?;
     let mut names = Vec::new();
     let mut written = HashSet::new();
     for (layer, descriptor) in layers.iter().zip(&descriptors) {
@@ -73,22 +62,10 @@ pub fn write_to(writer: impl Write, config: &[u8], layers: &[Layer]) -> Result<R
         }
         names.push(name);
     }
-    let line = Line {
-        config: config_name,
-        repo_tags: None,
-        layers: Some(names),
-    };
-    let json = serde_json::to_vec(&[line]).map_err(|source| Cause::Json {
-        what: "manifest.json".to_owned(),
-        source,
-    })?;
-    entry(
-        &mut writer,
-        "manifest.json",
-        json.len() as u64,
-        &mut json.as_slice(),
-        None,
-    )?;
+    let line = Line { config: config_name, repo_tags: None, layers: Some(names) };
+    let json = serde_json::to_vec(&[line])
+        .map_err(|source| Cause::Json { what: "manifest.json".to_owned(), source })?;
+    entry(&mut writer, "manifest.json", json.len() as u64, &mut json.as_slice(), None)?;
     writer.write_all(&[0; 2 * BLOCK])?;
     writer.flush()?;
     Ok(manifest)
@@ -103,10 +80,8 @@ fn write_atomically(path: &Path, config: &[u8], layers: &[Layer]) -> Result<Raw,
 
 /// The manifest a push of the archive has.
 fn manifest(config: &[u8], layers: &[Descriptor]) -> Result<Raw, Cause> {
-    let parsed: ImageConfig = serde_json::from_slice(config).map_err(|source| Cause::Json {
-        what: "the image config".to_owned(),
-        source,
-    })?;
+    let parsed: ImageConfig = serde_json::from_slice(config)
+        .map_err(|source| Cause::Json { what: "the image config".to_owned(), source })?;
     let mut descriptors = layers.to_vec();
     for descriptor in &mut descriptors {
         docker::annotate(descriptor, &parsed);
@@ -158,25 +133,16 @@ fn entry(
     digest: Option<&Digest>,
 ) -> Result<(), Cause> {
     writer.write_all(&header(name, size)?)?;
-    let mut tee = Tee {
-        writer,
-        hasher: digest.map(Digest::hasher),
-    };
+    let mut tee = Tee { writer, hasher: digest.map(Digest::hasher) };
     // One byte more than promised is enough to know that it is too long.
     let actual = io::copy(&mut reader.take(size + 1), &mut tee)?;
     if actual != size {
-        return Err(Cause::Size {
-            expected: size,
-            actual,
-        });
+        return Err(Cause::Size { expected: size, actual });
     }
     if let (Some(hasher), Some(expected)) = (tee.hasher.take(), digest) {
         let actual = hasher.finish();
         if actual != *expected {
-            return Err(Cause::Digest {
-                expected: expected.clone(),
-                actual,
-            });
+            return Err(Cause::Digest { expected: expected.clone(), actual });
         }
     }
     let rest = usize::try_from(size % BLOCK as u64).unwrap_or(0);
@@ -251,44 +217,26 @@ impl TarballSink {
         let target = target.into();
         let beside = files::parent(&target).to_owned();
         let made = blocking(move || {
-            let builder = tempfile::Builder::new()
-                .prefix(files::TEMP_PREFIX)
-                .tempdir_in(beside)?;
+            let builder = tempfile::Builder::new().prefix(files::TEMP_PREFIX).tempdir_in(beside)?;
             Ok(builder)
         });
-        let directory = made.await.map_err(|cause| Error::Write {
-            path: target.clone(),
-            cause,
-        })?;
+        let directory = made.await.map_err(|cause| Error::Write { path: target.clone(), cause })?;
         let collected = Layout::scratch(directory.path().to_owned()).await?;
-        Ok(Self {
-            target,
-            _directory: directory,
-            collected,
-            image: Mutex::new(None),
-        })
+        Ok(Self { target, _directory: directory, collected, image: Mutex::new(None) })
     }
 
     /// Writes the archive and gives the manifest it will be read back with.
     pub async fn finish(self) -> Result<Raw, Error> {
-        let failed = |cause| Error::Write {
-            path: self.target.clone(),
-            cause,
-        };
+        let failed = |cause| Error::Write { path: self.target.clone(), cause };
         let Some(raw) = self.image() else {
             return Err(failed(crate::error::ArchiveFault::Empty.into()));
         };
         let (target, root) = (self.target.clone(), self.collected.path().to_owned());
-        blocking(move || write_collected(&target, &root, &raw))
-            .await
-            .map_err(failed)
+        blocking(move || write_collected(&target, &root, &raw)).await.map_err(failed)
     }
 
     fn image(&self) -> Option<Raw> {
-        self.image
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.image.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     async fn judge(&self, raw: &Raw) -> Result<(), Cause> {
@@ -298,24 +246,17 @@ impl TarballSink {
         if let Some(other) = self.image().filter(|other| other.digest != raw.digest) {
             return Err(Unsupported::Second(other.digest).into());
         }
-        let path = self
-            .collected
-            .path()
-            .join(names::blob_path(&manifest.config.digest));
+        let path = self.collected.path().join(names::blob_path(&manifest.config.digest));
         let bytes = blocking(move || Ok(fs_err::read(path)?)).await?;
-        let config: ImageConfig = serde_json::from_slice(&bytes).map_err(|source| Cause::Json {
-            what: "the image config".to_owned(),
-            source,
-        })?;
+        let config: ImageConfig = serde_json::from_slice(&bytes)
+            .map_err(|source| Cause::Json { what: "the image config".to_owned(), source })?;
         let lost = manifest.layers.iter().find(|layer| {
             let mut again = Descriptor::new(MediaType::default(), layer.digest.clone(), 0);
             docker::annotate(&mut again, &config);
             let annotation = layer.annotations.get(XPKG_ANNOTATION);
             annotation.is_some() && again.annotations.get(XPKG_ANNOTATION) != annotation
         });
-        lost.map_or(Ok(()), |layer| {
-            Err(Unsupported::Annotation(layer.digest.clone()).into())
-        })
+        lost.map_or(Ok(()), |layer| Err(Unsupported::Annotation(layer.digest.clone()).into()))
     }
 }
 

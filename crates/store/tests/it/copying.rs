@@ -12,9 +12,7 @@ use store::{
 
 async fn transfer(source: &dyn Store, from: &str, sink: &dyn Store, to: &str) -> store::Copied {
     let options = CopyOptions::new();
-    store::copy(source, &tag(from), sink, &tag(to), &options, Arc::new(()))
-        .await
-        .unwrap()
+    store::copy(source, &tag(from), sink, &tag(to), &options, Arc::new(())).await.unwrap()
 }
 
 /// A memory store with an index of two platforms under `multi`.
@@ -23,10 +21,7 @@ async fn multi() -> (Memory, Raw) {
     let mut children = Vec::new();
     for architecture in ["amd64", "arm64"] {
         let raw = suite::image(&memory, architecture).await.unwrap();
-        memory
-            .put_manifest(&Identifier::Digest(raw.digest.clone()), &raw)
-            .await
-            .unwrap();
+        memory.put_manifest(&Identifier::Digest(raw.digest.clone()), &raw).await.unwrap();
         let mut descriptor = raw.descriptor();
         descriptor.platform = Some(Platform::new("linux", architecture));
         children.push(descriptor);
@@ -88,10 +83,7 @@ async fn everything_is_there_before_it_is_named() {
     let (memory, index) = multi().await;
     let diary = Diary::default();
     let copied = transfer(&memory, "multi", &diary, "v1").await;
-    assert_eq!(
-        (copied.digest, copied.blobs_copied),
-        (index.digest.clone(), 4)
-    );
+    assert_eq!((copied.digest, copied.blobs_copied), (index.digest.clone(), 4));
     let children: Vec<String> = index
         .index()
         .unwrap()
@@ -117,15 +109,9 @@ async fn what_is_there_is_skipped() {
     let (memory, _) = multi().await;
     let directory = tempfile::tempdir().unwrap();
     let layout = Layout::create(directory.path()).await.unwrap();
-    assert_eq!(
-        transfer(&memory, "multi", &layout, "v1").await.blobs_copied,
-        4
-    );
+    assert_eq!(transfer(&memory, "multi", &layout, "v1").await.blobs_copied, 4);
     let again = transfer(&memory, "multi", &layout, "v2").await;
-    assert_eq!(
-        (again.blobs_copied, again.blobs_skipped, again.bytes),
-        (0, 4, 0)
-    );
+    assert_eq!((again.blobs_copied, again.blobs_skipped, again.bytes), (0, 4, 0));
     // The index reaches its children, so index.json names only the index.
     assert_eq!(layout.manifests().await.unwrap().len(), 2);
 }
@@ -137,19 +123,11 @@ async fn one_platform_can_be_taken_out() {
     let mut options = CopyOptions::new();
     options.platform = Some("linux/arm64".parse().unwrap());
     let id = tag("multi");
-    let copied = store::copy(&memory, &id, &sink, &id, &options, Arc::new(()))
-        .await
-        .unwrap();
+    let copied = store::copy(&memory, &id, &sink, &id, &options, Arc::new(())).await.unwrap();
     assert_eq!(copied.digest, index.index().unwrap().manifests[1].digest);
     options.platform = Some("windows/amd64".parse().unwrap());
-    let error = store::copy(&memory, &id, &sink, &id, &options, Arc::new(()))
-        .await
-        .unwrap_err();
-    assert!(
-        chain(&error).contains("it has: linux/amd64, linux/arm64"),
-        "{}",
-        chain(&error)
-    );
+    let error = store::copy(&memory, &id, &sink, &id, &options, Arc::new(())).await.unwrap_err();
+    assert!(chain(&error).contains("it has: linux/amd64, linux/arm64"), "{}", chain(&error));
 }
 
 #[tokio::test]
@@ -157,9 +135,7 @@ async fn what_is_missing_is_said() {
     let options = CopyOptions::new();
     let (source, sink) = (Memory::new(), Memory::new());
     let id = tag("v1");
-    let error = store::copy(&source, &id, &sink, &id, &options, Arc::new(()))
-        .await
-        .unwrap_err();
+    let error = store::copy(&source, &id, &sink, &id, &options, Arc::new(())).await.unwrap_err();
     assert_eq!(
         (error.to_string().as_str(), error.advice()),
         ("manifest `v1` is not in memory", Advice::NotFound)
@@ -167,9 +143,7 @@ async fn what_is_missing_is_said() {
     let lost = Descriptor::of(MediaType::DOCKER_CONFIG, b"lost");
     let raw = Raw::from_manifest(&Manifest::docker(lost, Vec::new())).unwrap();
     source.put_manifest(&id, &raw).await.unwrap();
-    let error = store::copy(&source, &id, &sink, &id, &options, Arc::new(()))
-        .await
-        .unwrap_err();
+    let error = store::copy(&source, &id, &sink, &id, &options, Arc::new(())).await.unwrap_err();
     assert!(error.to_string().starts_with("blob sha256:"), "{error}");
     assert!(sink.tags().await.unwrap().is_empty());
 }
@@ -192,10 +166,7 @@ async fn foreign_layers_stay_where_they_are() {
 async fn an_index_that_is_its_own_great_grandchild_ends() {
     let source = Memory::new();
     let mut raw = suite::image(&source, "leaf").await.unwrap();
-    source
-        .put_manifest(&Identifier::Digest(raw.digest.clone()), &raw)
-        .await
-        .unwrap();
+    source.put_manifest(&Identifier::Digest(raw.digest.clone()), &raw).await.unwrap();
     for _ in 0..6 {
         raw = Raw::from_index(&Index::oci(vec![raw.descriptor()])).unwrap();
         source.put_manifest(&tag("deep"), &raw).await.unwrap();
@@ -211,9 +182,7 @@ async fn referrers_come_along_when_asked() {
     hold(suite::referrers_are_listed(&source).await);
     let (mut options, id) = (CopyOptions::new(), tag("subject"));
     options.referrers = true;
-    let copied = store::copy(&source, &id, &sink, &id, &options, Arc::new(()))
-        .await
-        .unwrap();
+    let copied = store::copy(&source, &id, &sink, &id, &options, Arc::new(())).await.unwrap();
     assert_eq!(sink.referrers(&copied.digest, None).await.unwrap().len(), 2);
 }
 
@@ -240,31 +209,14 @@ async fn neighbours_in_a_registry_hand_blobs_over() {
     let (memory, index) = multi().await;
     let watch = Arc::new(Watch::default());
     let (options, id) = (CopyOptions::new(), tag("multi"));
-    let first = store::copy(&memory, &id, &one, &id, &options, watch.clone())
-        .await
-        .unwrap();
-    assert_eq!(
-        (first.blobs_copied, *watch.1.lock().unwrap()),
-        (4, first.bytes)
-    );
+    let first = store::copy(&memory, &id, &one, &id, &options, watch.clone()).await.unwrap();
+    assert_eq!((first.blobs_copied, *watch.1.lock().unwrap()), (4, first.bytes));
     let second = transfer(&one, "multi", &two, "v1").await;
-    assert_eq!(
-        (second.blobs_mounted, second.blobs_copied, second.bytes),
-        (4, 0, 0)
-    );
-    assert_eq!(
-        two.head(&tag("v1")).await.unwrap().unwrap().digest,
-        index.digest
-    );
+    assert_eq!((second.blobs_mounted, second.blobs_copied, second.bytes), (4, 0, 0));
+    assert_eq!(two.head(&tag("v1")).await.unwrap().unwrap().digest, index.digest);
     // And to another registry they are sent.
     let other = Registry::start(Kind::Plain).await;
-    let third = transfer(
-        &one,
-        "multi",
-        &client.repository(other.repository("x")),
-        "v1",
-    )
-    .await;
+    let third = transfer(&one, "multi", &client.repository(other.repository("x")), "v1").await;
     assert_eq!(third.blobs_copied, 4);
 }
 

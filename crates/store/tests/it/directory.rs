@@ -23,15 +23,9 @@ async fn a_layout_is_read_back_by_another_process() {
     let marker = fs_err::read_to_string(directory.path().join("oci-layout")).unwrap();
     assert_eq!(marker, r#"{"imageLayoutVersion":"1.0.0"}"#);
     let entries = fs_err::read_dir(directory.path()).unwrap();
-    let names: Vec<String> = entries
-        .map(|it| it.unwrap().file_name().into_string().unwrap())
-        .collect();
-    assert!(
-        !names
-            .iter()
-            .any(|it| it.starts_with(".apron-") && it != ".apron-lock"),
-        "{names:?}"
-    );
+    let names: Vec<String> =
+        entries.map(|it| it.unwrap().file_name().into_string().unwrap()).collect();
+    assert!(!names.iter().any(|it| it.starts_with(".apron-") && it != ".apron-lock"), "{names:?}");
 }
 
 #[tokio::test]
@@ -77,18 +71,10 @@ async fn a_blob_changed_on_the_disk_does_not_end_well() {
     let directory = tempfile::tempdir().unwrap();
     let layout = Layout::create(directory.path()).await.unwrap();
     let descriptor = Descriptor::of(MediaType::OCTET_STREAM, b"honest");
-    layout
-        .put_blob(&descriptor, &bytes::Bytes::from_static(b"honest"))
-        .await
-        .unwrap();
-    let path = directory
-        .path()
-        .join("blobs/sha256")
-        .join(descriptor.digest.hex());
+    layout.put_blob(&descriptor, &bytes::Bytes::from_static(b"honest")).await.unwrap();
+    let path = directory.path().join("blobs/sha256").join(descriptor.digest.hex());
     fs_err::write(path, b"hijack").unwrap();
-    let error = store::fetch_bytes(&layout, &descriptor, 100)
-        .await
-        .unwrap_err();
+    let error = store::fetch_bytes(&layout, &descriptor, 100).await.unwrap_err();
     assert_eq!(error.advice(), store::Advice::Corrupt);
 }
 
@@ -98,13 +84,8 @@ async fn a_fetched_blob_is_whole_before_it_can_be_read() {
     let layout = store::Memory::new();
     let scratch = tempfile::tempdir().unwrap();
     let descriptor = Descriptor::of(MediaType::OCTET_STREAM, b"honest bytes");
-    layout
-        .put_blob(&descriptor, &bytes::Bytes::from_static(b"honest bytes"))
-        .await
-        .unwrap();
-    let blob = store::fetch_to_file(&layout, &descriptor, 100, scratch.path())
-        .await
-        .unwrap();
+    layout.put_blob(&descriptor, &bytes::Bytes::from_static(b"honest bytes")).await.unwrap();
+    let blob = store::fetch_to_file(&layout, &descriptor, 100, scratch.path()).await.unwrap();
     let (mut one, mut two) = (blob.open(), blob.open());
     let mut text = String::new();
     one.seek(SeekFrom::Start(7)).unwrap();
@@ -112,9 +93,7 @@ async fn a_fetched_blob_is_whole_before_it_can_be_read() {
     two.read_to_string(&mut text).unwrap();
     assert_eq!(text, "byteshonest bytes");
     assert_eq!(fs_err::read_dir(scratch.path()).unwrap().count(), 0);
-    let error = store::fetch_to_file(&layout, &descriptor, 5, scratch.path())
-        .await
-        .unwrap_err();
+    let error = store::fetch_to_file(&layout, &descriptor, 5, scratch.path()).await.unwrap_err();
     assert_eq!(error.advice(), store::Advice::TooLarge);
 }
 
@@ -146,14 +125,9 @@ async fn a_writer_killed_at_any_moment_leaves_a_valid_layout() {
     let mut acknowledged = Vec::new();
     for round in 0..12 {
         acknowledged.extend(write_and_kill(directory.path(), round));
-        let layout = Layout::create(directory.path().join("layout"))
-            .await
-            .unwrap();
+        let layout = Layout::create(directory.path().join("layout")).await.unwrap();
         let tags = layout.tags().await.unwrap();
-        let lost: Vec<&String> = acknowledged
-            .iter()
-            .filter(|it| !tags.contains(it))
-            .collect();
+        let lost: Vec<&String> = acknowledged.iter().filter(|it| !tags.contains(it)).collect();
         assert!(lost.is_empty(), "{lost:?}");
         for name in tags {
             let raw = layout.manifest(&tag(&name)).await.unwrap().unwrap();
@@ -168,19 +142,12 @@ async fn a_writer_killed_at_any_moment_leaves_a_valid_layout() {
 /// Lets a writer report some tags, kills it, and gives all it reported.
 fn write_and_kill(root: &std::path::Path, tags: usize) -> Vec<String> {
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args([
-            "--exact",
-            "directory::a_writer_to_be_killed",
-            "--ignored",
-            "--nocapture",
-        ])
+        .args(["--exact", "directory::a_writer_to_be_killed", "--ignored", "--nocapture"])
         .current_dir(root)
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let lines = BufReader::new(child.stdout.take().unwrap())
-        .lines()
-        .map_while(Result::ok);
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
     let mut reported =
         lines.filter_map(|it| it.split_once("tagged ").map(|(_, tag)| tag.to_owned()));
     let mut seen: Vec<String> = reported.by_ref().take(tags + 1).collect();

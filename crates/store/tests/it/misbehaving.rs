@@ -20,10 +20,7 @@ fn descriptor() -> Descriptor {
 }
 
 fn password() -> Keychain {
-    Keychain::fixed(Credential::Basic {
-        user: "u".into(),
-        password: "p".into(),
-    })
+    Keychain::fixed(Credential::Basic { user: "u".into(), password: "p".into() })
 }
 
 fn manifest() -> Vec<u8> {
@@ -32,10 +29,8 @@ fn manifest() -> Vec<u8> {
     raw.bytes
 }
 
-const DOCKER: (&str, &str) = (
-    "content-type",
-    "application/vnd.docker.distribution.manifest.v2+json",
-);
+const DOCKER: (&str, &str) =
+    ("content-type", "application/vnd.docker.distribution.manifest.v2+json");
 
 #[tokio::test(start_paused = true)]
 async fn a_registry_that_never_answers_is_given_up_in_time() {
@@ -44,17 +39,10 @@ async fn a_registry_that_never_answers_is_given_up_in_time() {
             Result<http::Response<store::remote::Body>, store::remote::BoxError>,
         >()
     });
-    let settings = Settings {
-        idle_timeout: Duration::from_secs(20),
-        ..Settings::default()
-    };
+    let settings = Settings { idle_timeout: Duration::from_secs(20), ..Settings::default() };
     let client = Client::new(transport(service), Keychain::anonymous(), settings);
     let start = Instant::now();
-    let error = client
-        .repository(repository("r.io/a"))
-        .tags()
-        .await
-        .unwrap_err();
+    let error = client.repository(repository("r.io/a")).tags().await.unwrap_err();
     assert_eq!(error.advice(), Advice::Timeout, "{}", chain(&error));
     let took = start.elapsed();
     assert!((80..=90).contains(&took.as_secs()), "{took:?}");
@@ -74,19 +62,10 @@ async fn a_blob_that_stalls_is_given_up_in_time() {
 
 #[tokio::test]
 async fn redirects_in_a_circle_end() {
-    let (client, log) = stub(Keychain::anonymous(), |_, _| {
-        answer(307, &[("location", "/v2/a/tags/list")], "")
-    });
-    let error = client
-        .repository(repository("r.io/a"))
-        .tags()
-        .await
-        .unwrap_err();
-    assert!(
-        chain(&error).contains("redirects more than 5 times"),
-        "{}",
-        chain(&error)
-    );
+    let (client, log) =
+        stub(Keychain::anonymous(), |_, _| answer(307, &[("location", "/v2/a/tags/list")], ""));
+    let error = client.repository(repository("r.io/a")).tags().await.unwrap_err();
+    assert!(chain(&error).contains("redirects more than 5 times"), "{}", chain(&error));
     assert_eq!(log.len(), 6);
 }
 
@@ -114,10 +93,7 @@ async fn credentials_stay_with_the_host_they_are_for() {
         _ => answer(307, &[("location", "https://cdn.org/blob?signature=1")], ""),
     });
     let remote = client.repository(repository("r.io/a"));
-    assert_eq!(
-        fetch_bytes(&remote, &descriptor(), 100).await.unwrap(),
-        CONTENT
-    );
+    assert_eq!(fetch_bytes(&remote, &descriptor(), 100).await.unwrap(), CONTENT);
     assert_eq!(log.lines().last().unwrap(), "GET cdn.org/blob?signature=1");
 }
 
@@ -129,30 +105,16 @@ async fn a_401_for_ever_is_an_error_soon() {
     });
     let remote = client.repository(repository("r.io/a"));
     let error = remote.manifest(&tag("v1")).await.unwrap_err();
-    assert_eq!(
-        error.advice(),
-        Advice::Unauthorized {
-            registry: "r.io".into()
-        }
-    );
-    assert!(
-        chain(&error).contains("who are you (UNAUTHORIZED)"),
-        "{}",
-        chain(&error)
-    );
+    assert_eq!(error.advice(), Advice::Unauthorized { registry: "r.io".into() });
+    assert!(chain(&error).contains("who are you (UNAUTHORIZED)"), "{}", chain(&error));
     assert_eq!(log.len(), 2);
 }
 
 #[tokio::test]
 async fn an_unknown_kind_of_login_is_said() {
-    let (client, _) = stub(password(), |_, _| {
-        answer(401, &[("www-authenticate", "Negotiate")], "")
-    });
-    let error = client
-        .repository(repository("r.io/a"))
-        .tags()
-        .await
-        .unwrap_err();
+    let (client, _) =
+        stub(password(), |_, _| answer(401, &[("www-authenticate", "Negotiate")], ""));
+    let error = client.repository(repository("r.io/a")).tags().await.unwrap_err();
     assert!(chain(&error).contains("`Negotiate`"), "{}", chain(&error));
 }
 
@@ -164,11 +126,7 @@ async fn retry_after_is_honoured_within_reason() {
             _ => answer(200, &[], r#"{"tags":["v1"]}"#),
         });
         let start = Instant::now();
-        let tags = client
-            .repository(repository("r.io/a"))
-            .tags()
-            .await
-            .unwrap();
+        let tags = client.repository(repository("r.io/a")).tags().await.unwrap();
         assert_eq!((tags, log.len()), (vec!["v1".to_owned()], 2));
         let took = start.elapsed().as_secs();
         assert!((least..=most).contains(&took), "{asked}: {took}");
@@ -177,28 +135,16 @@ async fn retry_after_is_honoured_within_reason() {
 
 #[tokio::test(start_paused = true)]
 async fn tries_are_bounded() {
-    for (status, advice) in [
-        (429, Advice::RateLimited),
-        (503, Advice::Other),
-        (504, Advice::Timeout),
-    ] {
-        let (client, log) = stub(Keychain::anonymous(), move |_, _| {
-            answer(status, &[], "busy")
-        });
-        let error = client
-            .repository(repository("r.io/a"))
-            .tags()
-            .await
-            .unwrap_err();
+    for (status, advice) in
+        [(429, Advice::RateLimited), (503, Advice::Other), (504, Advice::Timeout)]
+    {
+        let (client, log) = stub(Keychain::anonymous(), move |_, _| answer(status, &[], "busy"));
+        let error = client.repository(repository("r.io/a")).tags().await.unwrap_err();
         assert_eq!((error.advice(), log.len()), (advice, 4));
     }
     for (status, advice) in [(403, Advice::Forbidden), (418, Advice::Other)] {
         let (client, log) = stub(Keychain::anonymous(), move |_, _| answer(status, &[], "no"));
-        let error = client
-            .repository(repository("r.io/a"))
-            .tags()
-            .await
-            .unwrap_err();
+        let error = client.repository(repository("r.io/a")).tags().await.unwrap_err();
         assert_eq!((error.advice(), log.len()), (advice, 1));
     }
 }
@@ -207,9 +153,8 @@ async fn tries_are_bounded() {
 async fn a_broken_download_goes_on_where_it_broke() {
     let (client, log) = stub(Keychain::anonymous(), |before, request| {
         let range = header(request, "range").to_owned();
-        let start: usize = range
-            .strip_prefix("bytes=")
-            .map_or(0, |it| it.trim_end_matches('-').parse().unwrap());
+        let start: usize =
+            range.strip_prefix("bytes=").map_or(0, |it| it.trim_end_matches('-').parse().unwrap());
         assert_eq!(start, before * 5);
         let end = (start + 5).min(CONTENT.len());
         let content_range = format!("bytes {start}-{}/{}", CONTENT.len() - 1, CONTENT.len());
@@ -218,115 +163,65 @@ async fn a_broken_download_goes_on_where_it_broke() {
         streamed(status, &[("content-range", &content_range)], piece)
     });
     let remote = client.repository(repository("r.io/a"));
-    assert_eq!(
-        fetch_bytes(&remote, &descriptor(), 100).await.unwrap(),
-        CONTENT
-    );
+    assert_eq!(fetch_bytes(&remote, &descriptor(), 100).await.unwrap(), CONTENT);
     assert_eq!(log.len(), 4);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_registry_that_knows_no_ranges_begins_again() {
     let (client, _) = stub(Keychain::anonymous(), |before, _| match before {
-        0 => streamed(
-            200,
-            &[],
-            stream::iter([Ok(Bytes::from_static(&CONTENT[..7])), Err(broken())]),
-        ),
+        0 => {
+            streamed(200, &[], stream::iter([Ok(Bytes::from_static(&CONTENT[..7])), Err(broken())]))
+        }
         _ => answer(200, &[], CONTENT),
     });
     let remote = client.repository(repository("r.io/a"));
-    assert_eq!(
-        fetch_bytes(&remote, &descriptor(), 100).await.unwrap(),
-        CONTENT
-    );
+    assert_eq!(fetch_bytes(&remote, &descriptor(), 100).await.unwrap(), CONTENT);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_download_that_breaks_for_ever_is_given_up() {
     let (client, log) = stub(Keychain::anonymous(), |before, _| match before {
-        0 => streamed(
-            200,
-            &[],
-            stream::iter([Ok(Bytes::from_static(&CONTENT[..7])), Err(broken())]),
-        ),
-        _ => streamed(
-            206,
-            &[("content-range", "bytes 7-15/16")],
-            stream::iter([Err(broken())]),
-        ),
+        0 => {
+            streamed(200, &[], stream::iter([Ok(Bytes::from_static(&CONTENT[..7])), Err(broken())]))
+        }
+        _ => streamed(206, &[("content-range", "bytes 7-15/16")], stream::iter([Err(broken())])),
     });
     let remote = client.repository(repository("r.io/a"));
     let error = fetch_bytes(&remote, &descriptor(), 100).await.unwrap_err();
-    assert_eq!(
-        error.advice(),
-        Advice::Unreachable {
-            host: "r.io".into()
-        },
-        "{}",
-        chain(&error)
-    );
+    assert_eq!(error.advice(), Advice::Unreachable { host: "r.io".into() }, "{}", chain(&error));
     assert_eq!(log.len(), 4);
 }
 
 #[tokio::test(start_paused = true)]
 async fn lies_about_blobs_are_found_out() {
-    let lies: [&[u8]; 3] = [
-        b"0123456789abcdeX",
-        b"0123456789",
-        b"0123456789abcdef and more",
-    ];
+    let lies: [&[u8]; 3] = [b"0123456789abcdeX", b"0123456789", b"0123456789abcdef and more"];
     for lie in lies {
         let (client, _) = stub(Keychain::anonymous(), move |_, request| {
             let rest = header(request, "range").is_empty();
-            if rest {
-                answer(200, &[], lie)
-            } else {
-                answer(416, &[], "")
-            }
+            if rest { answer(200, &[], lie) } else { answer(416, &[], "") }
         });
         let remote = client.repository(repository("r.io/a"));
         let error = fetch_bytes(&remote, &descriptor(), 100).await.unwrap_err();
-        assert!(
-            matches!(error.advice(), Advice::Corrupt | Advice::Other),
-            "{}",
-            chain(&error)
-        );
+        assert!(matches!(error.advice(), Advice::Corrupt | Advice::Other), "{}", chain(&error));
     }
 }
 
 #[tokio::test]
 async fn lies_about_manifests_are_found_out() {
-    let (client, _) = stub(Keychain::anonymous(), |_, _| {
-        answer(200, &[DOCKER], manifest())
-    });
+    let (client, _) = stub(Keychain::anonymous(), |_, _| answer(200, &[DOCKER], manifest()));
     let remote = client.repository(repository("r.io/a"));
     let other = Identifier::Digest(oci::Digest::of(b"other"));
-    assert_eq!(
-        remote.manifest(&other).await.unwrap_err().advice(),
-        Advice::Corrupt
-    );
+    assert_eq!(remote.manifest(&other).await.unwrap_err().advice(), Advice::Corrupt);
     let wrong = oci::Digest::of(b"other").to_string();
     let (client, _) = stub(Keychain::anonymous(), move |_, _| {
-        answer(
-            200,
-            &[DOCKER, ("docker-content-digest", &wrong)],
-            manifest(),
-        )
+        answer(200, &[DOCKER, ("docker-content-digest", &wrong)], manifest())
     });
     let remote = client.repository(repository("r.io/a"));
-    assert_eq!(
-        remote.manifest(&tag("v1")).await.unwrap_err().advice(),
-        Advice::Corrupt
-    );
-    let (client, _) = stub(Keychain::anonymous(), |_, _| {
-        answer(200, &[], "<html>welcome</html>")
-    });
+    assert_eq!(remote.manifest(&tag("v1")).await.unwrap_err().advice(), Advice::Corrupt);
+    let (client, _) = stub(Keychain::anonymous(), |_, _| answer(200, &[], "<html>welcome</html>"));
     let remote = client.repository(repository("r.io/a"));
-    assert_eq!(
-        remote.manifest(&tag("v1")).await.unwrap_err().advice(),
-        Advice::Corrupt
-    );
+    assert_eq!(remote.manifest(&tag("v1")).await.unwrap_err().advice(), Advice::Corrupt);
 }
 
 #[tokio::test]
@@ -343,11 +238,7 @@ async fn endless_bodies_are_cut_off() {
             });
             streamed(status, &[DOCKER], endless)
         });
-        let error = client
-            .repository(repository("r.io/a"))
-            .manifest(&tag("v1"))
-            .await
-            .unwrap_err();
+        let error = client.repository(repository("r.io/a")).manifest(&tag("v1")).await.unwrap_err();
         assert!(chain(&error).len() < 1000);
         assert!(status != 200 || error.advice() == Advice::TooLarge);
         assert!(sent.load(Ordering::Relaxed) <= limit);
@@ -356,27 +247,19 @@ async fn endless_bodies_are_cut_off() {
 
 #[tokio::test]
 async fn tags_are_read_page_by_page() {
-    let (client, log) = stub(Keychain::anonymous(), |_, request| {
-        match request.uri().query().unwrap() {
+    let (client, log) =
+        stub(Keychain::anonymous(), |_, request| match request.uri().query().unwrap() {
             "n=1000" => {
                 let link = ("link", r#"</v2/a/tags/list?n=2&last=v2>; rel="next""#);
                 answer(200, &[link], r#"{"name":"a","tags":["v2","v1"]}"#)
             }
             "n=2&last=v2" => {
-                let link = (
-                    "link",
-                    "<https://r.io/v2/a/tags/list?n=2&last=v4>; rel=next",
-                );
+                let link = ("link", "<https://r.io/v2/a/tags/list?n=2&last=v4>; rel=next");
                 answer(200, &[link], r#"{"tags":["v4","v2"]}"#)
             }
             _ => answer(200, &[], r#"{"tags":null}"#),
-        }
-    });
-    let tags = client
-        .repository(repository("r.io/a"))
-        .tags()
-        .await
-        .unwrap();
+        });
+    let tags = client.repository(repository("r.io/a")).tags().await.unwrap();
     assert_eq!(tags, ["v1", "v2", "v4"]);
     assert_eq!(log.len(), 3);
 }
@@ -386,44 +269,26 @@ async fn pages_that_never_end_do() {
     let circle =
         |_: usize, _: &_| answer(200, &[("link", "</v2/a/tags/list?n=1000>; rel=next")], "{}");
     let (client, log) = stub(Keychain::anonymous(), circle);
-    let error = client
-        .repository(repository("r.io/a"))
-        .tags()
-        .await
-        .unwrap_err();
+    let error = client.repository(repository("r.io/a")).tags().await.unwrap_err();
     assert!(chain(&error).contains("circle"), "{}", chain(&error));
     assert_eq!(log.len(), 1);
     let (client, log) = stub(Keychain::anonymous(), |before, _| {
         let link = format!("</v2/a/tags/list?last={before}>; rel=next");
         answer(200, &[("link", &link)], "{}")
     });
-    client
-        .repository(repository("r.io/a"))
-        .tags()
-        .await
-        .unwrap_err();
+    client.repository(repository("r.io/a")).tags().await.unwrap_err();
     assert_eq!(log.len(), 1000);
 }
 
 #[tokio::test]
 async fn a_head_that_says_too_little_is_followed_by_a_get() {
-    let (client, log) = stub(Keychain::anonymous(), |_, request| {
-        match request.method().as_str() {
-            "HEAD" => answer(200, &[DOCKER], ""),
-            _ => answer(200, &[DOCKER], manifest()),
-        }
+    let (client, log) = stub(Keychain::anonymous(), |_, request| match request.method().as_str() {
+        "HEAD" => answer(200, &[DOCKER], ""),
+        _ => answer(200, &[DOCKER], manifest()),
     });
-    let head = client
-        .repository(repository("r.io/a"))
-        .head(&tag("v1"))
-        .await
-        .unwrap()
-        .unwrap();
+    let head = client.repository(repository("r.io/a")).head(&tag("v1")).await.unwrap().unwrap();
     assert_eq!(head.digest, oci::Digest::of(&manifest()));
-    assert_eq!(
-        log.lines(),
-        ["HEAD r.io/v2/a/manifests/v1", "GET r.io/v2/a/manifests/v1"]
-    );
+    assert_eq!(log.lines(), ["HEAD r.io/v2/a/manifests/v1", "GET r.io/v2/a/manifests/v1"]);
 }
 
 #[tokio::test(start_paused = true)]

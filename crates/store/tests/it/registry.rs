@@ -32,11 +32,7 @@ impl Drop for Registry {
 impl Registry {
     pub(crate) async fn start(kind: Kind) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let port = TcpListener::bind("127.0.0.1:0")
-            .unwrap()
-            .local_addr()
-            .unwrap()
-            .port();
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let config = directory.path().join("config.yml");
         fs_err::write(&config, kind.config(directory.path(), port)).unwrap();
         let log = fs_err::File::create(directory.path().join("log")).unwrap();
@@ -48,21 +44,14 @@ impl Registry {
         let child = spawned.expect(
             "docker-registry is needed for this test: run scripts/setup, or apt-get install docker-registry",
         );
-        let registry = Self {
-            child,
-            directory,
-            port,
-        };
+        let registry = Self { child, directory, port };
         registry.wait().await;
         registry
     }
 
     async fn wait(&self) {
         for _ in 0..500 {
-            if tokio::net::TcpStream::connect(("127.0.0.1", self.port))
-                .await
-                .is_ok()
-            {
+            if tokio::net::TcpStream::connect(("127.0.0.1", self.port)).await.is_ok() {
                 return;
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -106,11 +95,7 @@ impl Kind {
         }
         if self != Self::Plain {
             fs_err::write(directory.join("htpasswd"), HTPASSWD).unwrap();
-            writeln!(
-                text,
-                "auth: {{htpasswd: {{realm: test, path: {root}/htpasswd}}}}"
-            )
-            .unwrap();
+            writeln!(text, "auth: {{htpasswd: {{realm: test, path: {root}/htpasswd}}}}").unwrap();
         }
         text
     }
@@ -127,33 +112,19 @@ fn make_certificate(directory: &Path) {
         .arg(directory.join("cert.pem"))
         .output()
         .expect("openssl is needed for this test: run scripts/setup");
-    assert!(
-        made.status.success(),
-        "{}",
-        String::from_utf8_lossy(&made.stderr)
-    );
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
 }
 
 pub(crate) fn quick() -> Settings {
-    Settings {
-        backoff: Duration::from_millis(5),
-        ..Settings::default()
-    }
+    Settings { backoff: Duration::from_millis(5), ..Settings::default() }
 }
 
 pub(crate) fn client(keychain: Keychain) -> Client {
-    Client::new(
-        http_client(&HttpSettings::default()).unwrap(),
-        keychain,
-        quick(),
-    )
+    Client::new(http_client(&HttpSettings::default()).unwrap(), keychain, quick())
 }
 
 fn password(password: &str) -> Keychain {
-    Keychain::fixed(Credential::Basic {
-        user: "user".into(),
-        password: password.into(),
-    })
+    Keychain::fixed(Credential::Basic { user: "user".into(), password: password.into() })
 }
 
 #[tokio::test]
@@ -186,19 +157,14 @@ async fn a_wrong_password_is_unauthorized() {
         );
         assert!(client.check_login(&registry.repository("a")).await.is_err());
     }
-    client(password("secret"))
-        .check_login(&registry.repository("a"))
-        .await
-        .unwrap();
+    client(password("secret")).check_login(&registry.repository("a")).await.unwrap();
 }
 
 #[tokio::test]
 async fn a_registry_with_tls_obeys_the_laws_once_its_certificate_is_trusted() {
     let registry = Registry::start(Kind::Tls).await;
-    let settings = HttpSettings {
-        ca_bundle: Some(registry.certificate()),
-        ..HttpSettings::default()
-    };
+    let settings =
+        HttpSettings { ca_bundle: Some(registry.certificate()), ..HttpSettings::default() };
     let client = Client::new(http_client(&settings).unwrap(), password("secret"), quick());
     hold(store::suite::run(&client.repository(registry.repository("a"))).await);
 }
@@ -209,53 +175,32 @@ async fn an_unknown_certificate_is_an_error_about_tls_unless_told_otherwise() {
     let remote = client(password("secret")).repository(registry.repository("a"));
     let error = remote.tags().await.unwrap_err();
     assert_eq!(error.advice(), Advice::Tls, "{}", chain(&error));
-    let settings = HttpSettings {
-        insecure: true,
-        ..HttpSettings::default()
-    };
+    let settings = HttpSettings { insecure: true, ..HttpSettings::default() };
     let client = Client::new(http_client(&settings).unwrap(), password("secret"), quick());
-    assert!(
-        client
-            .repository(registry.repository("a"))
-            .tags()
-            .await
-            .unwrap()
-            .is_empty()
-    );
+    assert!(client.repository(registry.repository("a")).tags().await.unwrap().is_empty());
 }
 
 #[tokio::test]
 async fn nobody_there_is_unreachable() {
-    let port = TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap()
-        .port();
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let place = repository(&format!("127.0.0.1:{port}/a"));
     let remote = client(Keychain::anonymous()).repository(place);
     let error = remote.head(&tag("v1")).await.unwrap_err();
-    let expected = Advice::Unreachable {
-        host: format!("127.0.0.1:{port}"),
-    };
+    let expected = Advice::Unreachable { host: format!("127.0.0.1:{port}") };
     assert_eq!(error.advice(), expected, "{}", chain(&error));
 }
 
 #[tokio::test]
 async fn a_bundle_without_certificates_is_refused() {
-    let settings = HttpSettings {
-        ca_bundle: Some(b"hello".to_vec()),
-        ..HttpSettings::default()
-    };
+    let settings = HttpSettings { ca_bundle: Some(b"hello".to_vec()), ..HttpSettings::default() };
     assert!(http_client(&settings).is_err());
 }
 
 #[tokio::test]
 async fn a_registry_that_asks_for_a_certificate_gets_ours() {
     let registry = Registry::start(Kind::Mutual).await;
-    let mut settings = HttpSettings {
-        ca_bundle: Some(registry.certificate()),
-        ..HttpSettings::default()
-    };
+    let mut settings =
+        HttpSettings { ca_bundle: Some(registry.certificate()), ..HttpSettings::default() };
     let remote = |settings: &HttpSettings| {
         let client = Client::new(http_client(settings).unwrap(), password("secret"), quick());
         client.repository(registry.repository("a"))
@@ -301,31 +246,15 @@ async fn requests_go_through_the_proxy_unless_excepted() {
         no_proxy: Some("127.0.0.1,.internal".to_owned()),
         ..HttpSettings::default()
     };
-    let plain = Settings {
-        plain_http: true,
-        ..quick()
-    };
-    let client = Client::new(
-        http_client(&settings).unwrap(),
-        Keychain::anonymous(),
-        plain,
-    );
+    let plain = Settings { plain_http: true, ..quick() };
+    let client = Client::new(http_client(&settings).unwrap(), Keychain::anonymous(), plain);
     let remote = client.repository(repository("registry.example/a"));
     assert_eq!(remote.tags().await.unwrap(), ["v1"]);
     let line = asked.recv().await.unwrap();
-    assert!(
-        line.starts_with("GET http://registry.example/v2/a/tags/list?n=1000 "),
-        "{line}"
-    );
+    assert!(line.starts_with("GET http://registry.example/v2/a/tags/list?n=1000 "), "{line}");
     let remote = client.repository(repository(&format!("127.0.0.1:{direct}/a")));
     assert_eq!(remote.tags().await.unwrap(), ["v1"]);
-    assert!(
-        reached
-            .recv()
-            .await
-            .unwrap()
-            .starts_with("GET /v2/a/tags/list")
-    );
+    assert!(reached.recv().await.unwrap().starts_with("GET /v2/a/tags/list"));
 }
 
 #[tokio::test]

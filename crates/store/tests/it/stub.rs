@@ -58,16 +58,11 @@ where
             Ok::<_, BoxError>(response)
         }
     });
-    (
-        Client::new(transport(service), keychain, Settings::default()),
-        log,
-    )
+    (Client::new(transport(service), keychain, Settings::default()), log)
 }
 
 pub(crate) fn full(bytes: impl Into<Bytes>) -> Body {
-    Full::new(bytes.into())
-        .map_err(|it: Infallible| match it {})
-        .boxed_unsync()
+    Full::new(bytes.into()).map_err(|it: Infallible| match it {}).boxed_unsync()
 }
 
 /// An answer with headers.
@@ -99,8 +94,5 @@ pub(crate) fn broken() -> BoxError {
 
 /// A header of a request.
 pub(crate) fn header<'request>(request: &'request Request<Body>, name: &str) -> &'request str {
-    request
-        .headers()
-        .get(name)
-        .map_or("", |value| value.to_str().unwrap())
+    request.headers().get(name).map_or("", |value| value.to_str().unwrap())
 }

@@ -95,11 +95,7 @@ fn a_layer_that_lies_leaves_no_file() {
     assert_eq!(error.advice(), store::Advice::Corrupt);
     lying.content = LayerContent::Bytes(Bytes::from(vec![0; GZIP.len()]));
     let error = store::tarball::write(&path, &config, &[lying]).unwrap_err();
-    assert!(
-        chain(&error).contains("instead of sha256:"),
-        "{}",
-        chain(&error)
-    );
+    assert!(chain(&error).contains("instead of sha256:"), "{}", chain(&error));
     assert_eq!(fs_err::read_dir(directory.path()).unwrap().count(), 0);
 }
 
@@ -125,24 +121,16 @@ async fn a_sink_collects_and_writes_at_the_end() {
 #[tokio::test]
 async fn a_sink_refuses_what_it_would_lose() {
     let directory = tempfile::tempdir().unwrap();
-    let sink = TarballSink::create(directory.path().join("x.xpkg"))
-        .await
-        .unwrap();
+    let sink = TarballSink::create(directory.path().join("x.xpkg")).await.unwrap();
     let raw = suite::image(&sink, "text").await.unwrap();
     let mut manifest = raw.manifest().unwrap().clone();
-    manifest.layers[0]
-        .annotations
-        .insert("io.crossplane.xpkg".into(), "base".into());
+    manifest.layers[0].annotations.insert("io.crossplane.xpkg".into(), "base".into());
     let annotated = Raw::from_manifest(&manifest).unwrap();
     let error = sink.put_manifest(&tag("v1"), &annotated).await.unwrap_err();
     assert!(chain(&error).contains("would lose"), "{}", chain(&error));
     let index = Raw::from_index(&Index::oci(vec![raw.descriptor()])).unwrap();
     let error = sink.put_manifest(&tag("v1"), &index).await.unwrap_err();
-    assert!(
-        chain(&error).contains("layout directory"),
-        "{}",
-        chain(&error)
-    );
+    assert!(chain(&error).contains("layout directory"), "{}", chain(&error));
     sink.put_manifest(&tag("v1"), &raw).await.unwrap();
     let second = suite::image(&sink, "second").await.unwrap();
     assert!(sink.put_manifest(&tag("v2"), &second).await.is_err());
@@ -151,9 +139,7 @@ async fn a_sink_refuses_what_it_would_lose() {
 #[tokio::test]
 async fn a_sink_without_an_image_writes_nothing() {
     let directory = tempfile::tempdir().unwrap();
-    let sink = TarballSink::create(directory.path().join("x.xpkg"))
-        .await
-        .unwrap();
+    let sink = TarballSink::create(directory.path().join("x.xpkg")).await.unwrap();
     assert!(sink.finish().await.is_err());
     assert_eq!(fs_err::read_dir(directory.path()).unwrap().count(), 0);
 }
@@ -176,10 +162,7 @@ async fn several_images_are_told_apart_by_their_tags() {
     let tarball = Tarball::open(&path).await.unwrap();
     assert_eq!(tarball.tags().await.unwrap(), ["v1", "v2"]);
     let second = tarball.manifest(&tag("v2")).await.unwrap().unwrap();
-    assert_eq!(
-        second.manifest().unwrap().layers[0].media_type,
-        MediaType::DOCKER_LAYER
-    );
+    assert_eq!(second.manifest().unwrap().layers[0].media_type, MediaType::DOCKER_LAYER);
     let error = chain(&tarball.manifest(&tag("v3")).await.unwrap_err());
     assert!(error.contains("r.io/a:v1, r.io:5000/a:v2"), "{error}");
     assert!(tarball.only().is_err());
@@ -194,11 +177,9 @@ async fn dockers_links_are_followed() {
     let manifest =
         format!(r#"[{{"Config":"./c.json","RepoTags":null,"Layers":["{blob}","abc/layer.tar"]}}]"#);
     let mut builder = tar::Builder::new(fs_err::File::create(&path).unwrap());
-    for (name, content) in [
-        ("c.json", &config[..]),
-        (&blob, GZIP),
-        ("manifest.json", manifest.as_bytes()),
-    ] {
+    for (name, content) in
+        [("c.json", &config[..]), (&blob, GZIP), ("manifest.json", manifest.as_bytes())]
+    {
         let mut header = tar::Header::new_gnu();
         header.set_size(content.len() as u64);
         builder.append_data(&mut header, name, content).unwrap();
@@ -206,9 +187,7 @@ async fn dockers_links_are_followed() {
     let mut header = tar::Header::new_gnu();
     header.set_entry_type(tar::EntryType::Symlink);
     header.set_size(0);
-    builder
-        .append_link(&mut header, "abc/layer.tar", format!("../{blob}"))
-        .unwrap();
+    builder.append_link(&mut header, "abc/layer.tar", format!("../{blob}")).unwrap();
     builder.finish().unwrap();
     let tarball = Tarball::open(&path).await.unwrap();
     let raw = tarball.manifest(&tag("any")).await.unwrap().unwrap();
@@ -244,42 +223,14 @@ async fn broken_archives_are_refused_with_the_reason() {
     fs_err::write(&path, GZIP).unwrap();
     assert!(refusal(&path).await.contains("compressed with gzip"));
     archive(&path, &[("hello.txt", b"hello")]);
-    assert!(
-        refusal(&path)
-            .await
-            .contains("neither manifest.json nor index.json")
-    );
-    archive(
-        &path,
-        &[(
-            "manifest.json",
-            br#"[{"Config":"../etc/passwd","Layers":[]}]"#,
-        )],
-    );
-    assert!(
-        refusal(&path)
-            .await
-            .contains("names the file `../etc/passwd`")
-    );
+    assert!(refusal(&path).await.contains("neither manifest.json nor index.json"));
+    archive(&path, &[("manifest.json", br#"[{"Config":"../etc/passwd","Layers":[]}]"#)]);
+    assert!(refusal(&path).await.contains("names the file `../etc/passwd`"));
     archive(&path, &[("manifest.json", b"{}")]);
-    assert!(
-        refusal(&path)
-            .await
-            .contains("manifest.json is not valid JSON")
-    );
+    assert!(refusal(&path).await.contains("manifest.json is not valid JSON"));
     let config = config(&[GZIP], true);
-    archive(
-        &path,
-        &[
-            ("c", &config),
-            ("manifest.json", br#"[{"Config":"c","Layers":[]}]"#),
-        ],
-    );
-    assert!(
-        refusal(&path)
-            .await
-            .contains("describes 1 layers but it has 0")
-    );
+    archive(&path, &[("c", &config), ("manifest.json", br#"[{"Config":"c","Layers":[]}]"#)]);
+    assert!(refusal(&path).await.contains("describes 1 layers but it has 0"));
     fs_err::write(&path, b"this is not an archive at all").unwrap();
     Tarball::open(&path).await.unwrap_err();
     fs_err::write(&path, b"").unwrap();
@@ -295,11 +246,7 @@ async fn a_truncated_archive_is_refused_wherever_it_ends() {
     for length in (0..whole.len() - 1536).step_by(100) {
         let mut file = fs_err::File::create(&path).unwrap();
         file.write_all(&whole[..length]).unwrap();
-        assert!(
-            Tarball::open(&path).await.is_err(),
-            "cut at {length} of {}",
-            whole.len()
-        );
+        assert!(Tarball::open(&path).await.is_err(), "cut at {length} of {}", whole.len());
     }
 }
 
@@ -309,9 +256,7 @@ fn a_manifest_made_again_is_a_docker_manifest() {
     let (_, raw) = written(directory.path());
     let config = Descriptor::of(MediaType::DOCKER_CONFIG, &config(&[GZIP], true));
     let mut layer = Descriptor::of(MediaType::DOCKER_LAYER_GZIP, GZIP);
-    layer
-        .annotations
-        .insert("io.crossplane.xpkg".into(), "base".into());
+    layer.annotations.insert("io.crossplane.xpkg".into(), "base".into());
     let expected = Raw::from_manifest(&Manifest::docker(config, vec![layer])).unwrap();
     assert_eq!(raw, expected);
 }
@@ -323,18 +268,13 @@ async fn long_names_are_read_within_reason() {
     let long = format!("{}/layer.tar", "d".repeat(200));
     let config = config(&[GZIP], false);
     let manifest = format!(r#"[{{"Config":"c.json","RepoTags":null,"Layers":["{long}"]}}]"#);
-    let entries: &[(&str, &[u8])] = &[
-        ("c.json", &config),
-        (&long, GZIP),
-        ("manifest.json", manifest.as_bytes()),
-    ];
+    let entries: &[(&str, &[u8])] =
+        &[("c.json", &config), (&long, GZIP), ("manifest.json", manifest.as_bytes())];
     archive(&path, entries);
     assert_eq!(Tarball::open(&path).await.unwrap().images().len(), 1);
     // The same with a record as Go writes it.
     let mut builder = tar::Builder::new(fs_err::File::create(&path).unwrap());
-    builder
-        .append_pax_extensions([("path", long.as_bytes())])
-        .unwrap();
+    builder.append_pax_extensions([("path", long.as_bytes())]).unwrap();
     for (name, content) in [("short", GZIP), entries[0], entries[2]] {
         let mut header = tar::Header::new_ustar();
         header.set_size(content.len() as u64);
@@ -343,15 +283,8 @@ async fn long_names_are_read_within_reason() {
     builder.finish().unwrap();
     drop(builder);
     assert_eq!(Tarball::open(&path).await.unwrap().images().len(), 1);
-    archive(
-        &path,
-        &[(&"n".repeat(1 << 20), b"x"), ("manifest.json", b"[]")],
-    );
-    assert!(
-        refusal(&path)
-            .await
-            .contains("has more than the 65536 bytes allowed")
-    );
+    archive(&path, &[(&"n".repeat(1 << 20), b"x"), ("manifest.json", b"[]")]);
+    assert!(refusal(&path).await.contains("has more than the 65536 bytes allowed"));
 }
 
 #[test]
@@ -359,10 +292,7 @@ fn a_damaged_archive_is_refused_or_read_right() {
     let directory = tempfile::tempdir().unwrap();
     let (path, raw) = written(directory.path());
     let whole = fs_err::read(&path).unwrap();
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let strategy = proptest::collection::vec((0..whole.len(), proptest::num::u8::ANY), 1..4);
     let mut runner = proptest::test_runner::TestRunner::deterministic();
     let outcome = runner.run(&strategy, |changes| {

@@ -40,24 +40,19 @@ impl Source for Slow {
             tokio::time::sleep(pause).await;
             Ok(byte)
         });
-        Ok(Blob {
-            size: CONTENT.len() as u64,
-            stream: stream.boxed(),
-        })
+        Ok(Blob { size: CONTENT.len() as u64, stream: stream.boxed() })
     }
 }
 
 #[tokio::test]
 async fn a_relative_location_with_a_query_is_followed() {
-    let (client, log) = stub(Keychain::anonymous(), |_, request| {
-        match request.method().as_str() {
-            "POST" => answer(202, &[("location", "/upload/1?state=a%2Fb")], ""),
-            "PATCH" => {
-                assert_eq!(header(request, "content-length"), "16");
-                answer(202, &[("location", "2?state=c")], "")
-            }
-            _ => answer(201, &[], ""),
+    let (client, log) = stub(Keychain::anonymous(), |_, request| match request.method().as_str() {
+        "POST" => answer(202, &[("location", "/upload/1?state=a%2Fb")], ""),
+        "PATCH" => {
+            assert_eq!(header(request, "content-length"), "16");
+            answer(202, &[("location", "2?state=c")], "")
         }
+        _ => answer(201, &[], ""),
     });
     let remote = client.repository(repository("r.io/a"));
     remote.put_blob(&descriptor(), &source()).await.unwrap();
@@ -83,92 +78,52 @@ async fn an_upload_that_breaks_begins_again() {
             _ => answer(201, &[], ""),
         }
     });
-    let slow = Slow {
-        opened: AtomicUsize::new(0),
-        pause: Duration::ZERO,
-    };
-    client
-        .repository(repository("r.io/a"))
-        .put_blob(&descriptor(), &slow)
-        .await
-        .unwrap();
+    let slow = Slow { opened: AtomicUsize::new(0), pause: Duration::ZERO };
+    client.repository(repository("r.io/a")).put_blob(&descriptor(), &slow).await.unwrap();
     assert_eq!(slow.opened.load(Ordering::Relaxed), 3, "{:?}", log.lines());
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_upload_whose_answer_was_lost_is_not_repeated() {
-    let (client, log) = stub(Keychain::anonymous(), |_, request| {
-        match request.method().as_str() {
-            "POST" => answer(202, &[("location", "/u")], ""),
-            "PATCH" => answer(202, &[], ""),
-            "HEAD" => answer(200, &[], ""),
-            _ => answer(504, &[], ""),
-        }
+    let (client, log) = stub(Keychain::anonymous(), |_, request| match request.method().as_str() {
+        "POST" => answer(202, &[("location", "/u")], ""),
+        "PATCH" => answer(202, &[], ""),
+        "HEAD" => answer(200, &[], ""),
+        _ => answer(504, &[], ""),
     });
-    client
-        .repository(repository("r.io/a"))
-        .put_blob(&descriptor(), &source())
-        .await
-        .unwrap();
+    client.repository(repository("r.io/a")).put_blob(&descriptor(), &source()).await.unwrap();
     assert_eq!(log.len(), 4);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_slow_upload_that_moves_is_not_idle() {
-    let (client, _) = stub(Keychain::anonymous(), |_, request| {
-        match request.method().as_str() {
-            "POST" | "PATCH" => answer(202, &[("location", "/u")], ""),
-            "HEAD" => answer(404, &[], ""),
-            _ => answer(201, &[], ""),
-        }
+    let (client, _) = stub(Keychain::anonymous(), |_, request| match request.method().as_str() {
+        "POST" | "PATCH" => answer(202, &[("location", "/u")], ""),
+        "HEAD" => answer(404, &[], ""),
+        _ => answer(201, &[], ""),
     });
     // Sixteen bytes, half a minute each, with an idle timeout of one minute.
-    let slow = Slow {
-        opened: AtomicUsize::new(0),
-        pause: Duration::from_secs(30),
-    };
-    client
-        .repository(repository("r.io/a"))
-        .put_blob(&descriptor(), &slow)
-        .await
-        .unwrap();
+    let slow = Slow { opened: AtomicUsize::new(0), pause: Duration::from_secs(30) };
+    client.repository(repository("r.io/a")).put_blob(&descriptor(), &slow).await.unwrap();
     assert_eq!(slow.opened.load(Ordering::Relaxed), 1);
-    let stuck = Slow {
-        opened: AtomicUsize::new(0),
-        pause: Duration::from_secs(90),
-    };
-    let outcome = client
-        .repository(repository("r.io/a"))
-        .put_blob(&descriptor(), &stuck)
-        .await;
+    let stuck = Slow { opened: AtomicUsize::new(0), pause: Duration::from_secs(90) };
+    let outcome = client.repository(repository("r.io/a")).put_blob(&descriptor(), &stuck).await;
     assert_eq!(outcome.unwrap_err().advice(), Advice::Timeout);
 }
 
 #[tokio::test]
 async fn a_source_that_lies_says_so_itself() {
-    let (client, log) = stub(Keychain::anonymous(), |_, _| {
-        answer(202, &[("location", "/u")], "")
-    });
+    let (client, log) = stub(Keychain::anonymous(), |_, _| answer(202, &[("location", "/u")], ""));
     let lie = Bytes::from_static(b"0123456789abcdeX");
-    let outcome = client
-        .repository(repository("r.io/a"))
-        .put_blob(&descriptor(), &lie)
-        .await;
+    let outcome = client.repository(repository("r.io/a")).put_blob(&descriptor(), &lie).await;
     let error = outcome.unwrap_err();
     assert_eq!(error.advice(), Advice::Corrupt, "{}", chain(&error));
-    assert!(
-        !log.lines().iter().any(|line| line.starts_with("PUT")),
-        "{:?}",
-        log.lines()
-    );
+    assert!(!log.lines().iter().any(|line| line.starts_with("PUT")), "{:?}", log.lines());
 }
 
 #[tokio::test]
 async fn an_upload_to_another_host_carries_no_credentials() {
-    let keychain = Keychain::fixed(Credential::Basic {
-        user: "u".into(),
-        password: "p".into(),
-    });
+    let keychain = Keychain::fixed(Credential::Basic { user: "u".into(), password: "p".into() });
     let (client, _) = stub(keychain, |_, request| match request.uri().host() {
         Some("storage.org") => {
             assert_eq!(header(request, "authorization"), "");
@@ -179,11 +134,7 @@ async fn an_upload_to_another_host_carries_no_credentials() {
         }
         _ => answer(202, &[("location", "https://storage.org/u")], ""),
     });
-    client
-        .repository(repository("r.io/a"))
-        .put_blob(&descriptor(), &source())
-        .await
-        .unwrap();
+    client.repository(repository("r.io/a")).put_blob(&descriptor(), &source()).await.unwrap();
 }
 
 #[tokio::test]
@@ -191,29 +142,17 @@ async fn a_mount_is_taken_or_its_session_used() {
     let digest = descriptor().digest;
     let from = repository("r.io/b");
     let (client, log) = stub(Keychain::anonymous(), |_, _| answer(201, &[], ""));
-    assert!(
-        client
-            .repository(repository("r.io/a"))
-            .mount_blob(&digest, &from)
-            .await
-            .unwrap()
-    );
+    assert!(client.repository(repository("r.io/a")).mount_blob(&digest, &from).await.unwrap());
     assert!(log.lines()[0].ends_with("&from=b"), "{:?}", log.lines());
 
-    let (client, log) = stub(Keychain::anonymous(), |_, request| {
-        match request.method().as_str() {
-            "PUT" => answer(201, &[], ""),
-            _ => answer(202, &[("location", "/session")], ""),
-        }
+    let (client, log) = stub(Keychain::anonymous(), |_, request| match request.method().as_str() {
+        "PUT" => answer(201, &[], ""),
+        _ => answer(202, &[("location", "/session")], ""),
     });
     let remote = client.repository(repository("r.io/a"));
     assert!(!remote.mount_blob(&digest, &from).await.unwrap());
     remote.put_blob(&descriptor(), &source()).await.unwrap();
-    let posts = log
-        .lines()
-        .iter()
-        .filter(|line| line.starts_with("POST"))
-        .count();
+    let posts = log.lines().iter().filter(|line| line.starts_with("POST")).count();
     assert_eq!((posts, log.len()), (1, 3), "{:?}", log.lines());
 
     let (client, _) = stub(Keychain::anonymous(), |_, _| answer(405, &[], ""));
@@ -226,11 +165,7 @@ async fn a_manifest_answer_needs_no_location() {
     let (client, _) = stub(Keychain::anonymous(), |_, _| answer(201, &[], ""));
     let config = Descriptor::of(MediaType::DOCKER_CONFIG, b"{}");
     let raw = oci::Raw::from_manifest(&oci::Manifest::docker(config, Vec::new())).unwrap();
-    client
-        .repository(repository("r.io/a"))
-        .put_manifest(&tag("v1"), &raw)
-        .await
-        .unwrap();
+    client.repository(repository("r.io/a")).put_manifest(&tag("v1"), &raw).await.unwrap();
 }
 
 const BEARER: (&str, &str) = (
@@ -245,10 +180,7 @@ fn token_registry(
 ) -> http::Response<store::remote::Body> {
     if request.uri().host() == Some("auth.r.io") {
         let expected = base64::engine::general_purpose::STANDARD.encode("u:p");
-        assert_eq!(
-            header(request, "authorization"),
-            format!("Basic {expected}")
-        );
+        assert_eq!(header(request, "authorization"), format!("Basic {expected}"));
         let scopes: Vec<String> = reqwest::Url::parse(&request.uri().to_string())
             .unwrap()
             .query_pairs()
@@ -263,10 +195,7 @@ fn token_registry(
         "GET" | "HEAD" => "repository:a:pull",
         _ => "repository:a:pull,push",
     };
-    let mounts = request
-        .uri()
-        .query()
-        .is_some_and(|query| query.contains("from="));
+    let mounts = request.uri().query().is_some_and(|query| query.contains("from="));
     if !token.contains(needed) || (mounts && !token.contains("repository:b:pull")) {
         return answer(401, &[BEARER], "");
     }
@@ -277,41 +206,24 @@ fn token_registry(
 }
 
 fn user() -> Keychain {
-    Keychain::fixed(Credential::Basic {
-        user: "u".into(),
-        password: "p".into(),
-    })
+    Keychain::fixed(Credential::Basic { user: "u".into(), password: "p".into() })
 }
 
 #[tokio::test(start_paused = true)]
 async fn tokens_are_fetched_for_a_scope_and_kept_while_they_live() {
     let (client, log) = stub(user(), |_, request| token_registry(request, 300));
     let remote = client.repository(repository("r.io/a"));
-    let fetched = || {
-        log.lines()
-            .iter()
-            .filter(|line| line.contains("auth.r.io"))
-            .count()
-    };
+    let fetched = || log.lines().iter().filter(|line| line.contains("auth.r.io")).count();
     remote.tags().await.unwrap();
     remote.tags().await.unwrap();
     assert_eq!((fetched(), log.len()), (1, 4));
     tokio::time::advance(Duration::from_secs(280)).await;
     remote.tags().await.unwrap();
-    assert_eq!(
-        (fetched(), log.len()),
-        (2, 6),
-        "a new one, before the old one is refused"
-    );
+    assert_eq!((fetched(), log.len()), (2, 6), "a new one, before the old one is refused");
     // Writing and mounting need wider tokens.
     remote.put_blob(&descriptor(), &source()).await.unwrap();
     assert_eq!(fetched(), 3);
-    assert!(
-        remote
-            .mount_blob(&descriptor().digest, &repository("r.io/b"))
-            .await
-            .unwrap()
-    );
+    assert!(remote.mount_blob(&descriptor().digest, &repository("r.io/b")).await.unwrap());
     assert_eq!(fetched(), 4);
 }
 
@@ -340,14 +252,7 @@ async fn an_identity_token_is_exchanged_by_post() {
         _ if header(request, "authorization") == "Bearer fresh" => answer(200, &[], "{}"),
         _ => answer(401, &[BEARER], ""),
     });
-    assert!(
-        client
-            .repository(repository("r.io/a"))
-            .tags()
-            .await
-            .unwrap()
-            .is_empty()
-    );
+    assert!(client.repository(repository("r.io/a")).tags().await.unwrap().is_empty());
 }
 
 #[tokio::test]
@@ -360,59 +265,37 @@ async fn the_form_of_an_identity_token_is_encoded() {
         let form = request.into_body().collect().await?.to_bytes();
         let form = String::from_utf8(form.to_vec())?;
         assert!(form.contains("refresh_token=refresh%26me"), "{form}");
-        assert!(
-            form.contains("grant_type=refresh_token&service=r.io"),
-            "{form}"
-        );
+        assert!(form.contains("grant_type=refresh_token&service=r.io"), "{form}");
         Ok(answer(401, &[], "no"))
     });
     let transport = store::remote::transport(service);
     let client =
         store::remote::Client::new(transport, keychain, store::remote::Settings::default());
-    let error = client
-        .repository(repository("r.io/a"))
-        .tags()
-        .await
-        .unwrap_err();
-    assert_eq!(
-        error.advice(),
-        Advice::Unauthorized {
-            registry: "r.io".into()
-        }
-    );
+    let error = client.repository(repository("r.io/a")).tags().await.unwrap_err();
+    assert_eq!(error.advice(), Advice::Unauthorized { registry: "r.io".into() });
 }
 
 #[tokio::test]
 async fn a_password_is_not_sent_to_a_token_server_in_plain() {
     for realm in ["http://auth.r.io/token", "file:///etc/passwd", "nonsense"] {
         let challenge = format!("Bearer realm=\"{realm}\"");
-        let (client, log) = stub(user(), move |_, _| {
-            answer(401, &[("www-authenticate", &challenge)], "")
-        });
-        let error = client
-            .repository(repository("r.io/a"))
-            .tags()
-            .await
-            .unwrap_err();
-        assert!(
-            chain(&error).contains("cannot be sent safely"),
-            "{}",
-            chain(&error)
-        );
+        let (client, log) =
+            stub(user(), move |_, _| answer(401, &[("www-authenticate", &challenge)], ""));
+        let error = client.repository(repository("r.io/a")).tags().await.unwrap_err();
+        assert!(chain(&error).contains("cannot be sent safely"), "{}", chain(&error));
         assert_eq!(log.len(), 1);
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_upload_waits_as_long_as_it_is_asked_to() {
-    let (client, _) = stub(Keychain::anonymous(), |before, request| {
-        match (request.method().as_str(), before) {
+    let (client, _) =
+        stub(Keychain::anonymous(), |before, request| match (request.method().as_str(), before) {
             ("PATCH", 1) => answer(429, &[("retry-after", "9")], ""),
             ("POST" | "PATCH", _) => answer(202, &[("location", "/u")], ""),
             ("HEAD", _) => answer(404, &[], ""),
             _ => answer(201, &[], ""),
-        }
-    });
+        });
     let start = tokio::time::Instant::now();
     let remote = client.repository(repository("r.io/a"));
     remote.put_blob(&descriptor(), &source()).await.unwrap();
@@ -429,14 +312,7 @@ async fn any_service_is_a_transport() {
     let transport = store::remote::transport(service);
     let settings = store::remote::Settings::default();
     let client = store::remote::Client::new(transport, Keychain::anonymous(), settings);
-    assert_eq!(
-        client
-            .repository(repository("r.io/a"))
-            .tags()
-            .await
-            .unwrap(),
-        ["v1"]
-    );
+    assert_eq!(client.repository(repository("r.io/a")).tags().await.unwrap(), ["v1"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -444,10 +320,6 @@ async fn an_upload_nobody_takes_is_given_up() {
     let (client, log) = stub(Keychain::anonymous(), |_, _| answer(503, &[], ""));
     let remote = client.repository(repository("r.io/a"));
     remote.put_blob(&descriptor(), &source()).await.unwrap_err();
-    let posts = log
-        .lines()
-        .iter()
-        .filter(|it| it.starts_with("POST"))
-        .count();
+    let posts = log.lines().iter().filter(|it| it.starts_with("POST")).count();
     assert_eq!((posts, log.len()), (4, 7));
 }

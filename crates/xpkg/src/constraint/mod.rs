@@ -127,14 +127,8 @@ impl Constraint {
             return Err(ConstraintError::TooLong);
         }
         let rewritten = rewrite_ranges(text);
-        let groups = rewritten
-            .split("||")
-            .map(parse_group)
-            .collect::<Result<_, _>>()?;
-        Ok(Self {
-            groups,
-            original: text.to_owned(),
-        })
+        let groups = rewritten.split("||").map(parse_group).collect::<Result<_, _>>()?;
+        Ok(Self { groups, original: text.to_owned() })
     }
 
     /// Whether a version satisfies the constraint.
@@ -352,8 +346,7 @@ struct Range<'a> {
 }
 
 fn find_range(text: &str) -> Option<Range<'_>> {
-    text.char_indices()
-        .find_map(|(start, _)| range_at(&text[start..]))
+    text.char_indices().find_map(|(start, _)| range_at(&text[start..]))
 }
 
 fn range_at(text: &str) -> Option<Range<'_>> {
@@ -361,12 +354,7 @@ fn range_at(text: &str) -> Option<Range<'_>> {
     let rest = skip_some_spaces(rest)?.strip_prefix('-')?;
     let (to, rest) = split_version(skip_some_spaces(rest)?)?;
     let rest = skip_spaces(rest);
-    Some(Range {
-        whole: &text[..text.len() - rest.len()],
-        from,
-        to,
-        rest,
-    })
+    Some(Range { whole: &text[..text.len() - rest.len()], from, to, rest })
 }
 
 fn split_version(text: &str) -> Option<(&str, &str)> {
@@ -379,9 +367,7 @@ fn parse_group(text: &str) -> Result<Group, ConstraintError> {
         if text.trim().is_empty() {
             return ConstraintError::Empty;
         }
-        ConstraintError::Improper {
-            text: text.to_owned(),
-        }
+        ConstraintError::Improper { text: text.to_owned() }
     };
     let mut terms = Vec::new();
     let mut rest = skip_spaces(text);
@@ -408,28 +394,15 @@ fn term(op: Operator, written: &str, found: &Spelling<'_>) -> Result<Term, Const
     let (precision, text) = if is_wild(found.major) {
         (Precision::Any, format!("0.0.0{dash}{}", found.pre))
     } else if is_wild(found.minor) {
-        (
-            Precision::Major,
-            format!("{}.0.0{dash}{}", found.major, found.pre),
-        )
+        (Precision::Major, format!("{}.0.0{dash}{}", found.major, found.pre))
     } else if is_wild(found.patch) {
-        (
-            Precision::Minor,
-            format!("{}.{}.0{dash}{}", found.major, found.minor, found.pre),
-        )
+        (Precision::Minor, format!("{}.{}.0{dash}{}", found.major, found.minor, found.pre))
     } else {
         (Precision::Full, written.to_owned())
     };
-    let version = Version::parse(&text).map_err(|source| ConstraintError::Version {
-        text: written.to_owned(),
-        source,
-    })?;
-    Ok(Term {
-        operator: op,
-        written: written.to_owned(),
-        version,
-        precision,
-    })
+    let version = Version::parse(&text)
+        .map_err(|source| ConstraintError::Version { text: written.to_owned(), source })?;
+    Ok(Term { operator: op, written: written.to_owned(), version, precision })
 }
 
 fn split_operator(text: &str) -> (Operator, &str) {

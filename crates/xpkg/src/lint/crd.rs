@@ -27,19 +27,12 @@ pub(super) fn check(node: &Node<'_>, findings: &mut Findings<'_>) -> Facts {
     if node.get("apiVersion").and_then(Node::as_str) == Some("apiextensions.k8s.io/v1beta1") {
         let message = "CustomResourceDefinition v1beta1 is no longer served by any cluster";
         let hint = "convert it to apiextensions.k8s.io/v1";
-        let at = node
-            .entry("apiVersion")
-            .map_or(node.position, |entry| entry.position);
+        let at = node.entry("apiVersion").map_or(node.position, |entry| entry.position);
         findings.advise(&rules::CRD_REMOVED_API, at, message, hint);
         return Facts::Crd(resource);
     }
     check_names(spec, &rules::CRD_INVALID, findings);
-    check_scope(
-        spec,
-        &rules::CRD_INVALID,
-        &["Namespaced", "Cluster"],
-        findings,
-    );
+    check_scope(spec, &rules::CRD_INVALID, &["Namespaced", "Cluster"], findings);
     check_versions(spec, findings);
     check_conversion(spec, findings);
     Facts::Crd(resource)
@@ -48,11 +41,7 @@ pub(super) fn check(node: &Node<'_>, findings: &mut Findings<'_>) -> Facts {
 /// The resource a definition's spec describes, as far as it does.
 pub(super) fn resource(spec: &Node<'_>) -> Resource {
     let text = |path: &[&str]| spec.at(path).and_then(Node::as_str).map(str::to_owned);
-    let versions = spec
-        .get("versions")
-        .map(Node::items)
-        .unwrap_or_default()
-        .iter();
+    let versions = spec.get("versions").map(Node::items).unwrap_or_default().iter();
     let name = |version: &Node<'_>| version.get("name")?.as_str().map(str::to_owned);
     Resource {
         group: text(&["group"]).unwrap_or_default(),
@@ -69,21 +58,13 @@ pub(super) fn check_names(spec: &Node<'_>, rule: &Rule, findings: &mut Findings<
         && !(names::is_subdomain(group) && group.contains('.'))
     {
         let at = place(spec, &["group"]);
-        findings.say(
-            rule,
-            at,
-            format!("group {group:?} is not a domain with a dot"),
-        );
+        findings.say(rule, at, format!("group {group:?} is not a domain with a dot"));
     }
     if let Some(plural) = required(spec, &["names", "plural"], rule, findings)
         && !names::is_label(plural)
     {
         let at = place(spec, &["names", "plural"]);
-        findings.say(
-            rule,
-            at,
-            format!("plural {plural:?} is not a lower-case DNS label"),
-        );
+        findings.say(rule, at, format!("plural {plural:?} is not a lower-case DNS label"));
     }
     let Some(kind) = required(spec, &["names", "kind"], rule, findings) else {
         return;
@@ -122,11 +103,7 @@ pub(super) fn check_version_names<'n, 'a>(
 ) -> &'n [Node<'a>] {
     let versions = spec.get("versions").map(Node::items).unwrap_or_default();
     if versions.is_empty() {
-        findings.say(
-            rule,
-            place(spec, &["versions"]),
-            "definition has no versions",
-        );
+        findings.say(rule, place(spec, &["versions"]), "definition has no versions");
     }
     let mut seen = HashSet::new();
     for version in versions {
@@ -184,17 +161,13 @@ pub(super) fn check_one(
 }
 
 fn check_columns(version: &Node<'_>, findings: &mut Findings<'_>) {
-    let columns = version
-        .get("additionalPrinterColumns")
-        .map(Node::items)
-        .unwrap_or_default();
+    let columns = version.get("additionalPrinterColumns").map(Node::items).unwrap_or_default();
     for column in columns {
         for key in ["name", "type", "jsonPath"] {
             required(column, &[key], &rules::CRD_INVALID, findings);
         }
         let kind = column.get("type").filter(|kind| {
-            kind.as_str()
-                .is_some_and(|text| !text.is_empty() && !COLUMN_TYPES.contains(&text))
+            kind.as_str().is_some_and(|text| !text.is_empty() && !COLUMN_TYPES.contains(&text))
         });
         if let Some(kind) = kind {
             let hint = format!("write one of {}", COLUMN_TYPES.join(", "));
@@ -206,9 +179,7 @@ fn check_columns(version: &Node<'_>, findings: &mut Findings<'_>) {
 
 fn check_conversion(spec: &Node<'_>, findings: &mut Findings<'_>) {
     let rule = &rules::CRD_INVALID;
-    let preserve = spec
-        .get("preserveUnknownFields")
-        .filter(|node| node.as_bool() == Some(true));
+    let preserve = spec.get("preserveUnknownFields").filter(|node| node.as_bool() == Some(true));
     if let Some(preserve) = preserve {
         let message = "preserveUnknownFields must be false in v1";
         let hint = "set x-kubernetes-preserve-unknown-fields in the schema instead";
@@ -240,10 +211,7 @@ fn check_webhook(conversion: &Node<'_>, webhook: Option<&Node<'_>>, findings: &m
         findings.say(&rules::CRD_INVALID, conversion.position, message);
         return;
     };
-    let versions = webhook
-        .get("conversionReviewVersions")
-        .map(Node::items)
-        .unwrap_or_default();
+    let versions = webhook.get("conversionReviewVersions").map(Node::items).unwrap_or_default();
     let understood = |one: &Node<'_>| matches!(one.as_str(), Some("v1" | "v1beta1"));
     if !versions.iter().any(understood) {
         let at = place(webhook, &["conversionReviewVersions"]);
@@ -260,10 +228,7 @@ pub(super) fn required<'n>(
     rule: &Rule,
     findings: &mut Findings<'_>,
 ) -> Option<&'n str> {
-    let found = node
-        .at(path)
-        .and_then(Node::as_str)
-        .filter(|text| !text.is_empty());
+    let found = node.at(path).and_then(Node::as_str).filter(|text| !text.is_empty());
     if found.is_none() {
         let message = format!("{} is missing or not a string", path.join("."));
         findings.say(rule, place(node, path), message);

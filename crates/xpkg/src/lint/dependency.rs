@@ -9,29 +9,18 @@ use api::meta::{Dependency, Dialect, Meta};
 use oci::{Algorithm, Digest, Repository, Rules};
 use std::collections::HashMap;
 
-
 /// Checks every dependency, then looks for repetitions.
 pub(super) fn check(node: &Node<'_>, meta: &Meta, findings: &mut Findings<'_>) {
-    let entries = node
-        .at(&["spec", "dependsOn"])
-        .map(Node::items)
-        .unwrap_or_default();
+    let entries = node.at(&["spec", "dependsOn"]).map(Node::items).unwrap_or_default();
     let mut seen = HashMap::new();
     for (entry, dependency) in entries.iter().zip(meta.dependencies()) {
         check_target(entry, dependency, findings);
         check_version(entry, dependency, meta.dialect(), findings);
-        let Some(target) = dependency
-            .target
-            .as_ref()
-            .filter(|one| !one.package.is_empty())
-        else {
+        let Some(target) = dependency.target.as_ref().filter(|one| !one.package.is_empty()) else {
             continue;
         };
         if let Some(first) = seen.insert(target.package.as_str(), entry.position.line) {
-            let message = format!(
-                "{} is depended on twice; first in line {first}",
-                target.package
-            );
+            let message = format!("{} is depended on twice; first in line {first}", target.package);
             let hint = "merge both into one entry; a constraint may have several parts";
             findings.advise(&rules::DEPENDENCY_DUPLICATE, entry.position, message, hint);
         }
@@ -41,10 +30,7 @@ pub(super) fn check(node: &Node<'_>, meta: &Meta, findings: &mut Findings<'_>) {
 fn check_target(entry: &Node<'_>, dependency: &Dependency, findings: &mut Findings<'_>) {
     let missing = dependency.missing_keys();
     if !missing.is_empty() {
-        let message = format!(
-            "dependency lacks {} of its explicit type",
-            missing.join(" and ")
-        );
+        let message = format!("dependency lacks {} of its explicit type", missing.join(" and "));
         let hint = "set apiVersion, kind and package together";
         findings.advise(&rules::DEPENDENCY_TARGET, entry.position, message, hint);
     }
@@ -62,17 +48,10 @@ fn check_target(entry: &Node<'_>, dependency: &Dependency, findings: &mut Findin
         .find(|key| entry.get(key).and_then(Node::as_str) == Some(target.package.as_str()));
     let named = key.and_then(|key| entry.get(key)).unwrap_or(entry);
     if let [first, ..] = dependency.ignored_keys() {
-        let at = entry
-            .entry(first)
-            .map_or(entry.position, |one| one.position);
+        let at = entry.entry(first).map_or(entry.position, |one| one.position);
         let ignored = dependency.ignored_keys().join(" and ");
         let message = format!("dependency names several packages; {ignored} will be ignored");
-        findings.advise(
-            &rules::DEPENDENCY_AMBIGUOUS,
-            at,
-            message,
-            "keep one of them",
-        );
+        findings.advise(&rules::DEPENDENCY_AMBIGUOUS, at, message, "keep one of them");
     }
     check_reference(&target.package, named.position, findings);
 }
@@ -100,9 +79,7 @@ fn check_version(
     findings: &mut Findings<'_>,
 ) {
     let text = dependency.version.as_str();
-    let at = entry
-        .get("version")
-        .map_or(entry.position, |node| node.position);
+    let at = entry.get("version").map_or(entry.position, |node| node.position);
     let mistyped = |node: &Node<'_>| !node.is_null() && node.as_str().is_none();
     if entry.get("version").is_some_and(mistyped) {
         return; // Reported as such when the metadata was read.

@@ -13,10 +13,7 @@ pub(super) struct Findings<'f> {
 
 impl<'f> Findings<'f> {
     pub(super) fn new(file: &'f str) -> Self {
-        Self {
-            file,
-            list: Vec::new(),
-        }
+        Self { file, list: Vec::new() }
     }
 
     pub(super) fn into_list(self) -> Vec<Diagnostic> {
@@ -36,8 +33,7 @@ impl<'f> Findings<'f> {
         message: impl Into<String>,
         hint: impl Into<String>,
     ) {
-        self.list
-            .push(finding(rule, self.file, at, message).hint(hint));
+        self.list.push(finding(rule, self.file, at, message).hint(hint));
     }
 }
 

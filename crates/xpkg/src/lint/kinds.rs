@@ -43,55 +43,20 @@ use ObjectKind as Kind;
 
 const CRD_VERSIONS: &[&str] = &["apiextensions.k8s.io/v1", "apiextensions.k8s.io/v1beta1"];
 const WEBHOOK_VERSIONS: &[&str] = &["admissionregistration.k8s.io/v1"];
-const XRD_VERSIONS: &[&str] = &[
-    "apiextensions.crossplane.io/v1",
-    "apiextensions.crossplane.io/v2",
-];
+const XRD_VERSIONS: &[&str] = &["apiextensions.crossplane.io/v1", "apiextensions.crossplane.io/v2"];
 const ALPHA_VERSIONS: &[&str] = &["apiextensions.crossplane.io/v1alpha1"];
 const OPS_VERSIONS: &[&str] = &["ops.crossplane.io/v1alpha1"];
 
 /// Kind, its name, and the versions it is known in.
 const TABLE: [(Kind, &str, &[&str]); 11] = [
-    (
-        Kind::CustomResourceDefinition,
-        "CustomResourceDefinition",
-        CRD_VERSIONS,
-    ),
-    (
-        Kind::ManagedResourceDefinition,
-        "ManagedResourceDefinition",
-        ALPHA_VERSIONS,
-    ),
-    (
-        Kind::ValidatingWebhookConfiguration,
-        "ValidatingWebhookConfiguration",
-        WEBHOOK_VERSIONS,
-    ),
-    (
-        Kind::MutatingWebhookConfiguration,
-        "MutatingWebhookConfiguration",
-        WEBHOOK_VERSIONS,
-    ),
-    (
-        Kind::AdmissionWebhookConfiguration,
-        "AdmissionWebhookConfiguration",
-        WEBHOOK_VERSIONS,
-    ),
-    (
-        Kind::CompositeResourceDefinition,
-        "CompositeResourceDefinition",
-        XRD_VERSIONS,
-    ),
-    (
-        Kind::Composition,
-        "Composition",
-        &["apiextensions.crossplane.io/v1"],
-    ),
-    (
-        Kind::ManagedResourceActivationPolicy,
-        "ManagedResourceActivationPolicy",
-        ALPHA_VERSIONS,
-    ),
+    (Kind::CustomResourceDefinition, "CustomResourceDefinition", CRD_VERSIONS),
+    (Kind::ManagedResourceDefinition, "ManagedResourceDefinition", ALPHA_VERSIONS),
+    (Kind::ValidatingWebhookConfiguration, "ValidatingWebhookConfiguration", WEBHOOK_VERSIONS),
+    (Kind::MutatingWebhookConfiguration, "MutatingWebhookConfiguration", WEBHOOK_VERSIONS),
+    (Kind::AdmissionWebhookConfiguration, "AdmissionWebhookConfiguration", WEBHOOK_VERSIONS),
+    (Kind::CompositeResourceDefinition, "CompositeResourceDefinition", XRD_VERSIONS),
+    (Kind::Composition, "Composition", &["apiextensions.crossplane.io/v1"]),
+    (Kind::ManagedResourceActivationPolicy, "ManagedResourceActivationPolicy", ALPHA_VERSIONS),
     (Kind::Operation, "Operation", OPS_VERSIONS),
     (Kind::CronOperation, "CronOperation", OPS_VERSIONS),
     (Kind::WatchOperation, "WatchOperation", OPS_VERSIONS),
@@ -100,9 +65,7 @@ const TABLE: [(Kind, &str, &[&str]); 11] = [
 impl ObjectKind {
     /// The kind that an `apiVersion` and `kind` name.
     pub fn find(api_version: &str, kind: &str) -> Option<Self> {
-        let row = TABLE
-            .iter()
-            .find(|row| row.1 == kind && row.2.contains(&api_version));
+        let row = TABLE.iter().find(|row| row.1 == kind && row.2.contains(&api_version));
         row.map(|row| row.0)
     }
 
@@ -126,13 +89,9 @@ impl ObjectKind {
 
 /// Reports a document that belongs in no package, with the nearest kind that does.
 pub(super) fn report_unknown(node: &Node<'_>, identity: &Identity, findings: &mut Findings<'_>) {
-    let at = node
-        .entry("kind")
-        .map_or(node.position, |entry| entry.position);
-    let message = format!(
-        "{} in {} cannot be part of any package",
-        identity.kind, identity.api_version
-    );
+    let at = node.entry("kind").map_or(node.position, |entry| entry.position);
+    let message =
+        format!("{} in {} cannot be part of any package", identity.kind, identity.api_version);
     let same_kind = TABLE.iter().find(|row| row.1 == identity.kind);
     let close = || suggest::closest(&identity.kind, TABLE.map(|row| row.1));
     let hint = match (same_kind, close()) {

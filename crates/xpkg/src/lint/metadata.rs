@@ -56,9 +56,7 @@ fn report_unregistered(node: &Node<'_>, error: &MetaError, findings: &mut Findin
         Some(dialect) => format!("use {}", dialect.api_version()),
         None => "package metadata is a Provider, a Configuration or a Function".to_owned(),
     };
-    let at = node
-        .entry("apiVersion")
-        .map_or(node.position, |entry| entry.position);
+    let at = node.entry("apiVersion").map_or(node.position, |entry| entry.position);
     findings.advise(&rules::METADATA_UNREGISTERED, at, error.to_string(), hint);
 }
 
@@ -77,12 +75,10 @@ fn locate(node: &Node<'_>, path: &FieldPath) -> Position {
 }
 
 fn find_mut<'d>(document: &'d mut Json, path: &FieldPath) -> Option<&'d mut Json> {
-    path.steps()
-        .iter()
-        .try_fold(document, |value, step| match step {
-            Step::Key(key) => value.get_mut(key),
-            Step::Index(index) => value.get_mut(*index),
-        })
+    path.steps().iter().try_fold(document, |value, step| match step {
+        Step::Key(key) => value.get_mut(key),
+        Step::Index(index) => value.get_mut(*index),
+    })
 }
 
 /// Reports fields that Crossplane would silently ignore.
@@ -90,23 +86,9 @@ fn check_fields(node: &Node<'_>, meta: &Meta, findings: &mut Findings<'_>) {
     let about = (meta.dialect(), meta.kind());
     unknown(Some(node), about, Place::Root, findings);
     unknown(node.get("spec"), about, Place::Spec, findings);
-    unknown(
-        node.at(&["spec", "crossplane"]),
-        about,
-        Place::Crossplane,
-        findings,
-    );
-    unknown(
-        node.at(&["spec", "controller"]),
-        about,
-        Place::Controller,
-        findings,
-    );
-    for entry in node
-        .at(&["spec", "dependsOn"])
-        .map(Node::items)
-        .unwrap_or_default()
-    {
+    unknown(node.at(&["spec", "crossplane"]), about, Place::Crossplane, findings);
+    unknown(node.at(&["spec", "controller"]), about, Place::Controller, findings);
+    for entry in node.at(&["spec", "dependsOn"]).map(Node::items).unwrap_or_default() {
         unknown(Some(entry), about, Place::Dependency, findings);
     }
 }
@@ -127,12 +109,7 @@ fn unknown(
             None => format!("known here: {}", known.join(", ")),
         };
         let message = format!("field {:?} means nothing here and is ignored", entry.key);
-        findings.advise(
-            &rules::METADATA_UNKNOWN_FIELD,
-            entry.position,
-            message,
-            hint,
-        );
+        findings.advise(&rules::METADATA_UNKNOWN_FIELD, entry.position, message, hint);
     }
 }
 

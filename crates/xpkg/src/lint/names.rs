@@ -13,10 +13,7 @@ pub(super) fn is_subdomain(text: &str) -> bool {
 /// Whether a text is a DNS label that starts with a letter (RFC 1035), the rule for versions and
 /// plurals.
 pub(super) fn is_label(text: &str) -> bool {
-    let letter = text
-        .bytes()
-        .next()
-        .is_some_and(|byte| byte.is_ascii_lowercase());
+    let letter = text.bytes().next().is_some_and(|byte| byte.is_ascii_lowercase());
     letter && text.len() <= LABEL_SIZE_MAX && has_label_shape(text)
 }
 

@@ -33,11 +33,7 @@ pub(super) fn identify(node: &Node<'_>, findings: &mut Findings<'_>) -> Identity
         String::new()
     };
     let (api_version, kind) = (read(&["apiVersion"]), read(&["kind"]));
-    Identity {
-        api_version,
-        kind,
-        name: read(&["metadata", "name"]),
-    }
+    Identity { api_version, kind, name: read(&["metadata", "name"]) }
 }
 
 /// The place where a missing field should have been.
@@ -50,10 +46,7 @@ fn holder(node: &Node<'_>, path: &[&str]) -> Position {
 fn missing_hint(found: Option<&Node<'_>>) -> String {
     match found {
         Some(node) if node.as_str().is_none() && !node.is_null() => {
-            format!(
-                "its value is of type {}; quote it to make it a string",
-                node.type_name()
-            )
+            format!("its value is of type {}; quote it to make it a string", node.type_name())
         }
         _ => "every document of a package needs apiVersion, kind and metadata.name".to_owned(),
     }
@@ -72,10 +65,7 @@ pub(super) fn check(node: &Node<'_>, findings: &mut Findings<'_>) {
         let hint = "use lower-case letters, digits, '-' and '.', at most 253 characters";
         findings.advise(&rules::OBJECT_NAME, name.position, message, hint);
     }
-    if let Some(namespace) = metadata
-        .entry("namespace")
-        .filter(|entry| !entry.value.is_null())
-    {
+    if let Some(namespace) = metadata.entry("namespace").filter(|entry| !entry.value.is_null()) {
         let message = "object is cluster-scoped but has a namespace";
         let hint = "remove metadata.namespace; it is ignored at best";
         findings.advise(&rules::OBJECT_NAMESPACE, namespace.position, message, hint);

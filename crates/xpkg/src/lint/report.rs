@@ -113,8 +113,6 @@ impl DocumentReport {
 impl Identity {
     /// The API group; empty for Kubernetes' core.
     pub fn group(&self) -> &str {
-        self.api_version
-            .split_once('/')
-            .map_or("", |(group, _)| group)
+        self.api_version.split_once('/').map_or("", |(group, _)| group)
     }
 }

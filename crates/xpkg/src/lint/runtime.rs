@@ -27,7 +27,9 @@ pub fn image(meta: &Meta, config: &ImageConfig, root: Root<'_>) -> Vec<Diagnosti
     let platforms = match root {
         Root::File => return Vec::new(),
         Root::Manifest => 1,
-        Root::Index(index) => index.manifests.iter().filter(|child| child.platform.is_some()).count(),
+        Root::Index(index) => {
+            index.manifests.iter().filter(|child| child.platform.is_some()).count()
+        }
     };
     if platforms > 1 {
         return Vec::new();
@@ -78,7 +80,8 @@ mod tests {
     #[test]
     fn a_package_that_should_run_has_something_to_run_on_every_platform() {
         let empty = json!({"architecture": "", "os": ""});
-        let runtime = json!({"architecture": "amd64", "os": "linux", "config": {"Entrypoint": ["/p"]}});
+        let runtime =
+            json!({"architecture": "amd64", "os": "linux", "config": {"Entrypoint": ["/p"]}});
         let child = |platform: &str| {
             let mut child = Descriptor::of(MediaType::OCI_MANIFEST, platform.as_bytes());
             child.platform = platform.parse().ok();

@@ -11,15 +11,10 @@ pub(super) fn closest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) 
         return None;
     }
     let word = word.to_ascii_lowercase();
-    let scored = known
-        .into_iter()
-        .map(|one| (edits(&word, &one.to_ascii_lowercase()), one));
+    let scored = known.into_iter().map(|one| (edits(&word, &one.to_ascii_lowercase()), one));
     // A short word is within two edits of anything; let it differ by less than half.
     let near = |score: usize| score <= EDITS_MAX && score * 2 < word.len().max(1);
-    scored
-        .filter(|(score, _)| near(*score))
-        .min_by_key(|(score, _)| *score)
-        .map(|(_, one)| one)
+    scored.filter(|(score, _)| near(*score)).min_by_key(|(score, _)| *score).map(|(_, one)| one)
 }
 
 /// Insertions, deletions and replacements that turn `a` into `b`.

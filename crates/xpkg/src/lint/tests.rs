@@ -9,10 +9,7 @@ use std::borrow::Cow;
 /// Lays a JSON value out as block-style YAML would be, so that positions mean something: every
 /// entry and item has a line of its own.
 fn lay_out<'a>(json: &'a Json, line: &mut u32, column: u32) -> Node<'a> {
-    let position = Position {
-        line: *line,
-        column,
-    };
+    let position = Position { line: *line, column };
     let value = match json {
         Json::Null => Value::Null,
         Json::Bool(value) => Value::Bool(*value),
@@ -21,10 +18,7 @@ fn lay_out<'a>(json: &'a Json, line: &mut u32, column: u32) -> Node<'a> {
         Json::Array(items) => {
             let item = |item| {
                 let node = lay_out(item, line, column + 2);
-                *line += u32::from(!matches!(
-                    node.value,
-                    Value::Mapping(_) | Value::Sequence(_)
-                ));
+                *line += u32::from(!matches!(node.value, Value::Mapping(_) | Value::Sequence(_)));
                 node
             };
             Value::Sequence(items.iter().map(item).collect())
@@ -33,10 +27,7 @@ fn lay_out<'a>(json: &'a Json, line: &mut u32, column: u32) -> Node<'a> {
             entries
                 .iter()
                 .map(|(key, json)| {
-                    let position = Position {
-                        line: *line,
-                        column,
-                    };
+                    let position = Position { line: *line, column };
                     let nested = matches!(json, Json::Object(map) if !map.is_empty())
                         || matches!(json, Json::Array(list) if !list.is_empty());
                     let value = if nested {
@@ -48,11 +39,7 @@ fn lay_out<'a>(json: &'a Json, line: &mut u32, column: u32) -> Node<'a> {
                         *line += 1;
                         value
                     };
-                    Entry {
-                        key: Cow::Borrowed(key),
-                        position,
-                        value,
-                    }
+                    Entry { key: Cow::Borrowed(key), position, value }
                 })
                 .collect(),
         ),
@@ -66,27 +53,15 @@ pub(in crate::lint) fn node(json: &Json) -> Node<'_> {
 
 /// The findings about a package of the given documents, one line each.
 fn lint(package: &[Json]) -> String {
-    let files: Vec<_> = (1..=package.len())
-        .map(|index| format!("{index}.yaml"))
-        .collect();
+    let files: Vec<_> = (1..=package.len()).map(|index| format!("{index}.yaml")).collect();
     let nodes: Vec<_> = package.iter().map(node).collect();
     let pairs = files.iter().zip(&nodes);
     let found = documents(pairs.map(|(file, node)| Document { file, node }));
     let line = |one: &Diagnostic| {
-        let severity = if one.severity == Severity::Error {
-            "error"
-        } else {
-            "warning"
-        };
-        let hint = one
-            .hint
-            .as_ref()
-            .map_or(String::new(), |hint| format!(" ({hint})"));
+        let severity = if one.severity == Severity::Error { "error" } else { "warning" };
+        let hint = one.hint.as_ref().map_or(String::new(), |hint| format!(" ({hint})"));
         let (file, line, column, rule) = (&one.file, one.line, one.column, one.rule);
-        format!(
-            "{file}:{line}:{column}: {severity}: {}{hint} [{rule}]",
-            one.message
-        )
+        format!("{file}:{line}:{column}: {severity}: {}{hint} [{rule}]", one.message)
     };
     found.iter().map(line).collect::<Vec<_>>().join("\n")
 }
@@ -99,12 +74,7 @@ pub(in crate::lint) fn findings_of_schema(schema: &Json) -> String {
         let hint = one.hint.map_or(String::new(), |hint| format!(" ({hint})"));
         format!("{}:{}: {}{hint}", one.line, one.column, one.message)
     };
-    findings
-        .into_list()
-        .into_iter()
-        .map(line)
-        .collect::<Vec<_>>()
-        .join("\n")
+    findings.into_list().into_iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
 /// The same document with the value at a pointer replaced, added or (by `null`) emptied.
@@ -204,20 +174,12 @@ fn one_metadata_is_needed() {
 
 #[test]
 fn metadata_must_be_registered_and_well_typed() {
-    let beta = with(
-        &provider(),
-        "/apiVersion",
-        json!("meta.pkg.crossplane.io/v1beta1"),
-    );
+    let beta = with(&provider(), "/apiVersion", json!("meta.pkg.crossplane.io/v1beta1"));
     insta::assert_snapshot!(lint(&[beta]), @"1.yaml:1:1: error: Provider in meta.pkg.crossplane.io/v1beta1 is not a kind of package metadata (use meta.pkg.crossplane.io/v1) [metadata-unregistered]");
     let plugin = with(&provider(), "/kind", json!("Plugin"));
     insta::assert_snapshot!(lint(&[plugin]), @"1.yaml:1:1: error: Plugin in meta.pkg.crossplane.io/v1 is not a kind of package metadata (package metadata is a Provider, a Configuration or a Function) [metadata-unregistered]");
     let wrong = with(&provider(), "/metadata/labels", json!({ "a": 1 }));
-    let wrong = with(
-        &wrong,
-        "/spec/dependsOn",
-        json!([{ "provider": "a/b", "version": 2 }]),
-    );
+    let wrong = with(&wrong, "/spec/dependsOn", json!([{ "provider": "a/b", "version": 2 }]));
     insta::assert_snapshot!(lint(&[wrong]), @"
     1.yaml:6:8: error: metadata.labels.a must be a string, not a number [metadata-invalid]
     1.yaml:12:16: error: spec.dependsOn[0].version must be a string, not a number [metadata-invalid]
@@ -304,11 +266,7 @@ fn the_first_dialect_meant_exact_tags() {
 #[test]
 fn kinds_belong_in_their_packages() {
     let map = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "a" } });
-    let old = with(
-        &composition(),
-        "/apiVersion",
-        json!("apiextensions.crossplane.io/v1beta1"),
-    );
+    let old = with(&composition(), "/apiVersion", json!("apiextensions.crossplane.io/v1beta1"));
     let typo = with(&composition(), "/kind", json!("Compostion"));
     insta::assert_snapshot!(lint(&[provider(), map, old, typo]), @"
     2.yaml:2:1: error: ConfigMap in v1 cannot be part of any package (keep it out of the package directory, or leave it out with --ignore) [kind-unknown]
@@ -323,69 +281,26 @@ fn kinds_belong_in_their_packages() {
 fn each_type_of_package_may_contain_its_kinds() {
     let rows = [
         ("apiextensions.k8s.io/v1", "CustomResourceDefinition", "PF"),
-        (
-            "apiextensions.k8s.io/v1beta1",
-            "CustomResourceDefinition",
-            "PF",
-        ),
-        (
-            "apiextensions.crossplane.io/v1alpha1",
-            "ManagedResourceDefinition",
-            "P",
-        ),
-        (
-            "admissionregistration.k8s.io/v1",
-            "ValidatingWebhookConfiguration",
-            "P",
-        ),
-        (
-            "admissionregistration.k8s.io/v1",
-            "MutatingWebhookConfiguration",
-            "P",
-        ),
-        (
-            "admissionregistration.k8s.io/v1",
-            "AdmissionWebhookConfiguration",
-            "P",
-        ),
-        (
-            "apiextensions.crossplane.io/v1",
-            "CompositeResourceDefinition",
-            "C",
-        ),
-        (
-            "apiextensions.crossplane.io/v2",
-            "CompositeResourceDefinition",
-            "C",
-        ),
+        ("apiextensions.k8s.io/v1beta1", "CustomResourceDefinition", "PF"),
+        ("apiextensions.crossplane.io/v1alpha1", "ManagedResourceDefinition", "P"),
+        ("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "P"),
+        ("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration", "P"),
+        ("admissionregistration.k8s.io/v1", "AdmissionWebhookConfiguration", "P"),
+        ("apiextensions.crossplane.io/v1", "CompositeResourceDefinition", "C"),
+        ("apiextensions.crossplane.io/v2", "CompositeResourceDefinition", "C"),
         ("apiextensions.crossplane.io/v1", "Composition", "C"),
-        (
-            "apiextensions.crossplane.io/v1alpha1",
-            "ManagedResourceActivationPolicy",
-            "C",
-        ),
+        ("apiextensions.crossplane.io/v1alpha1", "ManagedResourceActivationPolicy", "C"),
         ("ops.crossplane.io/v1alpha1", "Operation", "C"),
         ("ops.crossplane.io/v1alpha1", "CronOperation", "C"),
         ("ops.crossplane.io/v1alpha1", "WatchOperation", "C"),
         ("apiextensions.crossplane.io/v1", "CompositionRevision", ""),
-        (
-            "apiextensions.crossplane.io/v1beta1",
-            "EnvironmentConfig",
-            "",
-        ),
+        ("apiextensions.crossplane.io/v1beta1", "EnvironmentConfig", ""),
         ("v1", "Secret", ""),
     ];
     for (api_version, kind, packages) in rows {
         let found = ObjectKind::find(api_version, kind).map(ObjectKind::packages);
-        let initials = found
-            .unwrap_or_default()
-            .iter()
-            .map(|one| &one.as_str()[..1]);
-        assert_eq!(
-            initials.collect::<String>(),
-            packages,
-            "{api_version} {kind}"
-        );
+        let initials = found.unwrap_or_default().iter().map(|one| &one.as_str()[..1]);
+        assert_eq!(initials.collect::<String>(), packages, "{api_version} {kind}");
     }
 }
 
@@ -434,17 +349,9 @@ fn compositions_find_their_types_and_functions() {
     2.yaml:7:5: warning: Cluster in example.org/v1 is not defined in this package (add its CompositeResourceDefinition, or depend on the configuration that has it) [composition-type]
     2.yaml:13:15: warning: function "acme-function-ready" is not among the dependencies (add the function's package to spec.dependsOn) [composition-function]
     "#);
-    let newer = with(
-        &composition(),
-        "/spec/compositeTypeRef/apiVersion",
-        json!("example.org/v2"),
-    );
+    let newer = with(&composition(), "/spec/compositeTypeRef/apiVersion", json!("example.org/v2"));
     insta::assert_snapshot!(lint(&[configuration(&[ready()]), xrd(), newer]), @r#"3.yaml:7:5: warning: Cluster has no version "v2" (its definition has v1) [composition-type]"#);
-    let other = with(
-        &composition(),
-        "/spec/pipeline/0/functionRef/name",
-        json!("function-go"),
-    );
+    let other = with(&composition(), "/spec/pipeline/0/functionRef/name", json!("function-go"));
     insta::assert_snapshot!(lint(&[configuration(&[ready()]), xrd(), other]), @r#"3.yaml:13:15: warning: function "function-go" is not among the dependencies (dependencies bring: acme-function-ready) [composition-function]"#);
     // A configuration may bring anything.
     let opaque = json!({ "configuration": "acme/base", "version": "v1.0.0" });

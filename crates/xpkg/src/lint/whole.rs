@@ -42,10 +42,8 @@ fn check_metadata<'r>(
         return None;
     };
     for other in all {
-        let message = format!(
-            "package has a second metadata document; the first is at {}",
-            first.place()
-        );
+        let message =
+            format!("package has a second metadata document; the first is at {}", first.place());
         let hint = "a package has exactly one; remove this one or that one";
         let place = other.position;
         found.push(finding(&rules::METADATA_DUPLICATE, &other.file, place, message).hint(hint));
@@ -78,9 +76,7 @@ fn check_duplicates(reports: &[DocumentReport], found: &mut Vec<Diagnostic>) {
             continue;
         }
         // Versions are views of one object, so the group decides and the version does not.
-        let first = *seen
-            .entry((who.group(), &who.kind, &who.name))
-            .or_insert(report);
+        let first = *seen.entry((who.group(), &who.kind, &who.name)).or_insert(report);
         if std::ptr::eq(first, report) {
             continue;
         }
@@ -135,10 +131,7 @@ fn check_type(
     definitions: &Definitions<'_>,
     opaque: bool,
 ) -> Option<Diagnostic> {
-    let (group, version) = wanted
-        .api_version
-        .split_once('/')
-        .unwrap_or(("", &wanted.api_version));
+    let (group, version) = wanted.api_version.split_once('/').unwrap_or(("", &wanted.api_version));
     let (message, hint) = match definitions.get(&(group, wanted.kind.as_str())) {
         Some(resource) if resource.versions.iter().any(|one| one == version) => return None,
         Some(resource) => (
@@ -147,10 +140,7 @@ fn check_type(
         ),
         None if opaque => return None,
         None => (
-            format!(
-                "{} in {} is not defined in this package",
-                wanted.kind, wanted.api_version
-            ),
+            format!("{} in {} is not defined in this package", wanted.kind, wanted.api_version),
             "add its CompositeResourceDefinition, or depend on the configuration that has it"
                 .to_owned(),
         ),
@@ -165,14 +155,9 @@ fn check_functions(
     meta: &Meta,
     found: &mut Vec<Diagnostic>,
 ) {
-    let targets = meta
-        .dependencies()
-        .iter()
-        .filter_map(|dependency| dependency.target.as_ref());
+    let targets = meta.dependencies().iter().filter_map(|dependency| dependency.target.as_ref());
     let functions = targets.filter(|target| target.package_kind() == Some(PackageKind::Function));
-    let paths: Vec<_> = functions
-        .map(|target| split_registry(&target.package).1)
-        .collect();
+    let paths: Vec<_> = functions.map(|target| split_registry(&target.package).1).collect();
     for (name, at) in &composition.functions {
         // A dependency's object is named after its whole path; people who install functions by
         // hand use the last part.

@@ -56,12 +56,7 @@ impl ParseError {
         position: Position,
         message: impl Into<String>,
     ) -> Self {
-        Self {
-            position,
-            message: message.into(),
-            hint: None,
-            kind,
-        }
+        Self { position, message: message.into(), hint: None, kind }
     }
 
     pub(super) fn hint(mut self, hint: impl Into<String>) -> Self {
@@ -91,11 +86,9 @@ impl ParseError {
                 "a mapping value is not allowed here",
                 "check the indentation, and quote values that contain a colon and a space",
             ),
-            ErrorKind::UnexpectedCharacter { character } => own(
-                Syntax,
-                &format!("a value cannot start with `{character}`"),
-                "quote the value",
-            ),
+            ErrorKind::UnexpectedCharacter { character } => {
+                own(Syntax, &format!("a value cannot start with `{character}`"), "quote the value")
+            }
             ErrorKind::ExpectedDocumentStart => own(
                 Syntax,
                 "this does not belong to the value above it",
@@ -106,19 +99,13 @@ impl ParseError {
                 "a quoted string is not closed, or goes on in a line that is not indented",
                 "add the closing quote, or indent the line",
             ),
-            ErrorKind::UnclosedQuotedScalar => own(
-                Syntax,
-                "a quoted string is not closed",
-                "add the closing quote",
-            ),
+            ErrorKind::UnclosedQuotedScalar => {
+                own(Syntax, "a quoted string is not closed", "add the closing quote")
+            }
             kind => {
                 let message = kind.to_string();
                 // Ours to say in plain lower case, whatever the parser's habit.
-                Self::new(
-                    Syntax,
-                    position,
-                    message.trim_end_matches('.').to_lowercase(),
-                )
+                Self::new(Syntax, position, message.trim_end_matches('.').to_lowercase())
             }
         }
     }

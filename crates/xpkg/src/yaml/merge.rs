@@ -34,11 +34,7 @@ pub(super) fn join<'a>(
     merges: &[usize],
     duplicates: DuplicateKeys,
 ) -> Result<Vec<Entry<'a>>, ParseError> {
-    let mut joined = Joined {
-        duplicates,
-        entries: Vec::new(),
-        slots: HashMap::new(),
-    };
+    let mut joined = Joined { duplicates, entries: Vec::new(), slots: HashMap::new() };
     for (at, entry) in entries.into_iter().enumerate() {
         if merges.binary_search(&at).is_ok() {
             joined.merge(entry)?;
@@ -71,10 +67,7 @@ impl<'a> Joined<'a> {
             Value::Mapping(entries) => self.merge_mapping(entries),
             // Backwards, because earlier mappings of the list take precedence.
             Value::Sequence(items) => items.into_iter().rev().try_for_each(|item| match item {
-                Node {
-                    value: Value::Mapping(entries),
-                    ..
-                } => self.merge_mapping(entries),
+                Node { value: Value::Mapping(entries), .. } => self.merge_mapping(entries),
                 Node { position, .. } => Err(no_mapping(position)),
             }),
             _ => Err(no_mapping(position)),
@@ -82,9 +75,7 @@ impl<'a> Joined<'a> {
     }
 
     fn merge_mapping(&mut self, entries: Vec<Entry<'a>>) -> Result<(), ParseError> {
-        entries
-            .into_iter()
-            .try_for_each(|entry| self.insert(entry, Origin::Merged))
+        entries.into_iter().try_for_each(|entry| self.insert(entry, Origin::Merged))
     }
 
     fn insert(&mut self, entry: Entry<'a>, origin: Origin) -> Result<(), ParseError> {
@@ -115,9 +106,7 @@ pub(super) fn no_mapping(position: super::Position) -> ParseError {
 }
 
 fn duplicate(first: &Entry<'_>, second: &Entry<'_>) -> ParseError {
-    let kind = ParseErrorKind::DuplicateKey {
-        first: first.position,
-    };
+    let kind = ParseErrorKind::DuplicateKey { first: first.position };
     let message = format!(
         "the key `{}` is already set at line {}, column {}",
         second.key, first.position.line, first.position.column
@@ -126,9 +115,7 @@ fn duplicate(first: &Entry<'_>, second: &Entry<'_>) -> ParseError {
 }
 
 fn overruled(written: &Entry<'_>, merged: &Entry<'_>) -> ParseError {
-    let kind = ParseErrorKind::DuplicateKey {
-        first: merged.position,
-    };
+    let kind = ParseErrorKind::DuplicateKey { first: merged.position };
     let message = format!(
         "the key `{}` stands before a merge key `<<` that sets it as well, at line {}, column {}; \
          readers disagree on which one counts",

@@ -24,11 +24,7 @@ pub(super) fn check_breaks(
     position: Position,
 ) -> Result<(), ParseError> {
     let quoted = matches!(style, ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted);
-    let found = if quoted {
-        text.find('\u{85}')
-    } else {
-        text.find(OTHER_BREAKS)
-    };
+    let found = if quoted { text.find('\u{85}') } else { text.find(OTHER_BREAKS) };
     let Some(found) = found.and_then(|at| text[at..].chars().next()) else {
         return Ok(());
     };
@@ -96,9 +92,7 @@ fn check_escapes(source: &str, position: Position) -> Result<(), ParseError> {
 
 /// Whether an escape like `ud83d` names half a character.
 fn is_surrogate(escape: &str) -> bool {
-    let code = escape
-        .get(1..5)
-        .and_then(|code| u32::from_str_radix(code, 16).ok());
+    let code = escape.get(1..5).and_then(|code| u32::from_str_radix(code, 16).ok());
     escape.starts_with('u') && code.is_some_and(|code| (0xd800..0xe000).contains(&code))
 }
 
@@ -123,10 +117,7 @@ pub(super) fn point_at_tab(mut error: ParseError, source: &str, first_line: u32)
     let nearby = source.lines().skip(skipped as usize).take(2);
     let tab = (0..).zip(nearby).find_map(|(down, text)| {
         let indentation = text.chars().take_while(|c| matches!(c, ' ' | '\t'));
-        (1..)
-            .zip(indentation)
-            .find(|(_, c)| *c == '\t')
-            .map(|(column, _)| (down, column))
+        (1..).zip(indentation).find(|(_, c)| *c == '\t').map(|(column, _)| (down, column))
     });
     if let Some((down, column)) = tab {
         let line = error.position.line.saturating_add(down);
@@ -168,10 +159,7 @@ pub(super) fn check_directives(source: &str, first_line: u32) -> Result<(), Pars
 
 /// Refuses names of anchors that go-yaml cannot read.
 pub(super) fn check_anchor(name: &str, position: Position) -> Result<(), ParseError> {
-    if name
-        .bytes()
-        .all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
-    {
+    if name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte)) {
         return Ok(());
     }
     let message = format!("Kubernetes tools cannot read the name of the anchor `{name}`");

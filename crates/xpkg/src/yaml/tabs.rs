@@ -99,9 +99,7 @@ impl<'a> Tabs<'a> {
         self.after_plain = false;
         match byte {
             b'-' | b'?' => {
-                let before = at
-                    .checked_sub(1)
-                    .and_then(|at| self.source.as_bytes().get(at));
+                let before = at.checked_sub(1).and_then(|at| self.source.as_bytes().get(at));
                 let after = self.source.as_bytes().get(at + 1);
                 // The last dash of `---` opens no entry.
                 self.key_allowed =
@@ -119,9 +117,7 @@ impl<'a> Tabs<'a> {
         let line_start = before.rfind('\n').map_or(0, |at| at + 1);
         let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
         ParseError::tab(Position {
-            line: self
-                .first_line
-                .saturating_add(count(before.matches('\n').count())),
+            line: self.first_line.saturating_add(count(before.matches('\n').count())),
             column: count(before[line_start..].chars().count()).saturating_add(1),
         })
     }

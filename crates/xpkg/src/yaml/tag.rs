@@ -5,15 +5,8 @@
 
 /// Standard base64 with padding; line breaks do not count, as in Go.
 pub(super) fn decode_base64(text: &str) -> Option<Vec<u8>> {
-    let symbols: Vec<u8> = text
-        .bytes()
-        .filter(|byte| !matches!(byte, b'\r' | b'\n'))
-        .collect();
-    let padding = symbols
-        .iter()
-        .rev()
-        .take_while(|byte| **byte == b'=')
-        .count();
+    let symbols: Vec<u8> = text.bytes().filter(|byte| !matches!(byte, b'\r' | b'\n')).collect();
+    let padding = symbols.iter().rev().take_while(|byte| **byte == b'=').count();
     if !symbols.len().is_multiple_of(4) || padding > 2 {
         return None;
     }

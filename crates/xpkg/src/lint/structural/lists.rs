@@ -53,11 +53,7 @@ impl Walk<'_, '_> {
             self.say(at, &path.child("items"), "must be atomic to be in a set");
         }
         if items.nullable {
-            self.say(
-                at,
-                &path.child("items"),
-                "must not be nullable to be in a set",
-            );
+            self.say(at, &path.child("items"), "must not be nullable to be in a set");
         }
     }
 
@@ -71,26 +67,14 @@ impl Walk<'_, '_> {
     ) {
         let at = list_type.position;
         if keys.is_empty() {
-            self.say(
-                at,
-                path,
-                "is a list of type map without x-kubernetes-list-map-keys",
-            );
+            self.say(at, path, "is a list of type map without x-kubernetes-list-map-keys");
         }
         if items.type_name() != "object" {
-            self.say(
-                at,
-                &path.child("items"),
-                "must be of type object in a list of type map",
-            );
+            self.say(at, &path.child("items"), "must be of type object in a list of type map");
             return;
         }
         if items.nullable {
-            self.say(
-                at,
-                &path.child("items"),
-                "must not be nullable in a list of type map",
-            );
+            self.say(at, &path.child("items"), "must not be nullable in a list of type map");
         }
         // A key that is named twice is looked at once, which also bounds the work.
         let mut seen = HashSet::new();

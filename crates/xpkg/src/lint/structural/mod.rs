@@ -125,8 +125,7 @@ impl Walk<'_, '_> {
     }
 
     fn advise(&mut self, at: Position, path: &Path<'_>, what: &str, hint: &str) {
-        self.findings
-            .advise(self.rule, at, format!("{path} {what}"), hint);
+        self.findings.advise(self.rule, at, format!("{path} {what}"), hint);
     }
 
     fn schema(&mut self, node: &Node<'_>, level: Level, path: &Path<'_>) {
@@ -165,9 +164,7 @@ impl Walk<'_, '_> {
                 key => self.say(at, path, &format!("must not use {key}")),
             }
         }
-        if let Some(preserve) = schema
-            .preserve
-            .filter(|entry| entry.value.as_bool() != Some(true))
+        if let Some(preserve) = schema.preserve.filter(|entry| entry.value.as_bool() != Some(true))
         {
             let what = "may only set x-kubernetes-preserve-unknown-fields to true";
             self.say(preserve.position, path, what);
@@ -190,10 +187,7 @@ impl Walk<'_, '_> {
             }
             Some(name) if TYPES.contains(&name) => {}
             _ => {
-                let hint = format!(
-                    "write one of {}; nullable: true allows null",
-                    TYPES.join(", ")
-                );
+                let hint = format!("write one of {}; nullable: true allows null", TYPES.join(", "));
                 self.advise(kind.position, path, "has an unknown type", &hint);
             }
         }
@@ -201,11 +195,7 @@ impl Walk<'_, '_> {
         if level == Level::Root && !object {
             self.say(kind.position, path, "must be of type object at the root");
         } else if schema.embedded.is_some() && !object {
-            self.say(
-                kind.position,
-                path,
-                "must be of type object to embed a resource",
-            );
+            self.say(kind.position, path, "must be of type object to embed a resource");
         }
     }
 
@@ -220,12 +210,7 @@ impl Walk<'_, '_> {
         if let Some(map_type) = schema.map_type {
             if !matches!(map_type.as_str(), Some("atomic" | "granular")) {
                 let hint = "write atomic or granular";
-                self.advise(
-                    map_type.position,
-                    path,
-                    "has an unknown x-kubernetes-map-type",
-                    hint,
-                );
+                self.advise(map_type.position, path, "has an unknown x-kubernetes-map-type", hint);
             }
             if schema.type_name() != "object" {
                 let what = "has x-kubernetes-map-type but is not an object";
@@ -244,47 +229,23 @@ impl Walk<'_, '_> {
     /// Checks that CEL rules have a text; what the text means is for the API server.
     fn validations(&mut self, schema: &Schema<'_, '_>, path: &Path<'_>) {
         for rule in schema.validations.map(Node::items).unwrap_or_default() {
-            let text = rule
-                .get("rule")
-                .and_then(Node::as_str)
-                .unwrap_or_default()
-                .trim();
-            let message = rule
-                .get("message")
-                .and_then(Node::as_str)
-                .unwrap_or_default()
-                .trim();
+            let text = rule.get("rule").and_then(Node::as_str).unwrap_or_default().trim();
+            let message = rule.get("message").and_then(Node::as_str).unwrap_or_default().trim();
             if text.is_empty() {
-                self.say(
-                    rule.position,
-                    path,
-                    "has an x-kubernetes-validations item without rule",
-                );
+                self.say(rule.position, path, "has an x-kubernetes-validations item without rule");
             } else if text.contains('\n') && message.is_empty() {
                 let what = "has a validation rule of several lines, which needs a message";
                 self.say(rule.position, path, what);
             } else if message.contains('\n') {
-                self.say(
-                    rule.position,
-                    path,
-                    "has a validation message of several lines",
-                );
+                self.say(rule.position, path, "has a validation message of several lines");
             }
         }
     }
 
     /// Checks the fields that Kubernetes itself defines.
     fn reserved(&mut self, schema: &Schema<'_, '_>, level: Level, path: &Path<'_>) {
-        for field in schema
-            .fields()
-            .iter()
-            .filter(|one| RESERVED.contains(&one.key.as_ref()))
-        {
-            let wanted = if field.key == "metadata" {
-                "object"
-            } else {
-                "string"
-            };
+        for field in schema.fields().iter().filter(|one| RESERVED.contains(&one.key.as_ref())) {
+            let wanted = if field.key == "metadata" { "object" } else { "string" };
             let at = field.value.get("type").unwrap_or(&field.value);
             let path = path.properties(&field.key);
             if at.as_str() != Some(wanted) {
@@ -324,11 +285,7 @@ impl Walk<'_, '_> {
     fn children(&mut self, schema: &Schema<'_, '_>, level: Level, path: &Path<'_>) {
         match schema.items {
             Some(items) if matches!(items.value, Value::Sequence(_)) => {
-                self.say(
-                    items.position,
-                    path,
-                    "has a list of items; only one schema is allowed",
-                );
+                self.say(items.position, path, "has a list of items; only one schema is allowed");
             }
             Some(items) => self.schema(items, Level::Item, &path.child("items")),
             None => {}
@@ -344,27 +301,17 @@ impl Walk<'_, '_> {
             self.say(at, path, "must not use additionalProperties at the root");
         }
         if schema.embedded.is_some() {
-            self.say(
-                at,
-                path,
-                "must not use additionalProperties where a resource is embedded",
-            );
+            self.say(at, path, "must not use additionalProperties where a resource is embedded");
         }
         self.mixed(schema, path);
         if additional.value.as_bool().is_none() {
-            self.schema(
-                &additional.value,
-                Level::Field,
-                &path.child("additionalProperties"),
-            );
+            self.schema(&additional.value, Level::Field, &path.child("additionalProperties"));
         }
     }
 
     /// Reports an object with both known fields and others.
     fn mixed(&mut self, schema: &Schema<'_, '_>, path: &Path<'_>) {
-        let additional = schema
-            .additional
-            .filter(|entry| entry.value.as_bool() != Some(true));
+        let additional = schema.additional.filter(|entry| entry.value.as_bool() != Some(true));
         if let Some(entry) = additional.filter(|_| !schema.fields().is_empty()) {
             let hint = "an object has either known fields or keys of its user's choice";
             let what = "has both properties and additionalProperties";

@@ -19,11 +19,7 @@ impl Walk<'_, '_> {
         path: &Path<'_>,
     ) {
         // Most schemas have none.
-        let lists = [
-            ("anyOf", schema.any_of),
-            ("allOf", schema.all_of),
-            ("oneOf", schema.one_of),
-        ];
+        let lists = [("anyOf", schema.any_of), ("allOf", schema.all_of), ("oneOf", schema.one_of)];
         for (keyword, list) in lists {
             let Some(list) = list else { continue };
             if keyword == "anyOf" && is_int_or_string(list) {
@@ -105,9 +101,7 @@ impl Walk<'_, '_> {
 
 fn by_name<'n, 'a>(properties: Option<&'n Node<'a>>) -> HashMap<&'n str, &'n Node<'a>> {
     let entries = properties.map(Node::entries).unwrap_or_default().iter();
-    entries
-        .map(|entry| (entry.key.as_ref(), &entry.value))
-        .collect()
+    entries.map(|entry| (entry.key.as_ref(), &entry.value)).collect()
 }
 
 /// Whether an entry describes values instead of restricting them.

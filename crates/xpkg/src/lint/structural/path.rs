@@ -16,34 +16,22 @@ enum Step<'p> {
 
 impl<'p> Path<'p> {
     pub(super) fn root(name: &'p str) -> Self {
-        Self {
-            parent: None,
-            step: Step::Child(name),
-        }
+        Self { parent: None, step: Step::Child(name) }
     }
 
     /// The path of the value under a keyword.
     pub(super) fn child<'c>(&'c self, keyword: &'c str) -> Path<'c> {
-        Path {
-            parent: Some(self),
-            step: Step::Child(keyword),
-        }
+        Path { parent: Some(self), step: Step::Child(keyword) }
     }
 
     /// The path of a property's schema.
     pub(super) fn properties<'c>(&'c self, name: &'c str) -> Path<'c> {
-        Path {
-            parent: Some(self),
-            step: Step::Property(name),
-        }
+        Path { parent: Some(self), step: Step::Property(name) }
     }
 
     /// The path of an item in the list under a keyword.
     pub(super) fn item<'c>(&'c self, keyword: &'c str, index: usize) -> Path<'c> {
-        Path {
-            parent: Some(self),
-            step: Step::Item(keyword, index),
-        }
+        Path { parent: Some(self), step: Step::Item(keyword, index) }
     }
 }
 

@@ -22,10 +22,8 @@ fn structural_schemas_have_no_findings() {
         of(&json!({ "x-kubernetes-preserve-unknown-fields": true })),
         of(&json!({ "type": "object", "additionalProperties": { "type": "string" } })),
         of(&json!({ "type": "object", "additionalProperties": true })),
-        of(
-            &json!({ "type": "object", "properties": { "b": { "type": "string" } },
-            "anyOf": [{ "required": ["b"] }, { "properties": { "b": { "pattern": "c" } } }] }),
-        ),
+        of(&json!({ "type": "object", "properties": { "b": { "type": "string" } },
+            "anyOf": [{ "required": ["b"] }, { "properties": { "b": { "pattern": "c" } } }] })),
         of(&json!({ "type": "array", "items": { "type": "string" },
             "x-kubernetes-list-type": "set" })),
         of(&json!({ "type": "array", "x-kubernetes-list-type": "map",
@@ -33,10 +31,8 @@ fn structural_schemas_have_no_findings() {
             "items": { "type": "object", "required": ["k"],
                 "properties": { "k": { "type": "string" } } } })),
         of(&json!({ "type": "string", "uniqueItems": false, "nullable": true, "id": "" })),
-        of(
-            &json!({ "type": "object", "x-kubernetes-embedded-resource": true,
-            "x-kubernetes-preserve-unknown-fields": true }),
-        ),
+        of(&json!({ "type": "object", "x-kubernetes-embedded-resource": true,
+            "x-kubernetes-preserve-unknown-fields": true })),
         json!({ "type": "object", "properties": {
             "apiVersion": { "type": "string" }, "kind": { "type": "string" },
             "metadata": { "type": "object",
@@ -57,11 +53,7 @@ fn the_api_server_refuses_the_same_definitions() {
     for row in rows {
         let report = crate::lint::document("crd.yaml", &node(&row["crd"]));
         let found = &report.diagnostics;
-        assert_eq!(
-            found.is_empty(),
-            row["accepted"] == true,
-            "{row}\n{found:?}"
-        );
+        assert_eq!(found.is_empty(), row["accepted"] == true, "{row}\n{found:?}");
     }
 }
 

@@ -30,13 +30,7 @@ pub(super) struct Budget {
 
 impl Budget {
     pub(super) fn new(limits: Limits) -> Self {
-        Self {
-            limits,
-            spent: Weight::default(),
-            kept: 0,
-            aliases: 0,
-            alias_bytes: 0,
-        }
+        Self { limits, spent: Weight::default(), kept: 0, aliases: 0, alias_bytes: 0 }
     }
 
     /// Adds to the weight of the tree.
@@ -72,10 +66,7 @@ impl Budget {
 
     /// What was spent since an earlier state.
     pub(super) fn since(&self, before: Weight) -> Weight {
-        Weight {
-            nodes: self.spent.nodes - before.nodes,
-            bytes: self.spent.bytes - before.bytes,
-        }
+        Weight { nodes: self.spent.nodes - before.nodes, bytes: self.spent.bytes - before.bytes }
     }
 
     /// Refuses to go so deep.

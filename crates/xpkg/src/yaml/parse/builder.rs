@@ -85,14 +85,8 @@ impl<'a> Builder<'a> {
 
     /// The tree; a document without content is null.
     pub(super) fn finish(self) -> Node<'a> {
-        let position = Position {
-            line: self.first_line,
-            column: 1,
-        };
-        self.root.unwrap_or(Node {
-            value: Value::Null,
-            position,
-        })
+        let position = Position { line: self.first_line, column: 1 };
+        self.root.unwrap_or(Node { value: Value::Null, position })
     }
 
     /// Takes in one event.
@@ -113,10 +107,7 @@ impl<'a> Builder<'a> {
                 self.scalar(text, style, tag.as_deref(), anchor, position)
             }
             Event::MappingStart(_, anchor, _) => {
-                let shape = Shape::Mapping {
-                    key: None,
-                    merges: Vec::new(),
-                };
+                let shape = Shape::Mapping { key: None, merges: Vec::new() };
                 self.open(shape, self.entries.len(), anchor, position)
             }
             Event::SequenceStart(_, anchor, _) => {
@@ -168,12 +159,8 @@ impl<'a> Builder<'a> {
 
     /// Places a resolved scalar as the next key or value.
     fn put_scalar(&mut self, scalar: Scalar<'a>, position: Position) -> Result<(), ParseError> {
-        if let Some(Frame {
-            shape: Shape::Mapping {
-                key: key @ None, ..
-            },
-            ..
-        }) = self.frames.last_mut()
+        if let Some(Frame { shape: Shape::Mapping { key: key @ None, .. }, .. }) =
+            self.frames.last_mut()
         {
             let text = scalar
                 .into_key()
@@ -191,11 +178,8 @@ impl<'a> Builder<'a> {
     /// Notes that the entry to come is a merge.
     fn merge_key(&mut self, position: Position) {
         let at = self.entries.len();
-        if let Some(Frame {
-            shape: Shape::Mapping { key, merges },
-            start,
-            ..
-        }) = self.frames.last_mut()
+        if let Some(Frame { shape: Shape::Mapping { key, merges }, start, .. }) =
+            self.frames.last_mut()
         {
             merges.push(at - *start);
             *key = Some((Cow::Borrowed("<<"), position));
@@ -218,14 +202,7 @@ impl<'a> Builder<'a> {
         if anchor != 0 {
             *self.anchor_slot(anchor) = Anchor::Open;
         }
-        self.frames.push(Frame {
-            shape,
-            position,
-            start,
-            anchor,
-            before,
-            height: 1,
-        });
+        self.frames.push(Frame { shape, position, start, anchor, before, height: 1 });
         Ok(())
     }
 
@@ -246,19 +223,12 @@ impl<'a> Builder<'a> {
                 })
             }
         };
-        let node = Node {
-            value,
-            position: frame.position,
-        };
+        let node = Node { value, position: frame.position };
         if frame.anchor != 0 {
             let weight = self.budget.since(frame.before);
             self.budget.keep(weight, frame.position)?;
             let (node, height) = (node.clone(), frame.height);
-            *self.anchor_slot(frame.anchor) = Anchor::Collection {
-                node,
-                weight,
-                height,
-            };
+            *self.anchor_slot(frame.anchor) = Anchor::Collection { node, weight, height };
         }
         self.put(node, frame.height);
         Ok(())
@@ -275,11 +245,7 @@ impl<'a> Builder<'a> {
             Shape::Sequence => self.items.push(node),
             Shape::Mapping { key, .. } => {
                 if let Some((key, position)) = key.take() {
-                    self.entries.push(Entry {
-                        key,
-                        position,
-                        value: node,
-                    });
+                    self.entries.push(Entry { key, position, value: node });
                 }
             }
         }
@@ -302,20 +268,10 @@ impl<'a> Builder<'a> {
                 self.budget.repeat(scalar_weight(scalar), position)?;
                 self.put_scalar(scalar.clone(), position)?;
             }
-            Anchor::Collection {
-                node,
-                weight,
-                height,
-            } => {
+            Anchor::Collection { node, weight, height } => {
                 self.check_copy(node, *height, position)?;
                 self.budget.repeat(*weight, position)?;
-                self.put(
-                    Node {
-                        value: node.value.clone(),
-                        position,
-                    },
-                    *height,
-                );
+                self.put(Node { value: node.value.clone(), position }, *height);
             }
         }
         *self.anchor_slot(anchor) = target;
@@ -335,8 +291,7 @@ impl<'a> Builder<'a> {
         if self.merges_next() && !matches!(node.value, Value::Mapping(_)) {
             return Err(merge::no_mapping(position));
         }
-        self.budget
-            .check_depth(self.frames.len() + height, position)
+        self.budget.check_depth(self.frames.len() + height, position)
     }
 
     /// Whether the next node is a key.
@@ -348,10 +303,9 @@ impl<'a> Builder<'a> {
     /// Whether the next node is the value of a merge key.
     fn merges_next(&self) -> bool {
         self.frames.last().is_some_and(|frame| match &frame.shape {
-            Shape::Mapping {
-                key: Some(_),
-                merges,
-            } => merges.last() == Some(&(self.entries.len() - frame.start)),
+            Shape::Mapping { key: Some(_), merges } => {
+                merges.last() == Some(&(self.entries.len() - frame.start))
+            }
             _ => false,
         })
     }

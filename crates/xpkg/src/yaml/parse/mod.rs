@@ -55,15 +55,7 @@ pub fn parse_with<'a>(
     options: Options,
 ) -> Result<Node<'a>, ParseError> {
     let depth_max = limits.depth_max.min(DEPTH_CEILING);
-    let builder = Builder::new(
-        text,
-        first_line,
-        Limits {
-            depth_max,
-            ..*limits
-        },
-        options,
-    );
+    let builder = Builder::new(text, first_line, Limits { depth_max, ..*limits }, options);
     build(text, first_line, builder, depth_max)
         .map_err(|error| strict::point_at_tab(error, text, first_line))
 }

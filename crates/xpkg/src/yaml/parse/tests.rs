@@ -33,15 +33,9 @@ fn limit(name: &'static str) -> ParseErrorKind {
 fn documents_become_trees() {
     check("", "null");
     check("# nothing\n", "null");
-    check(
-        "a: 1\nb: [x, {z: yes}]\n",
-        r#"{"a":1,"b":["x",{"z":true}]}"#,
-    );
+    check("a: 1\nb: [x, {z: yes}]\n", r#"{"a":1,"b":["x",{"z":true}]}"#);
     check("%YAML 1.1\n---\non: 0755\n...\n# end\n", r#"{"true":493}"#);
-    check(
-        "a: |\n  x\n  y\nb: >-\n  x\n  y\n",
-        r#"{"a":"x\ny\n","b":"x y"}"#,
-    );
+    check("a: |\n  x\n  y\nb: >-\n  x\n  y\n", r#"{"a":"x\ny\n","b":"x y"}"#);
     check("a: &x {b: 1}\nc: *x\n", r#"{"a":{"b":1},"c":{"b":1}}"#);
 }
 
@@ -50,10 +44,7 @@ fn plain_strings_are_borrowed_from_the_text() {
     let node = parse("a: plain\nb: 'quoted'\n", 1, &Limits::default()).unwrap();
     for entry in node.entries() {
         assert!(matches!(&entry.key, Cow::Borrowed(_)));
-        assert!(matches!(
-            &entry.value.value,
-            Value::String(Cow::Borrowed(_))
-        ));
+        assert!(matches!(&entry.value.value, Value::String(Cow::Borrowed(_))));
     }
 }
 
@@ -67,10 +58,7 @@ fn positions_are_those_of_the_stream() {
     let item = &node.get("b").unwrap().items()[0];
     assert_eq!(item.position, place(43, 5));
     assert_eq!(item.get("c").unwrap().position, place(43, 9));
-    assert_eq!(
-        parse("", 7, &Limits::default()).unwrap().position,
-        place(7, 1)
-    );
+    assert_eq!(parse("", 7, &Limits::default()).unwrap().position, place(7, 1));
 }
 
 #[test]
@@ -78,10 +66,7 @@ fn a_copy_stands_where_its_alias_stands() {
     let node = parse("a: &x\n  b: 1\nc: *x\n", 1, &Limits::default()).unwrap();
     let copy = node.get("c").unwrap();
     assert_eq!(copy.position, Position { line: 3, column: 4 });
-    assert_eq!(
-        copy.get("b").unwrap().position,
-        Position { line: 2, column: 6 }
-    );
+    assert_eq!(copy.get("b").unwrap().position, Position { line: 2, column: 6 });
 }
 
 #[test]
@@ -167,13 +152,8 @@ fn duplicate_keys_name_both_places() {
     let many: Vec<String> = (0..100).map(|at| format!("k{}: {at}", at % 99)).collect();
     let many = many.join("\n");
     let first = Position { line: 1, column: 1 };
-    assert_eq!(
-        kind(&many, &Limits::default()),
-        ParseErrorKind::DuplicateKey { first }
-    );
-    let options = Options {
-        duplicate_keys: DuplicateKeys::LastWins,
-    };
+    assert_eq!(kind(&many, &Limits::default()), ParseErrorKind::DuplicateKey { first });
+    let options = Options { duplicate_keys: DuplicateKeys::LastWins };
     let node = parse_with(&many, 1, &Limits::default(), options).unwrap();
     assert_eq!(node.entries().len(), 99);
     assert_eq!(node.get("k0").unwrap().to_json(), 99);
@@ -182,10 +162,7 @@ fn duplicate_keys_name_both_places() {
 #[test]
 fn merged_keys_give_way_to_written_ones() {
     check("a: {<<: {x: 1, z: 2}, x: 3}\n", r#"{"a":{"x":3,"z":2}}"#);
-    check(
-        "a: {<<: [{x: 1}, {x: 2, z: 2}]}\n",
-        r#"{"a":{"x":1,"z":2}}"#,
-    );
+    check("a: {<<: [{x: 1}, {x: 2, z: 2}]}\n", r#"{"a":{"x":1,"z":2}}"#);
     check("a: {\"<<\": {x: 1}}\n", r#"{"a":{"<<":{"x":1}}}"#);
     insta::assert_snapshot!(failure("a:\n  x: 3\n  <<: {x: 1}\n"), @"
     line 2, column 3: the key `x` stands before a merge key `<<` that sets it as well, at line 3, column 8; readers disagree on which one counts
@@ -203,36 +180,19 @@ fn merged_keys_give_way_to_written_ones() {
 
 #[test]
 fn limits_are_met_early_and_named() {
-    let small = Limits {
-        depth_max: 3,
-        nodes_max: 20,
-        aliases_max: 2,
-        ..Limits::default()
-    };
+    let small = Limits { depth_max: 3, nodes_max: 20, aliases_max: 2, ..Limits::default() };
     assert_eq!(kind("[[[[1]]]]", &small), limit("depth_max"));
     assert_eq!(kind("a: {b: {c: {d: 1}}}", &small), limit("depth_max"));
     assert_eq!(kind("a: &x [[1]]\nb: [[*x]]\n", &small), limit("depth_max"));
     assert!(parse("a: &x [1]\nb: [*x]\n", 1, &small).is_ok());
-    assert_eq!(
-        kind("[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]", &small),
-        limit("nodes_max")
-    );
-    assert_eq!(
-        kind("[&x [1,1,1,1,1,1], *x, *x]", &small),
-        limit("nodes_max")
-    );
+    assert_eq!(kind("[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]", &small), limit("nodes_max"));
+    assert_eq!(kind("[&x [1,1,1,1,1,1], *x, *x]", &small), limit("nodes_max"));
     assert_eq!(kind("[&x 1, *x, *x, *x]", &small), limit("aliases_max"));
     // Nested anchors must not copy one text once per level.
-    let text = Limits {
-        alias_bytes_max: 8,
-        ..Limits::default()
-    };
+    let text = Limits { alias_bytes_max: 8, ..Limits::default() };
     assert_eq!(kind("[&x abcde, *x, *x]", &text), limit("alias_bytes_max"));
     assert_eq!(kind("&a [&b [&c [abc]]]", &text), limit("alias_bytes_max"));
-    assert_eq!(
-        kind("[&x {k: abcd}, *x, *x]", &text),
-        limit("alias_bytes_max")
-    );
+    assert_eq!(kind("[&x {k: abcd}, *x, *x]", &text), limit("alias_bytes_max"));
     insta::assert_snapshot!(parse("[[[[1]]]]", 5, &small).unwrap_err(), @"line 5, column 4: collections are nested deeper than the limit of 3 (depth_max)");
 }
 
@@ -243,33 +203,20 @@ fn an_alias_bomb_is_refused() {
         let aliases = vec![format!("*a{}", at - 1); 9].join(",");
         bomb.push(format!("a{at}: &a{at} [{aliases}]"));
     }
-    assert_eq!(
-        kind(&bomb.join("\n"), &Limits::default()),
-        limit("nodes_max")
-    );
+    assert_eq!(kind(&bomb.join("\n"), &Limits::default()), limit("nodes_max"));
 }
 
 #[test]
 fn many_merge_keys_take_no_quadratic_time() {
     let text = "<<: {a: 1}\n".repeat(100_000);
-    assert_eq!(
-        parse(&text, 1, &Limits::default()).unwrap().entries().len(),
-        1
-    );
+    assert_eq!(parse(&text, 1, &Limits::default()).unwrap().entries().len(), 1);
 }
 
 #[test]
 fn depth_never_endangers_the_stack() {
-    let limits = Limits {
-        depth_max: usize::MAX,
-        ..Limits::default()
-    };
+    let limits = Limits { depth_max: usize::MAX, ..Limits::default() };
     for open in ["[", "- ", "{a: ", "[{a: "] {
-        assert_eq!(
-            kind(&open.repeat(100_000), &limits),
-            limit("depth_max"),
-            "{open}"
-        );
+        assert_eq!(kind(&open.repeat(100_000), &limits), limit("depth_max"), "{open}");
     }
     let text = format!("{}{}", "[".repeat(1_000), "]".repeat(1_000));
     let node = parse(&text, 1, &limits).unwrap();
@@ -280,11 +227,7 @@ fn depth_never_endangers_the_stack() {
 const DIFFERENT: &[(&str, &[&str])] = &[
     (
         "bytes that are no text cannot be carried by JSON; Go silently replaces them",
-        &[
-            "a: !!binary 18446744073709551615\n",
-            "a: !!binary 0x1f\n",
-            "a: !!binary /w==\n",
-        ],
+        &["a: !!binary 18446744073709551615\n", "a: !!binary 0x1f\n", "a: !!binary /w==\n"],
     ),
     (
         "Kubernetes' line reader adds the missing line break before go-yaml sees the text",
@@ -325,31 +268,17 @@ const DIFFERENT: &[(&str, &[&str])] = &[
         "a colon that one version of YAML takes for the key's is refused",
         &["{m:}\n", "{m:, n: 1}\n", "[2:]\n", "[a:, b]\n"],
     ),
-    (
-        "a comment needs a space before it; granit insists",
-        &["a: \"x\"# y\n", "[#c\n1]\n"],
-    ),
-    (
-        "line breaks of YAML 1.1 only are refused rather than folded",
-        &["a: x\u{85}  y\n"],
-    ),
-    (
-        "granit reads a key that starts with a colon; harmless",
-        &["{:a}\n"],
-    ),
-    (
-        "a lone end marker is an empty document to us; the splitter leaves it out anyway",
-        &["...\n"],
-    ),
+    ("a comment needs a space before it; granit insists", &["a: \"x\"# y\n", "[#c\n1]\n"]),
+    ("line breaks of YAML 1.1 only are refused rather than folded", &["a: x\u{85}  y\n"]),
+    ("granit reads a key that starts with a colon; harmless", &["{:a}\n"]),
+    ("a lone end marker is an empty document to us; the splitter leaves it out anyway", &["...\n"]),
 ];
 
 #[test]
 fn go_yaml_reads_the_same() {
     let rows: Vec<Json> =
         serde_json::from_str(include_str!("../../../testdata/yaml/scalars.json")).unwrap();
-    let options = Options {
-        duplicate_keys: DuplicateKeys::LastWins,
-    };
+    let options = Options { duplicate_keys: DuplicateKeys::LastWins };
     let mut different = Vec::new();
     for row in &rows {
         let yaml = row["yaml"].as_str().unwrap();
@@ -361,11 +290,7 @@ fn go_yaml_reads_the_same() {
             different.push(yaml);
         }
     }
-    let mut reviewed: Vec<_> = DIFFERENT
-        .iter()
-        .flat_map(|(_, texts)| *texts)
-        .copied()
-        .collect();
+    let mut reviewed: Vec<_> = DIFFERENT.iter().flat_map(|(_, texts)| *texts).copied().collect();
     reviewed.sort_unstable();
     different.sort_unstable();
     assert_eq!(different, reviewed);
@@ -379,9 +304,7 @@ fn same(ours: &Json, theirs: &Json) -> bool {
             a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b))
         }
         (Json::Object(a), Json::Object(b)) => {
-            a.len() == b.len()
-                && a.iter()
-                    .all(|(key, a)| b.get(key).is_some_and(|b| same(a, b)))
+            a.len() == b.len() && a.iter().all(|(key, a)| b.get(key).is_some_and(|b| same(a, b)))
         }
         _ => ours == theirs,
     }

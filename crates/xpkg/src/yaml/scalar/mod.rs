@@ -126,10 +126,7 @@ fn whole(value: f64) -> Option<i64> {
 
 /// Go's `FormatFloat(value, 'g', -1, 32)`, with YAML's words for what is no number.
 fn float_key(value: f64) -> Cow<'static, str> {
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "the original keeps 32 bits of a key"
-    )]
+    #[expect(clippy::cast_possible_truncation, reason = "the original keeps 32 bits of a key")]
     let single = value as f32;
     if single.is_nan() {
         return Cow::Borrowed(".nan");
@@ -151,10 +148,8 @@ fn float_key(value: f64) -> Cow<'static, str> {
 
 /// A scalar with one of YAML's own tags; `name` is what follows `!!`.
 fn tagged<'a>(text: Cow<'a, str>, name: &str) -> Result<Scalar<'a>, ScalarError> {
-    let mismatch = |text: Cow<'a, str>| ScalarError::Tag {
-        text: text.into_owned(),
-        tag: format!("!!{name}"),
-    };
+    let mismatch =
+        |text: Cow<'a, str>| ScalarError::Tag { text: text.into_owned(), tag: format!("!!{name}") };
     match name {
         "binary" => decode_base64(&text)
             .and_then(|bytes| String::from_utf8(bytes).ok())
@@ -214,17 +209,11 @@ fn word(text: &str) -> Option<Scalar<'static>> {
 /// A scalar that starts with a digit or a sign: integer first, then float.
 fn number(text: &str) -> Option<Scalar<'static>> {
     // Dates, addresses and image digests start with digits too; most stop being numbers early.
-    if !text
-        .bytes()
-        .all(|byte| byte.is_ascii_alphanumeric() || b"+-._".contains(&byte))
-    {
+    if !text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-._".contains(&byte)) {
         return None;
     }
-    let text: Cow<'_, str> = if text.contains('_') {
-        Cow::Owned(text.replace('_', ""))
-    } else {
-        Cow::Borrowed(text)
-    };
+    let text: Cow<'_, str> =
+        if text.contains('_') { Cow::Owned(text.replace('_', "")) } else { Cow::Borrowed(text) };
     integer(&text).or_else(|| float(&text)).or_else(|| {
         // Left over from the original's own binary branch, which takes a sign after the prefix.
         let digits = text.strip_prefix("0b")?;
@@ -314,18 +303,12 @@ fn point_float(text: &str) -> Option<Scalar<'static>> {
         return float(text);
     }
     let bytes = text.as_bytes();
-    let digit_at = |at: Option<usize>| {
-        at.and_then(|at| bytes.get(at))
-            .is_some_and(u8::is_ascii_digit)
-    };
+    let digit_at =
+        |at: Option<usize>| at.and_then(|at| bytes.get(at)).is_some_and(u8::is_ascii_digit);
     let between_digits = bytes.iter().enumerate().all(|(at, byte)| {
         *byte != b'_' || (digit_at(at.checked_sub(1)) && digit_at(at.checked_add(1)))
     });
-    if between_digits {
-        float(&text.replace('_', ""))
-    } else {
-        None
-    }
+    if between_digits { float(&text.replace('_', "")) } else { None }
 }
 
 #[cfg(test)]

@@ -58,10 +58,7 @@ fn keys_are_spelled_as_go_prints_them() {
     check("3.4e39", ".inf");
     check(".nan", ".nan");
     check("~", "a mapping key cannot be null");
-    check(
-        "18446744073709551615",
-        "a mapping key cannot be an integer above 9223372036854775807",
-    );
+    check("18446744073709551615", "a mapping key cannot be an integer above 9223372036854775807");
 }
 
 #[test]
@@ -69,11 +66,7 @@ fn quotes_make_strings_and_tags_decide_over_quotes() {
     let check = |text: &'static str, tag: &str, expected| {
         let tag = format!("{YAML_TAG}{tag}");
         let scalar = resolve(Cow::Borrowed(text), Style::Quoted, Some(&tag));
-        assert_eq!(
-            scalar.map_err(|error| error.to_string()),
-            expected,
-            "{tag} {text}"
-        );
+        assert_eq!(scalar.map_err(|error| error.to_string()), expected, "{tag} {text}");
     };
     let quoted = resolve(Cow::Borrowed("12"), Style::Quoted, None);
     assert_eq!(quoted, Ok(Scalar::String(Cow::Borrowed("12"))));

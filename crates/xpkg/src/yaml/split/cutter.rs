@@ -88,11 +88,7 @@ impl Cutter {
 
     /// Ends the document being read and starts the next.
     pub(super) fn finish(&mut self) -> Option<Place> {
-        let place = Place {
-            line: self.start_line,
-            offset: self.start_offset,
-            index: self.index,
-        };
+        let place = Place { line: self.start_line, offset: self.start_offset, index: self.index };
         self.start_line = self.next_line;
         self.start_offset = self.offset;
         if !std::mem::take(&mut self.speaks) {
@@ -127,10 +123,7 @@ impl Cutter {
     fn check_count(&self) -> Result<(), SplitError> {
         let limit = self.limits.documents_max;
         if self.index >= limit {
-            return Err(SplitError::TooManyDocuments {
-                line: self.start_line,
-                limit,
-            });
+            return Err(SplitError::TooManyDocuments { line: self.start_line, limit });
         }
         Ok(())
     }
@@ -168,9 +161,7 @@ fn kind(line: &[u8]) -> Kind {
             Kind::NoSeparator(rest.chars().take(40).collect())
         };
     }
-    let line = line
-        .strip_suffix('\n')
-        .map_or(line, |line| line.strip_suffix('\r').unwrap_or(line));
+    let line = line.strip_suffix('\n').map_or(line, |line| line.strip_suffix('\r').unwrap_or(line));
     match line.trim_start() {
         "" | "---" | "..." => Kind::Silent,
         text if text.starts_with('#') => Kind::Silent,

@@ -115,12 +115,7 @@ pub fn stream<R: Read>(reader: R, limits: &Limits) -> Stream<R> {
 pub fn documents<'a>(text: &'a str, limits: &Limits) -> Documents<'a> {
     let mut cutter = Cutter::new(limits);
     let position = cutter.byte_order_mark(text.as_bytes());
-    Documents {
-        text,
-        position,
-        cutter,
-        finished: false,
-    }
+    Documents { text, position, cutter, finished: false }
 }
 
 /// The documents of a stream; made by [`stream`].
@@ -184,28 +179,16 @@ impl<R: Read> Stream<R> {
 
 /// A buffer as the document it holds, if it holds one.
 fn raw(buffer: Vec<u8>, place: Option<Place>) -> Result<Option<RawDocument>, SplitError> {
-    let Some(Place {
-        line,
-        offset,
-        index,
-    }) = place
-    else {
+    let Some(Place { line, offset, index }) = place else {
         return Ok(None);
     };
     match String::from_utf8(buffer) {
-        Ok(text) => Ok(Some(RawDocument {
-            text,
-            line,
-            offset,
-            index,
-        })),
+        Ok(text) => Ok(Some(RawDocument { text, line, offset, index })),
         Err(error) => {
             let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
             let lines = valid.split(|byte| *byte == b'\n').count() - 1;
             let lines = u32::try_from(lines).unwrap_or(u32::MAX);
-            Err(SplitError::NotUtf8 {
-                line: line.saturating_add(lines),
-            })
+            Err(SplitError::NotUtf8 { line: line.saturating_add(lines) })
         }
     }
 }
@@ -260,26 +243,13 @@ impl<'a> Documents<'a> {
 
 /// A text as the document it is, if it is one.
 fn borrowed(text: &str, place: Option<Place>) -> Option<RawDocumentRef<'_>> {
-    place.map(
-        |Place {
-             line,
-             offset,
-             index,
-         }| RawDocumentRef {
-            text,
-            line,
-            offset,
-            index,
-        },
-    )
+    place.map(|Place { line, offset, index }| RawDocumentRef { text, line, offset, index })
 }
 
 /// A number of bytes as people say it.
 fn size(bytes: u64) -> String {
     const UNITS: [(u64, &str); 3] = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
-    let whole = UNITS
-        .iter()
-        .find(|(unit, _)| bytes >= *unit && bytes.is_multiple_of(*unit));
+    let whole = UNITS.iter().find(|(unit, _)| bytes >= *unit && bytes.is_multiple_of(*unit));
     match whole {
         Some((unit, name)) => format!("{} {name}", bytes / unit),
         None => format!("{bytes} bytes"),

@@ -6,9 +6,8 @@ use super::*;
 
 fn both(text: &str, limits: &Limits) -> Result<Vec<RawDocument>, String> {
     let streamed: Result<Vec<_>, _> = stream(text.as_bytes(), limits).collect();
-    let borrowed: Result<Vec<_>, _> = documents(text, limits)
-        .map(|document| document.map(owned))
-        .collect();
+    let borrowed: Result<Vec<_>, _> =
+        documents(text, limits).map(|document| document.map(owned)).collect();
     let streamed = streamed.map_err(|error| error.to_string());
     let borrowed = borrowed.map_err(|error| error.to_string());
     assert_eq!(streamed, borrowed);
@@ -27,10 +26,8 @@ fn owned(document: RawDocumentRef<'_>) -> RawDocument {
 /// Each document as `line:text`.
 fn check(text: &str, expected: &[&str]) {
     let documents = both(text, &Limits::default()).unwrap();
-    let shown: Vec<_> = documents
-        .iter()
-        .map(|document| format!("{}:{}", document.line, document.text))
-        .collect();
+    let shown: Vec<_> =
+        documents.iter().map(|document| format!("{}:{}", document.line, document.text)).collect();
     assert_eq!(shown, expected, "{text:?}");
 }
 
@@ -84,10 +81,8 @@ fn line_ends_and_marks_survive() {
 #[test]
 fn places_are_those_of_the_stream() {
     let documents = both("\u{feff}# é\na\n---\n# c\n---\nb\n", &Limits::default()).unwrap();
-    let places: Vec<_> = documents
-        .iter()
-        .map(|document| (document.line, document.offset, document.index))
-        .collect();
+    let places: Vec<_> =
+        documents.iter().map(|document| (document.line, document.offset, document.index)).collect();
     assert_eq!(places, [(1, 3, 0), (6, 22, 1)]);
 }
 
@@ -108,11 +103,7 @@ fn content_after_a_separator_is_refused() {
 
 #[test]
 fn limits_are_named() {
-    let small = Limits {
-        document_bytes_max: 4,
-        documents_max: 2,
-        ..Limits::default()
-    };
+    let small = Limits { document_bytes_max: 4, documents_max: 2, ..Limits::default() };
     check_error(
         "a\n---\nabcd\n",
         &small,
@@ -120,18 +111,11 @@ fn limits_are_named() {
     );
     check_error(
         "a\n---\nb\n---\n# c\nd\n",
-        &Limits {
-            document_bytes_max: 1 << 20,
-            ..small
-        },
+        &Limits { document_bytes_max: 1 << 20, ..small },
         "line 5 starts more documents than the limit of 2 (documents_max)",
     );
     assert_eq!(both("abc\n---\nabc\n---\n", &small).unwrap().len(), 2);
-    let error = SplitError::DocumentTooLarge {
-        index: 2,
-        line: 120,
-        limit: 64 << 20,
-    };
+    let error = SplitError::DocumentTooLarge { index: 2, line: 120, limit: 64 << 20 };
     insta::assert_snapshot!(
         error,
         @"document 3 at line 120 is larger than the limit of 64 MiB (document_bytes_max)"
@@ -140,20 +124,9 @@ fn limits_are_named() {
 
 #[test]
 fn text_that_is_not_utf8_names_its_line() {
-    let failure = |bytes: &[u8]| {
-        stream(bytes, &Limits::default())
-            .last()
-            .unwrap()
-            .unwrap_err()
-    };
-    assert_eq!(
-        failure(b"a\n---\nb\nc\xff\n").to_string(),
-        "line 4 is not UTF-8 text"
-    );
-    assert_eq!(
-        failure(b"---\xff\n").to_string(),
-        "line 1 is not UTF-8 text"
-    );
+    let failure = |bytes: &[u8]| stream(bytes, &Limits::default()).last().unwrap().unwrap_err();
+    assert_eq!(failure(b"a\n---\nb\nc\xff\n").to_string(), "line 4 is not UTF-8 text");
+    assert_eq!(failure(b"---\xff\n").to_string(), "line 1 is not UTF-8 text");
 }
 
 /// Yields the same byte for ever and counts what was taken.
@@ -173,20 +146,13 @@ impl Read for Endless {
 #[test]
 fn a_line_without_end_is_read_up_to_the_limit_only() {
     for byte in *b"x -#" {
-        let limits = Limits {
-            document_bytes_max: 1 << 20,
-            ..Limits::default()
-        };
+        let limits = Limits { document_bytes_max: 1 << 20, ..Limits::default() };
         let mut source = Endless { byte, read: 0 };
         let mut documents = stream(&mut source, &limits);
         assert!(documents.next().unwrap().is_err());
         assert!(documents.next().is_none(), "an error ends the iteration");
         drop(documents);
-        assert!(
-            source.read <= (1 << 20) + 2 * BUFFER_BYTES,
-            "{}",
-            source.read
-        );
+        assert!(source.read <= (1 << 20) + 2 * BUFFER_BYTES, "{}", source.read);
     }
 }
 
@@ -198,15 +164,9 @@ fn a_stream_that_breaks_off_keeps_its_cause() {
             Err(io::Error::other("cable"))
         }
     }
-    let error = stream(b"a\n".chain(Broken), &Limits::default())
-        .next()
-        .unwrap()
-        .unwrap_err();
+    let error = stream(b"a\n".chain(Broken), &Limits::default()).next().unwrap().unwrap_err();
     assert_eq!(error.to_string(), "cannot read the stream after line 1");
-    assert_eq!(
-        std::error::Error::source(&error).unwrap().to_string(),
-        "cable"
-    );
+    assert_eq!(std::error::Error::source(&error).unwrap().to_string(), "cable");
 }
 
 fn lines() -> impl Strategy<Value = String> {
@@ -227,12 +187,8 @@ fn lines() -> impl Strategy<Value = String> {
         Just("\t"),
     ];
     let end = prop_oneof![Just("\n"), Just("\r\n"), Just("\n\n"), Just("")];
-    proptest::collection::vec((line, end), 0..12).prop_map(|lines| {
-        lines
-            .into_iter()
-            .flat_map(|(line, end)| [line, end])
-            .collect()
-    })
+    proptest::collection::vec((line, end), 0..12)
+        .prop_map(|lines| lines.into_iter().flat_map(|(line, end)| [line, end]).collect())
 }
 
 proptest! {
