@@ -34,7 +34,7 @@ build: ## The release binary, target/release/apron
 	cargo build --release --locked
 
 .PHONY: install
-install: build ## Install apron, and its names kubectl-crossplane and crossplane, into PREFIX (/usr/local)
+install: build ## Install apron, and the link kubectl-crossplane, into PREFIX (/usr/local)
 	install -D target/release/apron $(DESTDIR)$(or $(PREFIX),/usr/local)/bin/apron
 	ln -sf apron $(DESTDIR)$(or $(PREFIX),/usr/local)/bin/kubectl-crossplane
 

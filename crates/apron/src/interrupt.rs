@@ -4,7 +4,7 @@
 //! works notices between two files or pieces. One that does neither in time, or is asked twice,
 //! is ended where it is; what it was writing has no name yet.
 
-use crate::failure::Failure;
+use crate::failure::{Failure, Outcome};
 use std::io::{self, Read};
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
@@ -13,6 +13,9 @@ use tokio::sync::Notify;
 
 /// How long a command may take to clean up.
 const GRACE: Duration = Duration::from_secs(2);
+
+/// How long a step that touches files may go on once nobody waits for it.
+const SETTLE: Duration = Duration::from_millis(250);
 
 /// The signal that came, or 0.
 static SIGNAL: AtomicU8 = AtomicU8::new(0);
@@ -57,8 +60,22 @@ fn is_requested() -> bool {
     SIGNAL.load(Ordering::SeqCst) != 0
 }
 
-/// Waits until somebody asks the command to stop.
-pub(crate) async fn requested() {
+/// Waits for a command, or until somebody asks it to stop.
+pub(crate) async fn or_interrupted<T>(command: impl Future<Output = Outcome<T>>) -> Outcome<T> {
+    let mut command = Box::pin(command);
+    tokio::select! {
+        biased;
+        outcome = &mut command => return outcome,
+        () = requested() => {}
+    }
+    // Nobody polls it, so nothing new begins; a file that another thread is just making must be
+    // there before its directory is taken away with the command.
+    tokio::time::sleep(SETTLE).await;
+    drop(command);
+    Err(failure())
+}
+
+async fn requested() {
     let arrived = ARRIVED.notified();
     if !is_requested() {
         arrived.await;
@@ -72,7 +89,7 @@ pub(crate) fn outcome() -> Option<(Failure, u8)> {
 }
 
 /// A command that stopped because it was asked to.
-pub(crate) fn failure() -> Failure {
+fn failure() -> Failure {
     Failure::new("interrupted", "nothing was left half done; run the command again")
 }
 

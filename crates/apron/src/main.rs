@@ -86,11 +86,5 @@ fn block_on<T>(future: impl Future<Output = Outcome<T>>) -> Outcome<T> {
             Failure::new("cannot start", "check the limits on threads and open files")
                 .because(&error)
         })?;
-    runtime.block_on(async {
-        tokio::select! {
-            biased;
-            outcome = future => outcome,
-            () = interrupt::requested() => Err(interrupt::failure()),
-        }
-    })
+    runtime.block_on(interrupt::or_interrupted(future))
 }

@@ -132,8 +132,8 @@ async fn open_file(path: &Path) -> Outcome<Opened> {
 pub(crate) fn not_an_archive(path: &Path, error: &store::Error) -> Failure {
     let mut failure = registry::failed(format!("{} is not a package file", path.display()), error);
     if error.advice() == store::Advice::Other {
-        failure.hint =
-            "a package file is an archive as `apron build` and `docker save` make it".to_owned();
+        "a package file is an archive as `apron build` and `docker save` make it"
+            .clone_into(&mut failure.hint);
     }
     failure
 }

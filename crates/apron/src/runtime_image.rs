@@ -27,9 +27,10 @@ pub(crate) fn open(path: &Path, work: &Path) -> Outcome<RuntimeImage> {
 async fn read(path: &Path, work: &Path) -> Outcome<RuntimeImage> {
     let cannot = || format!("cannot embed {}", path.display());
     let arguments = crate::args::registry::RegistryArguments::upstream(false);
-    let place = match path.is_dir() {
-        true => Place::Layout(path.to_owned(), None),
-        false => Place::File(path.to_owned()),
+    let place = if path.is_dir() {
+        Place::Layout(path.to_owned(), None)
+    } else {
+        Place::File(path.to_owned())
     };
     let opened = place::open(&place, &arguments, &Settings::default()).await?;
     let root = place::fetch_manifest(&opened, &opened.id).await?;

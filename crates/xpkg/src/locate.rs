@@ -47,6 +47,7 @@ pub enum LocateError {
 
 /// Where `package.yaml` is to be read from.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::large_enum_variant, reason = "there is one, for a moment")]
 pub enum Contents {
     /// One layer says it is the one.
     Base(Descriptor),

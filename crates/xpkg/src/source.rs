@@ -90,7 +90,7 @@ impl SourceFile {
             Ok(text) => file.read_text(text, limits),
             Err(error) => {
                 let valid = &bytes[..error.valid_up_to()];
-                let line = valid.iter().filter(|byte| **byte == b'\n').count() + 1;
+                let line = String::from_utf8_lossy(valid).matches('\n').count() + 1;
                 let at = Position { line: u32::try_from(line).unwrap_or(u32::MAX), column: 1 };
                 let finding =
                     Diagnostic::error(YAML_SYNTAX.name, path, at, "file is not UTF-8 text");

@@ -181,7 +181,8 @@ impl ExtractArguments {
         };
         Ok(extract::Request {
             from,
-            output: self.output,
+            // The cache knows files by this extension only.
+            output: self.output.with_extension("gz"),
             platform: None,
             registry: RegistryArguments::upstream(false),
             quiet: !verbose,

@@ -35,7 +35,7 @@ pub(crate) struct RegistryArguments {
     #[arg(long, value_name = "FILE")]
     pub(crate) auth_file: Option<PathBuf>,
     /// Give up when a registry says nothing for this many seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) timeout: u64,
 }
 
@@ -55,7 +55,7 @@ impl RegistryArguments {
             client_cert: None,
             client_key: None,
             auth_file: None,
-            timeout: 60,
+            timeout: 30,
         }
     }
 }

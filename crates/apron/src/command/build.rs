@@ -84,6 +84,7 @@ pub(crate) fn run(request: &Request, settings: &Settings) -> Outcome {
         Examples::At(path) => Some(path.clone()),
         Examples::None => None,
     };
+    refuse_stdout(&request.file)?;
     let directory = Directory::walk(&request.root, examples.as_deref(), &request.ignore)?;
     let (plan, findings, objects) = check(&directory, request)?;
     let warnings = findings.len();
@@ -109,6 +110,17 @@ pub(crate) fn run(request: &Request, settings: &Settings) -> Outcome {
         warnings,
     };
     tell(&built, &request.report)
+}
+
+/// A package is a file with a name; a file called `-` is never what was meant.
+fn refuse_stdout(file: &File) -> Outcome {
+    match file {
+        File::At(path) if path == Path::new("-") => Err(Failure::new(
+            "a package cannot be written to standard output",
+            "name a file with -o, for example -o my-package.xpkg",
+        )),
+        _ => Ok(()),
+    }
 }
 
 fn tell(built: &Built, report: &Report) -> Outcome {

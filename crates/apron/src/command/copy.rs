@@ -37,22 +37,22 @@ pub(crate) async fn run(request: &Request, settings: &Settings) -> Outcome {
         arguments,
         settings,
     };
-    copy.run().await?.tell("copied", request.format)
+    copy.run().await?.tell("copied", "sent", request.format)
 }
 
 /// A layout that exists, or that a directory's name says should; otherwise as a source is read.
 fn destination(text: &str, from: &Place, arguments: &RegistryArguments) -> Outcome<Place> {
     let place = match Place::parse(text, arguments)? {
         // An empty directory becomes a layout; one with other things in it is a mistake.
-        Place::Directory(path) => match path.read_dir().is_ok_and(|mut all| all.next().is_none()) {
-            true => Place::Layout(path, None),
-            false => {
-                return Err(Failure::new(
-                    format!("{} is a directory with other things in it", path.display()),
-                    format!("name a new directory: oci:{}/NEW", path.display()),
-                ));
-            }
-        },
+        Place::Directory(path) if path.read_dir().is_ok_and(|mut all| all.next().is_none()) => {
+            Place::Layout(path, None)
+        }
+        Place::Directory(path) => {
+            return Err(Failure::new(
+                format!("{} is a directory with other things in it", path.display()),
+                format!("name a new directory: oci:{}/NEW", path.display()),
+            ));
+        }
         other => other,
     };
     // A copy into a layout keeps the tag it came from.
@@ -108,7 +108,8 @@ impl Copy<'_> {
                 let id = self.root().await?;
                 let to = tag.clone().map_or(id, Identifier::Tag);
                 let copied = self.to_store(&sink, &to).await?;
-                (path.display().to_string(), copied)
+                let tag = tag.as_ref().map(|tag| format!(":{tag}")).unwrap_or_default();
+                (format!("oci:{}{tag}", path.display()), copied)
             }
             Place::Registry(reference) => {
                 let client = registry::client(self.arguments, self.settings).await?;
@@ -192,24 +193,24 @@ impl Copy<'_> {
 }
 
 impl Done {
-    /// Tells what was done.
-    pub(crate) fn tell(&self, verb: &str, format: Format) -> Outcome {
+    /// Tells what was done to the package, and to its bytes.
+    pub(crate) fn tell(&self, verb: &str, moved: &str, format: Format) -> Outcome {
         if format == Format::Json {
             return output::print_json(self);
         }
         let (source, destination) = (&self.source, output::bold(&self.destination));
         output::print(format_args!("{verb} {source} to {destination}"));
-        output::print(format_args!("  digest  {}", self.digest));
-        let mut line = format!(
-            "  sent    {} in {}, {} already there",
+        output::print(format_args!("  digest   {}", self.digest));
+        let mounted = match self.blobs_mounted {
+            0 => String::new(),
+            count => format!(", {count} mounted"),
+        };
+        output::print(format_args!(
+            "  {moved:<8} {} in {}, {} already there{mounted}",
             output::size(self.bytes),
             output::count(self.blobs_copied, "blob"),
             self.blobs_already_there,
-        );
-        if self.blobs_mounted > 0 {
-            line.push_str(&format!(", {} mounted", self.blobs_mounted));
-        }
-        output::print(line);
+        ));
         Ok(())
     }
 }

@@ -45,8 +45,7 @@ pub(crate) fn run(request: &Request, settings: &Settings) -> Outcome {
         let located = place::locate(&opened, request.platform.as_ref(), settings).await?;
         Ok((opened.name, located))
     })?;
-    // The cache knows files by this extension only.
-    let target = request.output.with_extension("gz");
+    let target = request.output.clone();
     let limits = xpkg::Limits::default();
     let mut reader = xpkg::open::package_yaml(&located.layers, &limits)
         .map_err(|error| place::unreadable(&name, &error))?;

@@ -50,7 +50,7 @@ pub(crate) fn run(request: &Request, settings: &Settings) -> Outcome {
     let warnings = findings.len() - errors;
     match request.format {
         Format::Text => {
-            output::findings(&findings, |line| output::print(line));
+            output::findings(&findings, output::print);
             let packages = output::count(request.packages.len(), "package");
             let (errors, warnings) =
                 (output::count(errors, "error"), output::count(warnings, "warning"));

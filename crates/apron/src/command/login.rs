@@ -37,7 +37,8 @@ pub(crate) async fn login(request: &Login, settings: &Settings) -> Outcome {
     client.check_login(&repository).await.map_err(|error| {
         let mut failure = registry::failed(format!("{host} did not accept these credentials"), &error);
         if matches!(error.advice(), store::Advice::Unauthorized { .. }) {
-            failure.hint = "check the user name and the password; some registries want a token instead of a password".to_owned();
+            "check the user name and the password; some registries want a token instead of a password"
+                .clone_into(&mut failure.hint);
         }
         failure
     })?;
@@ -58,10 +59,8 @@ pub(crate) async fn logout(request: &Logout, settings: &Settings) -> Outcome {
     let known = auth::logout(&file, &host, &Helpers::default())
         .await
         .map_err(|error| registry::failed(format!("cannot change {}", file.display()), &error))?;
-    output::print(match known {
-        true => format!("logged out of {host}"),
-        false => format!("there were no credentials for {host}"),
-    });
+    let words = if known { "logged out of" } else { "there were no credentials for" };
+    output::print(format_args!("{words} {host}"));
     Ok(())
 }
 

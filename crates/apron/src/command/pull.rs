@@ -1,6 +1,6 @@
 //! `pull`: from a registry to a file or a layout directory.
 
-use super::copy::{Copy, Done};
+use super::copy::Copy;
 use crate::args::registry::RegistryArguments;
 use crate::failure::Outcome;
 use crate::output::Format;
@@ -24,12 +24,11 @@ pub(crate) async fn run(request: &Request, settings: &Settings) -> Outcome {
     let reference = registry::reference(&request.reference, &request.registry)?;
     let target = request.file.clone().unwrap_or_else(|| file_name(&reference).into());
     let layout = target.is_dir() || target.as_os_str().as_encoded_bytes().ends_with(b"/");
-    let destination = match layout {
-        true => {
-            let tag = reference.identifier().as_tag().map(str::to_owned);
-            Place::Layout(target, tag)
-        }
-        false => Place::File(target),
+    let destination = if layout {
+        let tag = reference.identifier().as_tag().map(str::to_owned);
+        Place::Layout(target, tag)
+    } else {
+        Place::File(target)
     };
     let place = Place::Registry(reference);
     let source = place::open(&place, &request.registry, settings).await?;
@@ -43,12 +42,7 @@ pub(crate) async fn run(request: &Request, settings: &Settings) -> Outcome {
         arguments: &request.registry,
         settings,
     };
-    let done = copy.run().await?;
-    tell(&done, request.format)
-}
-
-fn tell(done: &Done, format: Format) -> Outcome {
-    done.tell("pulled", format)
+    copy.run().await?.tell("pulled", "fetched", request.format)
 }
 
 /// `provider-nop-v0.4.0.xpkg` for `…/provider-nop:v0.4.0`.

@@ -45,9 +45,11 @@ struct Package {
 
 /// Pushes packages.
 pub(crate) async fn run(request: &Request, settings: &Settings) -> Outcome {
-    let reference = match request.strict_reference {
-        true => registry::strict_reference(&request.reference)?,
-        false => registry::reference(&request.reference, &request.registry)?,
+    refuse_file(&request.reference)?;
+    let reference = if request.strict_reference {
+        registry::strict_reference(&request.reference)?
+    } else {
+        registry::reference(&request.reference, &request.registry)?
     };
     let Identifier::Tag(_) = reference.identifier() else {
         return Err(Failure::new(
@@ -191,12 +193,11 @@ async fn open(path: &Path, annotations: &Annotations) -> Outcome<Package> {
         .await
         .map_err(|error| failed(&error))?;
     let config = serde_json::from_slice(&config).map_err(|error| unusable().because(&error))?;
-    let raw = match annotations.is_empty() {
-        true => raw,
-        false => {
-            manifest.annotations.extend(annotations.clone());
-            Raw::from_manifest(&manifest).map_err(|error| unusable().because(&error))?
-        }
+    let raw = if annotations.is_empty() {
+        raw
+    } else {
+        manifest.annotations.extend(annotations.clone());
+        Raw::from_manifest(&manifest).map_err(|error| unusable().because(&error))?
     };
     Ok(Package { path: path.to_owned(), tarball, raw, config }).and_then(check_package)
 }
@@ -215,28 +216,39 @@ fn check_package(package: Package) -> Outcome<Package> {
     }
 }
 
+/// A file in place of the reference would be pushed to, as a repository of Docker Hub.
+fn refuse_file(text: &str) -> Outcome {
+    let is_file = Path::new(text).extension().is_some_and(|extension| extension == "xpkg");
+    if !is_file {
+        return Ok(());
+    }
+    Err(Failure::new(
+        format!("`{text}` is a package file, not a place to push to"),
+        format!("say where: apron push registry.example.org/team/package:v1.0.0 -f {text}"),
+    ))
+}
+
 /// The files to push: those named, or the only one here.
 pub(crate) fn files(named: &[PathBuf]) -> Outcome<Vec<PathBuf>> {
     if !named.is_empty() {
         return Ok(named.to_vec());
     }
     let entries = fs_err::read_dir(".").map_err(|error| Failure::file(&error))?;
-    let is_package = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "xpkg");
-    let mut found: Vec<PathBuf> =
+    let mut packages: Vec<PathBuf> =
         entries.filter_map(Result::ok).map(|entry| entry.file_name().into()).collect();
-    found.retain(is_package);
-    found.sort();
-    match found.len() {
-        1 => Ok(found),
+    packages.retain(|path| path.extension().is_some_and(|extension| extension == "xpkg"));
+    packages.sort();
+    match packages.len() {
+        1 => Ok(packages),
         0 => Err(Failure::new(
             "there is no .xpkg file in this directory",
             "build one with `apron build`, or name it with -f",
         )),
         _ => {
-            let names: Vec<_> = found.iter().map(|path| path.display().to_string()).collect();
+            let list: Vec<_> = packages.iter().map(|path| path.display().to_string()).collect();
             Err(Failure::new(
                 "there are several .xpkg files in this directory, and only one can be meant",
-                format!("name the one to use with -f: {}", names.join(", ")),
+                format!("name the one to use with -f: {}", list.join(", ")),
             ))
         }
     }

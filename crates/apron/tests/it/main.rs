@@ -2,7 +2,14 @@
 //!
 //! One test binary; each file is a chapter. `support` starts what the others need.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail the test that called them")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    clippy::format_push_string,
+    clippy::case_sensitive_file_extension_comparisons,
+    reason = "helpers of tests fail the test that called them, and know where they are"
+)]
 
 mod build;
 mod hostile;

@@ -326,3 +326,11 @@ fn the_list_of_rules_in_the_documents_is_the_list_in_the_code() {
     }
     assert_eq!(fs_err::read_to_string(&path).unwrap(), page);
 }
+
+#[test]
+fn mistake_a_file_where_a_reference_belongs() {
+    let scratch = built();
+    let mut story = steady(&scratch, &apron(&scratch, ["push", "mine.xpkg"]));
+    story.push_str(&steady(&scratch, &apron(&scratch, ["build", "src", "-o", "-"])));
+    insta::assert_snapshot!(story);
+}

@@ -44,7 +44,7 @@ impl Client {
                 return outcome;
             }
             sleep(self.pause(tries, asked)).await;
-            tries += 1;
+            tries += cost(&outcome);
         }
     }
 
@@ -314,6 +314,14 @@ impl Client {
 pub(crate) enum Fetched {
     Found(HeaderMap, Vec<u8>),
     Refused(Response<Body>),
+}
+
+/// How many tries an outcome uses up. Silence was waited for already: once more is enough.
+fn cost(outcome: &Result<Response<Body>, Cause>) -> u32 {
+    match outcome {
+        Err(Cause::Http(error)) if matches!(**error, HttpError::Timeout { .. }) => 3,
+        _ => 1,
+    }
 }
 
 fn is_certificate(error: &HttpError) -> bool {

@@ -19,7 +19,7 @@ pub(super) fn table(inspection: &Inspection, all: bool) {
         .collect();
     section("dependencies", &["KIND", "PACKAGE", "VERSION"], &dependencies, dependencies.len());
     let total = inspection.objects.len();
-    let objects: Vec<Vec<String>> = shown(inspection, all).iter().map(|one| row(one)).collect();
+    let objects: Vec<Vec<String>> = shown(inspection, all).iter().map(row).collect();
     section("objects", &["KIND", "NAME", "APIVERSION"], &objects, total);
     if let Some(image) = &inspection.image {
         section("layers", &["ROLE", "SIZE", "DIGEST"], &layers(image), image.layers.len());
@@ -48,7 +48,8 @@ fn facts(inspection: &Inspection) -> Vec<(&'static str, String)> {
         if !image.platforms.is_empty() {
             facts.push(("platforms", image.platforms.join(", ")));
         }
-        facts.push(("size", output::size(image.size)));
+        let layers = output::count(image.layers.len(), "layer");
+        facts.push(("size", format!("{} in {layers}", output::size(image.size))));
     }
     facts.push(("contents", format!("{} of YAML", output::size(inspection.stream_size))));
     if let Some(package) = &inspection.package {

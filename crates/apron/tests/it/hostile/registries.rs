@@ -300,12 +300,12 @@ fn another_host_never_sees_the_credentials() {
 fn a_401_for_ever_is_an_error_soon() {
     let challenge = "WWW-Authenticate: Basic realm=x\r\n";
     let server = Server::start(move |_, stream| send(stream, "401 Unauthorized", challenge, ""));
-    refused_by(&server, &["wants other credentials", "apron login"]);
+    refused_by(&server, &["refuses access without valid credentials", "apron login"]);
     let scratch = Scratch::new();
     let file = credentials(&scratch, &server.address);
     let reference = server.reference();
     let words = ["inspect", "--plain-http", "--auth-file", &file, &reference];
-    refused(&scratch, words, &["wants other credentials", "apron login"]);
+    refused(&scratch, words, &["refuses access without valid credentials", "apron login"]);
     let words = ["push", "--plain-http", "--auth-file", &file, &reference, "-f", "good.xpkg"];
     Image::good().xpkg(&scratch, "good.xpkg");
     refused(&scratch, words, &["apron login"]);
