@@ -22,6 +22,13 @@ pub(super) struct Arguments {
     command: Words,
 }
 
+/// How places are written, for commands that take any.
+const PLACES: &str = "\
+Places:
+  FILE.xpkg, FILE.tar   a package file, docker-save or OCI archive (docker-archive:, oci-archive:)
+  oci:DIR[:TAG]         an OCI layout directory, and an image in it
+  [HOST/]REPO[:TAG]     a repository in a registry (docker://)";
+
 #[derive(Subcommand)]
 enum Words {
     /// Create a package to start from
@@ -40,7 +47,7 @@ enum Words {
     #[command(visible_alias = "show")]
     Inspect(InspectArguments),
     /// Copy a package or image from anywhere to anywhere
-    #[command(visible_alias = "cp")]
+    #[command(visible_alias = "cp", after_help = PLACES)]
     Copy(CopyArguments),
     /// Store credentials for a registry, after trying them
     Login(LoginArguments),
@@ -189,8 +196,6 @@ struct InspectArguments {
     registry: RegistryArguments,
 }
 
-/// Places are files (*.xpkg, *.tar), OCI layout directories (`oci:DIR[:TAG]`) and registry
-/// references; `docker-archive:`, `oci-archive:`, `oci:` and `docker://` say which is meant.
 #[derive(Args)]
 struct CopyArguments {
     /// Where from
