@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use sha2::Digest as _;
+use sha2::digest::common::hazmat::SerializableState;
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::str::FromStr;
@@ -16,6 +17,15 @@ pub enum Algorithm {
 }
 
 impl Algorithm {
+    /// The algorithm of this name.
+    pub fn parse(name: &str) -> Option<Self> {
+        match name {
+            "sha256" => Some(Self::Sha256),
+            "sha512" => Some(Self::Sha512),
+            _ => None,
+        }
+    }
+
     /// The name before the colon.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -94,29 +104,17 @@ impl FromStr for Digest {
     type Err = DigestError;
 
     fn from_str(text: &str) -> Result<Self, DigestError> {
-        let (name, hex) = text
-            .split_once(':')
-            .ok_or_else(|| DigestError::NoAlgorithm(text.to_owned()))?;
-        let algorithm = match name {
-            "sha256" => Algorithm::Sha256,
-            "sha512" => Algorithm::Sha512,
-            other => return Err(DigestError::Algorithm(other.to_owned())),
-        };
+        let (name, hex) =
+            text.split_once(':').ok_or_else(|| DigestError::NoAlgorithm(text.to_owned()))?;
+        let algorithm =
+            Algorithm::parse(name).ok_or_else(|| DigestError::Algorithm(name.to_owned()))?;
         let expected = algorithm.hex_length();
         let valid = hex.len() == expected
-            && hex
-                .bytes()
-                .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+            && hex.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
         if !valid {
-            return Err(DigestError::Hash {
-                text: text.to_owned(),
-                expected,
-            });
+            return Err(DigestError::Hash { text: text.to_owned(), expected });
         }
-        Ok(Self {
-            algorithm,
-            hex: hex.to_owned(),
-        })
+        Ok(Self { algorithm, hex: hex.to_owned() })
     }
 }
 
@@ -170,6 +168,36 @@ impl Hasher {
         }
     }
 
+    /// What has been seen so far, as bytes from which [`Hasher::resume`] goes on.
+    pub fn state(&self) -> Vec<u8> {
+        match &self.state {
+            State::Sha256(state) => state.serialize().to_vec(),
+            State::Sha512(state) => state.serialize().to_vec(),
+        }
+    }
+
+    /// A hasher that goes on where [`Hasher::state`] was taken; `None` if the bytes are no state
+    /// of this algorithm.
+    pub fn resume(algorithm: Algorithm, state: &[u8]) -> Option<Self> {
+        let state = match algorithm {
+            Algorithm::Sha256 => {
+                State::Sha256(sha2::Sha256::deserialize(state.try_into().ok()?).ok()?)
+            }
+            Algorithm::Sha512 => {
+                State::Sha512(Box::new(sha2::Sha512::deserialize(state.try_into().ok()?).ok()?))
+            }
+        };
+        Some(Self { state })
+    }
+
+    /// Which hash function this is.
+    pub fn algorithm(&self) -> Algorithm {
+        match self.state {
+            State::Sha256(_) => Algorithm::Sha256,
+            State::Sha512(_) => Algorithm::Sha512,
+        }
+    }
+
     /// The digest of all bytes taken.
     pub fn finish(self) -> Digest {
         let (algorithm, hex) = match self.state {
@@ -191,11 +219,7 @@ pub struct HashWriter<W> {
 impl<W: Write> HashWriter<W> {
     /// Wraps a writer; digests are SHA-256.
     pub fn new(inner: W) -> Self {
-        Self {
-            inner,
-            hasher: Hasher::new(Algorithm::Sha256),
-            count: 0,
-        }
+        Self { inner, hasher: Hasher::new(Algorithm::Sha256), count: 0 }
     }
 
     /// The writer, the digest and the number of bytes that passed.
@@ -249,16 +273,24 @@ mod tests {
     }
 
     #[test]
+    fn a_hasher_goes_on_from_its_state() {
+        for algorithm in [Algorithm::Sha256, Algorithm::Sha512] {
+            let mut whole = Hasher::new(algorithm);
+            whole.update(b"one two three");
+            let mut part = Hasher::new(algorithm);
+            part.update(b"one two");
+            let mut rest = Hasher::resume(algorithm, &part.state()).unwrap();
+            rest.update(b" three");
+            assert_eq!(rest.finish(), whole.finish());
+            assert!(Hasher::resume(algorithm, b"not a state").is_none());
+        }
+    }
+
+    #[test]
     fn what_is_not_a_digest_is_refused_with_the_reason() {
         let cases = [
-            (
-                "",
-                "digest `` has no `sha256:` or `sha512:` before the hash",
-            ),
-            (
-                "md5:aa",
-                "digest algorithm `md5` is not supported; use sha256 or sha512",
-            ),
+            ("", "digest `` has no `sha256:` or `sha512:` before the hash"),
+            ("md5:aa", "digest algorithm `md5` is not supported; use sha256 or sha512"),
             (
                 "sha256:E3B0C44298FC1C149AFBF4C8996FB92427AE41E4649B934CA495991B7852B855",
                 "digest `sha256:E3B0C44298FC1C149AFBF4C8996FB92427AE41E4649B934CA495991B7852B855` must have 64 lower-case hexadecimal digits after the colon",
