@@ -2,6 +2,7 @@
 
 use super::Command;
 use super::registry::RegistryArguments;
+use super::serving::RegistryWords;
 use crate::command::{build, copy, extract, init, inspect, lint, login, pull, push, version};
 use crate::output::Format;
 use clap::{Args, Parser, Subcommand};
@@ -14,7 +15,9 @@ use std::path::PathBuf;
 /// Functions, packed as OCI images that every registry can hold.
 #[derive(Parser)]
 #[command(name = "apron", version, arg_required_else_help = true, max_term_width = 100)]
-#[command(after_help = "Start with:  apron init configuration my-platform && cd my-platform && apron build")]
+#[command(
+    after_help = "Start with:  apron init configuration my-platform && cd my-platform && apron build"
+)]
 pub(super) struct Arguments {
     #[command(subcommand)]
     command: Words,
@@ -44,6 +47,9 @@ enum Words {
     Login(LoginArguments),
     /// Forget the credentials for a registry
     Logout(LogoutArguments),
+    /// Keep and serve packages: a registry of your own
+    #[command(subcommand)]
+    Registry(RegistryWords),
     /// Print a completion script for your shell
     Completion {
         /// The shell
@@ -299,6 +305,7 @@ impl Arguments {
             Words::Logout(words) => {
                 Command::Logout(login::Logout { host: words.host, auth_file: words.auth_file })
             }
+            Words::Registry(words) => Command::Registry(words.into_request()),
             Words::Completion { shell } => Command::Completion(shell),
             Words::Version { output } => Command::Version(version::Request { format: output }),
         }

@@ -4,5 +4,6 @@
 
 mod build;
 mod interchange;
+mod registry;
 mod support;
 mod words;

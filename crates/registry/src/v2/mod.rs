@@ -94,7 +94,7 @@ impl Server {
             (Route::Catalog, "GET" | "HEAD") => self.catalog(&call).await,
             (Route::Discover, "GET" | "HEAD") => Ok(lists::discover()),
             (Route::Blob(name, digest), "GET") => self.get_blob(&call, &name, &digest).await,
-            (Route::Blob(name, digest), "HEAD") => self.head_blob(&call, &name, &digest).await,
+            (Route::Blob(name, digest), "HEAD") => self.head_blob(&name, &digest).await,
             (Route::Blob(name, digest), "DELETE") => self.delete_blob(&name, &digest).await,
             (Route::Uploads(name), "POST") => self.post_upload(&call, &name, body).await,
             (Route::Upload(name, id), "PATCH") => self.patch_upload(&call, &name, &id, body).await,
