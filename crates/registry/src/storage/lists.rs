@@ -71,6 +71,29 @@ impl Registry {
         }
     }
 
+    /// Addresses of all manifests of a repository after `last`, tagged or not, at most `length`:
+    /// what an observer that missed something looks at again.
+    pub async fn manifests(
+        &self,
+        name: &Name,
+        last: &str,
+        length: usize,
+    ) -> Result<Page<Digest>, Error> {
+        let (name, last) = (name.clone(), last.to_owned());
+        let limit = one_more(length);
+        let read = self.inner.database.read(move |database| {
+            let repository = known(database, &name)?;
+            let mut statement = database.prepare_cached(
+                "SELECT digest FROM manifest WHERE repository = ?1 AND digest > ?2
+                 ORDER BY digest LIMIT ?3",
+            )?;
+            let rows: rusqlite::Result<Vec<String>> =
+                statement.query_map(params![repository, last, limit], |row| row.get(0))?.collect();
+            rows?.iter().map(|text| stored_digest(text)).collect()
+        });
+        Ok(Page::cut(read.await?, length))
+    }
+
     async fn some_repositories(&self, last: &str, length: usize) -> Result<Vec<Name>, Error> {
         let last = last.to_owned();
         let limit = one_more(length);

@@ -113,6 +113,7 @@ impl Registry {
         }
         files.prepare()?;
         let database = Database::open(&files.database())?;
+        files::sync_directory(root)?;
         uploads::sweep_at_start(&files)?;
         let views = views::Views::start(&files, &database)?;
         let inner = Inner {

@@ -50,6 +50,8 @@ pub(crate) struct Session {
     file: Option<Arc<File>>,
     /// Whether everything up to the offset is on the disk.
     flushed: bool,
+    /// Whether the file's name is on the disk.
+    named: bool,
     touched: i64,
 }
 
@@ -89,6 +91,7 @@ impl Registry {
             hasher: Hasher::new(algorithm),
             file: None,
             flushed: true,
+            named: false,
             touched: now(),
         };
         let shared: Shared = Arc::new(tokio::sync::Mutex::new(session));
@@ -176,7 +179,7 @@ impl Registry {
 
     /// Makes the upload's bytes, offset and hash state durable.
     pub(crate) async fn keep(&self, upload: Upload) -> Result<Upload, Error> {
-        let upload = flush(upload).await?;
+        let upload = self.name(flush(upload).await?).await?;
         let (id, repository) = (upload.id.clone(), upload.repository.to_string());
         let (principal, offset) = (upload.principal.clone(), stored_size(upload.offset));
         let (algorithm, state) = (upload.hasher.algorithm().as_str(), upload.hasher.state());
@@ -292,6 +295,7 @@ impl Registry {
             hasher: hasher.ok_or(Error::UploadUnknown)?,
             file: None,
             flushed: true,
+            named: true,
             touched: now(),
         };
         let shared = Arc::new(tokio::sync::Mutex::new(session));
@@ -309,6 +313,16 @@ impl Registry {
         upload.file = Some(file.clone());
         let (hasher, offset) = (upload.hasher.clone(), upload.offset);
         Ok(Writing { upload, file, hasher, offset, count: 0 })
+    }
+
+    /// Makes the name of an upload's file durable, once.
+    async fn name(&self, mut upload: Upload) -> Result<Upload, Error> {
+        if !upload.named && upload.file.is_some() {
+            let directory = self.inner.files.uploads();
+            blocking(move || Ok(files::sync_directory(&directory)?)).await?;
+            upload.named = true;
+        }
+        Ok(upload)
     }
 
     async fn forget_upload(&self, id: &str) -> Result<(), Error> {

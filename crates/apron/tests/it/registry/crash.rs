@@ -1,0 +1,233 @@
+//! Killed at every step, and opened again: what was acknowledged is there, and whole.
+
+use super::{Served, ask, json};
+use crate::support::{Scratch, apron, command_at};
+use serde_json::Value;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+const KIND: &str = "application/vnd.oci.image.manifest.v1+json";
+
+/// Pushes blobs and manifests until nobody answers; gives what was acknowledged.
+fn push_until_killed(address: &str, seed: usize) -> Vec<String> {
+    let mut acknowledged = Vec::new();
+    for number in 0.. {
+        let content =
+            format!("{{\"seed\":{seed},\"number\":{number}}}").repeat(1 + number % 7 * 400);
+        let digest = oci::Digest::of(content.as_bytes());
+        let name = format!("team{}/p", number % 3);
+        let post = |path: &str, kind: &str, verb: &str, body: &str| {
+            let head = format!(
+                "{verb} {path} HTTP/1.0\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n\r\n",
+                body.len()
+            );
+            ask(address, &head, body.as_bytes()).map(|(status, _)| status)
+        };
+        let upload = format!("/v2/{name}/blobs/uploads/?digest={digest}");
+        let Some(status) = post(&upload, "application/octet-stream", "POST", &content) else {
+            break;
+        };
+        assert_eq!(status, 201);
+        acknowledged.push(format!("/v2/{name}/blobs/{digest}"));
+        let kind = KIND;
+        let manifest = format!(
+            r#"{{"schemaVersion":2,"mediaType":"{kind}","config":{{"mediaType":"application/json","size":{},"digest":"{digest}"}},"layers":[]}}"#,
+            content.len()
+        );
+        let path = format!("/v2/{name}/manifests/t{number}");
+        let Some(status) = post(&path, kind, "PUT", &manifest) else { break };
+        assert_eq!(status, 201);
+        acknowledged.push(path);
+    }
+    acknowledged
+}
+
+#[test]
+fn nothing_acknowledged_is_lost_when_the_registry_is_killed() {
+    let scratch = Scratch::new();
+    let mut acknowledged: Vec<String> = Vec::new();
+    for round in 0..12 {
+        let served = Served::start(&scratch);
+        for path in &acknowledged {
+            let (status, _) = served.get(path);
+            assert_eq!(status, 200, "round {round}: {path} was acknowledged and is gone");
+        }
+        let pushers: Vec<_> = (0..3)
+            .map(|pusher| {
+                let address = served.address.clone();
+                std::thread::spawn(move || push_until_killed(&address, round * 10 + pusher))
+            })
+            .collect();
+        // Another moment each time, from the first request to the middle of many.
+        std::thread::sleep(std::time::Duration::from_millis(5 + 23 * round as u64));
+        served.kill();
+        for pusher in pushers {
+            acknowledged.extend(pusher.join().unwrap());
+        }
+        // Old ones were looked at often enough.
+        let skip = acknowledged.len().saturating_sub(300);
+        acknowledged.drain(..skip);
+    }
+    assert!(acknowledged.len() > 20, "{}", acknowledged.len());
+    let data = scratch.join("data").display().to_string();
+    let scrubbed = apron(&scratch, ["registry", "scrub", "--data-dir", &data, "-o", "json"]).ok();
+    assert_eq!(json(&scrubbed.stdout)["damaged"], serde_json::json!([]));
+    assert!(Path::new(&data).join("blobs/sha256").exists());
+}
+
+/// What a client knows after some requests.
+#[derive(Default)]
+struct Known {
+    /// Must be there.
+    acknowledged: Vec<String>,
+    /// Must not be there.
+    deleted: Vec<String>,
+}
+
+fn send(address: &str, verb: &str, path: &str, body: &str) -> Option<(u16, String)> {
+    let length = body.len();
+    let head = format!(
+        "{verb} {path} HTTP/1.0\r\nContent-Type: {KIND}\r\nContent-Length: {length}\r\n\r\n"
+    );
+    ask(address, &head, body.as_bytes())
+}
+
+fn image(address: &str, number: usize) -> Option<(String, String)> {
+    let content = format!("config {number}").repeat(1000);
+    let digest = oci::Digest::of(content.as_bytes());
+    let (_, begun) = send(address, "POST", "/v2/team/p/blobs/uploads/", "")?;
+    let location =
+        begun.lines().find_map(|line| line.strip_prefix("location: "))?.trim().to_owned();
+    let (first, second) = content.split_at(content.len() / 2);
+    assert_eq!(send(address, "PATCH", &location, first)?.0, 202);
+    assert_eq!(send(address, "PATCH", &location, second)?.0, 202);
+    assert_eq!(send(address, "PUT", &format!("{location}?digest={digest}"), "")?.0, 201);
+    let size = content.len();
+    let manifest = format!(
+        r#"{{"schemaVersion":2,"mediaType":"{KIND}","config":{{"mediaType":"application/json","size":{size},"digest":"{digest}"}},"layers":[]}}"#
+    );
+    Some((manifest, format!("/v2/team/p/blobs/{digest}")))
+}
+
+/// Pushes two images, moves a tag, deletes a tag and a manifest; stops when nobody answers.
+fn scenario(address: &str, known: &mut Known) -> Option<()> {
+    for number in 0..2 {
+        let (manifest, blob) = image(address, number)?;
+        known.acknowledged.push(blob);
+        for tag in [format!("t{number}"), "moving".to_owned()] {
+            let path = format!("/v2/team/p/manifests/{tag}");
+            assert_eq!(send(address, "PUT", &path, &manifest)?.0, 201);
+            known.acknowledged.push(path);
+        }
+    }
+    // Once a deletion is asked for, what it deletes may or may not be there.
+    let forget = |known: &mut Known, path: &str| known.acknowledged.retain(|it| it != path);
+    forget(known, "/v2/team/p/manifests/t1");
+    assert_eq!(send(address, "DELETE", "/v2/team/p/manifests/t1", "")?.0, 202);
+    known.deleted.push("/v2/team/p/manifests/t1".to_owned());
+    let (manifest, _) = image(address, 0)?;
+    let digest = oci::Digest::of(manifest.as_bytes());
+    forget(known, "/v2/team/p/manifests/t0");
+    assert_eq!(send(address, "DELETE", &format!("/v2/team/p/manifests/{digest}"), "")?.0, 202);
+    known.deleted.push("/v2/team/p/manifests/t0".to_owned());
+    Some(())
+}
+
+/// Everything a client knows is so, every tag leads to whole manifests and blobs.
+fn check(served: &Served, known: &Known, when: &str) {
+    for path in &known.acknowledged {
+        assert_eq!(served.get(path).0, 200, "{when}: {path} was acknowledged and is gone");
+    }
+    for path in &known.deleted {
+        assert_eq!(served.get(path).0, 404, "{when}: {path} was deleted and is there");
+    }
+    let body = |path: &str| -> Option<Value> {
+        let (status, answer) = served.get(path);
+        let (_, body) = answer.split_once("\r\n\r\n")?;
+        (status == 200).then(|| json(body))
+    };
+    let Some(tags) = body("/v2/team/p/tags/list") else { return };
+    for tag in tags["tags"].as_array().unwrap() {
+        let manifest = body(&format!("/v2/team/p/manifests/{}", tag.as_str().unwrap()));
+        let manifest = manifest.unwrap_or_else(|| panic!("{when}: {tag} leads nowhere"));
+        let config = manifest["config"]["digest"].as_str().unwrap();
+        let (status, _) = served.get(&format!("/v2/team/p/blobs/{config}"));
+        assert_eq!(status, 200, "{when}: {tag} names a blob that is gone");
+    }
+}
+
+/// apron, killed when a thread of it makes this system call for the nth time.
+fn killed_at(scratch: &Scratch, call: &str, nth: usize) -> Command {
+    let mut command = command_at(scratch, Path::new("strace"));
+    let inject = format!("inject={call}:signal=KILL:when={nth}");
+    command.args(["-f", "-qq", "-o", "/dev/null", "-e"]).arg(format!("trace={call}"));
+    command.args(["-e", &inject, env!("CARGO_BIN_EXE_apron")]);
+    command
+}
+
+/// The system calls after which the disk differs.
+const CALLS: [&str; 6] = ["fdatasync", "fsync", "rename", "pwrite64", "unlink", "ftruncate"];
+
+#[test]
+fn killed_at_any_step_of_a_push_or_deletion_it_opens_again() {
+    let mut kills = 0;
+    for call in CALLS {
+        for nth in 1..12 {
+            let scratch = Scratch::new();
+            let mut known = Known::default();
+            let when = format!("{call} {nth}");
+            let started = Served::try_start(killed_at(&scratch, call, nth), &scratch, &[]);
+            if let Some(served) = started {
+                let finished = scenario(&served.address, &mut known).is_some();
+                served.end_tree();
+                if finished {
+                    break;
+                }
+            }
+            kills += 1;
+            let served = Served::start(&scratch);
+            check(&served, &known, &when);
+            let mut again = Known::default();
+            scenario(&served.address, &mut again).expect("it serves as if nothing had been");
+            check(&served, &again, &when);
+        }
+    }
+    assert!(kills > 20, "{kills}");
+}
+
+#[test]
+fn killed_at_any_step_of_a_collection_it_loses_nothing_in_use() {
+    let prepared = Scratch::new();
+    let served = Served::start_with(&prepared, &["--lease", "0"]);
+    let mut known = Known::default();
+    scenario(&served.address, &mut known).unwrap();
+    for number in 10..14 {
+        image(&served.address, number).unwrap();
+    }
+    // The blobs of the deleted manifest have no claim any more.
+    known.acknowledged.retain(|path| path.ends_with("/moving"));
+    assert!(served.stop().success());
+    let mut kills = 0;
+    for call in CALLS {
+        for nth in 1..12 {
+            let scratch = Scratch::new();
+            let (from, to) = (prepared.join("data"), scratch.join("data"));
+            assert!(Command::new("cp").arg("-a").args([&from, &to]).status().unwrap().success());
+            let mut collect = killed_at(&scratch, call, nth);
+            collect.args(["registry", "gc", "--data-dir"]).arg(&to).stdout(Stdio::null());
+            let finished = collect.stderr(Stdio::null()).status().unwrap().success();
+            let served = Served::start(&scratch);
+            check(&served, &known, &format!("{call} {nth}"));
+            assert!(served.stop().success());
+            let data = to.display().to_string();
+            apron(&scratch, ["registry", "gc", "--data-dir", &data]).ok();
+            let left = to.join("blobs/sha256").read_dir().unwrap().count();
+            assert_eq!(left, 2, "{call} {nth}: the manifest in use and its blob");
+            if finished {
+                break;
+            }
+            kills += 1;
+        }
+    }
+    assert!(kills > 5, "{kills}");
+}
