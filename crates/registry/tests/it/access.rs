@@ -25,9 +25,8 @@ impl Access for Rules {
         match (who.as_str(), action) {
             ("ada", _) | (_, Action::Look) => Decision::Allow,
             _ if secret => Decision::Hide,
-            (_, Action::Pull) => Decision::Allow,
+            (_, Action::Pull) | ("bob", Action::Push) => Decision::Allow,
             ("", _) => Decision::Challenge("Basic realm=\"test\"".to_owned()),
-            ("bob", Action::Push) => Decision::Allow,
             _ => Decision::Deny,
         }
     }

@@ -5,6 +5,7 @@ use crate::support::{Scratch, apron, command_at};
 use serde_json::Value;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 const KIND: &str = "application/vnd.oci.image.manifest.v1+json";
 
@@ -59,7 +60,7 @@ fn nothing_acknowledged_is_lost_when_the_registry_is_killed() {
             })
             .collect();
         // Another moment each time, from the first request to the middle of many.
-        std::thread::sleep(std::time::Duration::from_millis(5 + 23 * round as u64));
+        std::thread::sleep(Duration::from_millis(5 + 23 * round as u64));
         served.kill();
         for pusher in pushers {
             acknowledged.extend(pusher.join().unwrap());
@@ -230,4 +231,73 @@ fn killed_at_any_step_of_a_collection_it_loses_nothing_in_use() {
         }
     }
     assert!(kills > 5, "{kills}");
+}
+
+/// The first of some steps that a log does not have, each a line with all its words, in order.
+fn missing_step<'steps>(
+    log: &str,
+    steps: &[&'steps [&'steps str]],
+) -> Option<&'steps [&'steps str]> {
+    let mut lines = log.lines();
+    let holds = |line: &str, words: &[&str]| words.iter().all(|word| line.contains(word));
+    steps.iter().find(|words| !lines.any(|line| holds(line, words))).copied()
+}
+
+/// Waits until a log has all steps in order: a call is logged a moment after it was made.
+fn in_order(log: &dyn Fn() -> String, steps: &[&[&str]]) {
+    let deadline = Instant::now() + Duration::from_secs(5);
+    while let Some(missing) = missing_step(&log(), steps) {
+        assert!(Instant::now() < deadline, "no {missing:?} in order in\n{}", log());
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn nothing_is_acknowledged_before_it_is_on_the_disk() {
+    let scratch = Scratch::new();
+    let log = scratch.join("calls");
+    let mut traced = command_at(&scratch, Path::new("strace"));
+    let calls = "trace=fdatasync,fsync,rename,write,writev,sendto,sendmsg";
+    traced.args(["-f", "-qq", "-y", "-e", calls, "-o"]).arg(&log).arg(env!("CARGO_BIN_EXE_apron"));
+    let served = Served::try_start(traced, &scratch, &["--gc-interval", "0"]).unwrap();
+    let mark = || fs_err::read_to_string(&log).unwrap().len();
+    let since = |start: usize| fs_err::read_to_string(&log).unwrap()[start..].to_owned();
+    let content = "content";
+    let digest = oci::Digest::of(content.as_bytes());
+    // A whole blob: flushed, named, its name flushed, known, acknowledged.
+    let start = mark();
+    let path = format!("/v2/a/blobs/uploads/?digest={digest}");
+    assert_eq!(send(&served.address, "POST", &path, content).unwrap().0, 201);
+    let named: &[&[&str]] = &[
+        &["fdatasync(", "/uploads/"],
+        &["rename(", "/uploads/", "/blobs/sha256/"],
+        &["fsync(", "/blobs/sha256>"],
+        &["sync(", "meta.db-wal>"],
+        &["HTTP/1.0 201"],
+    ];
+    in_order(&|| since(start), named);
+    // A manifest goes the same way.
+    let start = mark();
+    let manifest = format!(
+        r#"{{"schemaVersion":2,"mediaType":"{KIND}","config":{{"mediaType":"application/json","size":7,"digest":"{digest}"}},"layers":[]}}"#
+    );
+    assert_eq!(send(&served.address, "PUT", "/v2/a/manifests/v1", &manifest).unwrap().0, 201);
+    in_order(&|| since(start), named);
+    // A chunk: flushed, its file's name flushed, offset and hash known, acknowledged.
+    let (_, begun) = send(&served.address, "POST", "/v2/a/blobs/uploads/", "").unwrap();
+    let location = begun.lines().find_map(|line| line.strip_prefix("location: ")).unwrap().trim();
+    let start = mark();
+    assert_eq!(send(&served.address, "PATCH", location, content).unwrap().0, 202);
+    let kept: &[&[&str]] = &[
+        &["fdatasync(", "/uploads/"],
+        &["fsync(", "/uploads>"],
+        &["sync(", "meta.db-wal>"],
+        &["HTTP/1.0 202"],
+    ];
+    in_order(&|| since(start), kept);
+    // A deletion.
+    let start = mark();
+    assert_eq!(send(&served.address, "DELETE", "/v2/a/manifests/v1", "").unwrap().0, 202);
+    in_order(&|| since(start), &[&["sync(", "meta.db-wal>"], &["HTTP/1.0 202"]]);
+    served.end_tree();
 }
