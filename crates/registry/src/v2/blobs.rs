@@ -12,7 +12,9 @@ use axum::response::Response;
 use bytes::Bytes;
 use futures::{Stream, stream};
 use http::StatusCode;
-use http::header::{ACCEPT_RANGES, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, RANGE};
+use http::header::{
+    ACCEPT_RANGES, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, IF_RANGE, RANGE,
+};
 use oci::Digest;
 use std::fs::File;
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
@@ -31,7 +33,8 @@ impl Server {
             response.headers_mut().remove(CONTENT_LENGTH);
             return Ok(response);
         }
-        let (first, length) = part(&mut response, call, size)?;
+        let (first, length) =
+            if is_range_meant(call, digest) { part(&mut response, call, size)? } else { (0, size) };
         *response.body_mut() = Body::from_stream(read(file, first, length));
         Ok(response)
     }
@@ -71,6 +74,12 @@ fn part(response: &mut Response, call: &Call, size: u64) -> Result<(u64, u64), R
             Err(refusal.header(CONTENT_RANGE, format!("bytes */{size}")))
         }
     }
+}
+
+/// A client may want a part only of content it knows, and all of any other.
+fn is_range_meant(call: &Call, digest: &Digest) -> bool {
+    let condition = call.parts.headers.get(IF_RANGE);
+    condition.is_none_or(|tag| tag.as_bytes() == entity_tag(digest).as_bytes())
 }
 
 fn entity_tag(digest: &Digest) -> String {

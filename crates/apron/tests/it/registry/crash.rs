@@ -233,6 +233,63 @@ fn killed_at_any_step_of_a_collection_it_loses_nothing_in_use() {
     assert!(kills > 5, "{kills}");
 }
 
+/// Pushes blobs and manifests to a registry whose disk fills up; gives what was acknowledged.
+/// Whatever is refused is refused for want of space, or because a refused thing is missing.
+fn push_while_full(address: &str, when: &str) -> Known {
+    let mut known = Known::default();
+    for number in 0..8 {
+        let content = format!("content {number}").repeat(100_000);
+        let digest = oci::Digest::of(content.as_bytes());
+        let upload = format!("/v2/team/p/blobs/uploads/?digest={digest}");
+        let (status, answer) = send(address, "POST", &upload, &content).expect("it answers");
+        assert!(matches!(status, 201 | 507), "{when}: {answer}");
+        let size = content.len();
+        let manifest = format!(
+            r#"{{"schemaVersion":2,"mediaType":"{KIND}","config":{{"mediaType":"application/json","size":{size},"digest":"{digest}"}},"layers":[]}}"#
+        );
+        let path = format!("/v2/team/p/manifests/t{number}");
+        let (put, answer) = send(address, "PUT", &path, &manifest).expect("it answers");
+        assert!(matches!((status, put), (201, 201) | (_, 507) | (507, 404)), "{when}: {answer}");
+        if status == 201 {
+            known.acknowledged.push(format!("/v2/team/p/blobs/{digest}"));
+        }
+        if put == 201 {
+            known.acknowledged.push(path);
+        }
+    }
+    known
+}
+
+#[test]
+fn a_full_disk_is_refused_cleanly() {
+    let mut refused = 0;
+    // For every file, or for the database alone.
+    for (call, file) in
+        [("pwrite64", None), ("pwrite64", Some("data/meta.db-wal")), ("rename", None)]
+    {
+        for nth in [1, 2, 3, 5, 9, 14] {
+            let scratch = Scratch::new();
+            let when = format!("{call} {nth} {file:?}");
+            let mut full = command_at(&scratch, Path::new("strace"));
+            full.args(["-f", "-qq", "-o", "/dev/null", "-e", &format!("trace={call}")]);
+            full.args(["-e", &format!("inject={call}:error=ENOSPC:when={nth}+")]);
+            if let Some(file) = file {
+                full.arg("-P").arg(scratch.join(file));
+            }
+            full.arg(env!("CARGO_BIN_EXE_apron"));
+            let Some(served) = Served::try_start(full, &scratch, &[]) else { continue };
+            let known = push_while_full(&served.address, &when);
+            refused += usize::from(known.acknowledged.len() < 16);
+            check(&served, &known, &when);
+            served.end_tree();
+            let served = Served::start(&scratch);
+            check(&served, &known, &when);
+            assert_eq!(push_while_full(&served.address, &when).acknowledged.len(), 16);
+        }
+    }
+    assert!(refused > 3, "{refused}");
+}
+
 /// The first of some steps that a log does not have, each a line with all its words, in order.
 fn missing_step<'steps>(
     log: &str,
