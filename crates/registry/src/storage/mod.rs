@@ -8,6 +8,7 @@ mod files;
 mod lists;
 mod manifests;
 mod rebuild;
+mod rows;
 mod schema;
 mod scrub;
 mod uploads;
