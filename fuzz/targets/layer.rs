@@ -15,6 +15,7 @@ const LIMITS: Limits = Limits {
     expanded_bytes_max: 256 << 10,
     entries_max: 64,
     path_bytes_max: 512,
+    names_bytes_max: 8 << 10,
 };
 
 struct Layers(Vec<Vec<u8>>);

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use sha2::Digest as _;
+use sha2::digest::common::hazmat::SerializableState;
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::str::FromStr;
@@ -16,6 +17,15 @@ pub enum Algorithm {
 }
 
 impl Algorithm {
+    /// The algorithm of this name.
+    pub fn parse(name: &str) -> Option<Self> {
+        match name {
+            "sha256" => Some(Self::Sha256),
+            "sha512" => Some(Self::Sha512),
+            _ => None,
+        }
+    }
+
     /// The name before the colon.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -96,11 +106,8 @@ impl FromStr for Digest {
     fn from_str(text: &str) -> Result<Self, DigestError> {
         let (name, hex) =
             text.split_once(':').ok_or_else(|| DigestError::NoAlgorithm(text.to_owned()))?;
-        let algorithm = match name {
-            "sha256" => Algorithm::Sha256,
-            "sha512" => Algorithm::Sha512,
-            other => return Err(DigestError::Algorithm(other.to_owned())),
-        };
+        let algorithm =
+            Algorithm::parse(name).ok_or_else(|| DigestError::Algorithm(name.to_owned()))?;
         let expected = algorithm.hex_length();
         let valid = hex.len() == expected
             && hex.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
@@ -158,6 +165,36 @@ impl Hasher {
         match &mut self.state {
             State::Sha256(state) => state.update(bytes),
             State::Sha512(state) => state.update(bytes),
+        }
+    }
+
+    /// What has been seen so far, as bytes from which [`Hasher::resume`] goes on.
+    pub fn state(&self) -> Vec<u8> {
+        match &self.state {
+            State::Sha256(state) => state.serialize().to_vec(),
+            State::Sha512(state) => state.serialize().to_vec(),
+        }
+    }
+
+    /// A hasher that goes on where [`Hasher::state`] was taken; `None` if the bytes are no state
+    /// of this algorithm.
+    pub fn resume(algorithm: Algorithm, state: &[u8]) -> Option<Self> {
+        let state = match algorithm {
+            Algorithm::Sha256 => {
+                State::Sha256(sha2::Sha256::deserialize(state.try_into().ok()?).ok()?)
+            }
+            Algorithm::Sha512 => {
+                State::Sha512(Box::new(sha2::Sha512::deserialize(state.try_into().ok()?).ok()?))
+            }
+        };
+        Some(Self { state })
+    }
+
+    /// Which hash function this is.
+    pub fn algorithm(&self) -> Algorithm {
+        match self.state {
+            State::Sha256(_) => Algorithm::Sha256,
+            State::Sha512(_) => Algorithm::Sha512,
         }
     }
 
@@ -233,6 +270,20 @@ mod tests {
         let digest = hasher.finish();
         assert!(digest.to_string().starts_with("sha512:ddaf35a193617aba"));
         assert_eq!(digest.to_string().parse::<Digest>().unwrap(), digest);
+    }
+
+    #[test]
+    fn a_hasher_goes_on_from_its_state() {
+        for algorithm in [Algorithm::Sha256, Algorithm::Sha512] {
+            let mut whole = Hasher::new(algorithm);
+            whole.update(b"one two three");
+            let mut part = Hasher::new(algorithm);
+            part.update(b"one two");
+            let mut rest = Hasher::resume(algorithm, &part.state()).unwrap();
+            rest.update(b" three");
+            assert_eq!(rest.finish(), whole.finish());
+            assert!(Hasher::resume(algorithm, b"not a state").is_none());
+        }
     }
 
     #[test]

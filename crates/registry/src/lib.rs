@@ -1,3 +1,59 @@
 //! # Room `registry`: packages served over the OCI distribution protocol
 //!
-//! Under construction.
+//! A registry is a place that keeps bytes by their digest and lets people give names to some of
+//! them. This room is one that needs nothing beside it: a directory, and a service that speaks
+//! the protocol every container tool speaks.
+//!
+//! ```text
+//!   request ─► route (read from the right) ─► Access (who, may they?) ─► v2: one chapter each
+//!                                                                         │
+//!                    ┌────────────────────────────────────────────────────┘
+//!                    ▼
+//!   Registry ─┬─ files: blobs by digest, uploads on their way     durable before it is known
+//!             ├─ database: who has what, tags, leases             one writer, group commit
+//!             ├─ cache: manifests in memory                       never older than the last ack
+//!             ├─ views: each repository as an OCI layout          a picture, drawn behind
+//!             └─ events: pushed, tagged, deleted                  told after the fact
+//! ```
+//!
+//! ## What it promises
+//!
+//! - **Nothing is acknowledged before it is durable.** A blob's file is flushed, named, and its
+//!   directory flushed, before the database may know of it; a child is known before its parent,
+//!   a manifest before its tag. A crash at any moment leaves less than was asked for, never less
+//!   than was answered.
+//! - **Collection does not race with pushes.** Whoever was told of a blob has a lease on it.
+//!   Nothing is locked but single digests, for moments ([`Registry::collect`]).
+//! - **Wrong bytes are never served.** Digests are checked on the way in; scrubbing takes what
+//!   the disk damaged out of service ([`Registry::scrub`]).
+//! - **The database can be lost.** Views and blobs are enough to make it again ([`rebuild`]).
+//!
+//! ## What it refuses to know
+//!
+//! It knows nothing about packages, Kubernetes, users or sockets. [`Access`] decides who may do
+//! what; the shell binds [`router`] to an address; whoever indexes packages listens to
+//! [`Registry::observe`] and can neither slow nor fail a push.
+//!
+//! Start with [`router`] and [`Registry`]; every limit is in [`limits`].
+
+pub mod access;
+mod error;
+pub mod limits;
+mod metrics;
+pub mod name;
+mod observe;
+mod query;
+mod route;
+mod storage;
+mod v2;
+mod wire;
+
+pub use access::{Access, Action, Decision, Principal};
+pub use error::{Error, OpenError};
+pub use name::{Name, Tag};
+pub use observe::Event;
+pub use storage::{
+    Collect, Collected, Manifest, Missing, Page, Push, Pushed, Rebuilt, Referrer, Registry,
+    Scrubbed, Selector, Settings, Versions, rebuild,
+};
+pub use v2::{Options, router};

@@ -2,6 +2,7 @@
 
 use super::Command;
 use super::registry::RegistryArguments;
+use super::serving::RegistryWords;
 use crate::command::{build, copy, extract, init, inspect, lint, login, pull, push, version};
 use crate::output::Format;
 use clap::{Args, Parser, Subcommand};
@@ -53,6 +54,9 @@ enum Words {
     Login(LoginArguments),
     /// Forget the credentials for a registry
     Logout(LogoutArguments),
+    /// Keep and serve packages: a registry of your own
+    #[command(subcommand)]
+    Registry(RegistryWords),
     /// Print a completion script for your shell
     Completion {
         /// The shell
@@ -306,6 +310,7 @@ impl Arguments {
             Words::Logout(words) => {
                 Command::Logout(login::Logout { host: words.host, auth_file: words.auth_file })
             }
+            Words::Registry(words) => Command::Registry(words.into_request()),
             Words::Completion { shell } => Command::Completion(shell),
             Words::Version { output } => Command::Version(version::Request { format: output }),
         }

@@ -8,6 +8,7 @@ mod apron;
 mod crossplane;
 mod kubectl;
 pub(crate) mod registry;
+mod serving;
 
 use crate::command::{build, copy, extract, init, inspect, lint, login, pull, push, version};
 use clap::{CommandFactory, Parser};
@@ -26,6 +27,7 @@ pub(crate) enum Command {
     Copy(copy::Request),
     Login(login::Login),
     Logout(login::Logout),
+    Registry(crate::command::registry::Request),
     Completion(clap_complete::Shell),
     Version(version::Request),
 }

@@ -9,4 +9,5 @@ pub(crate) mod lint;
 pub(crate) mod login;
 pub(crate) mod pull;
 pub(crate) mod push;
+pub(crate) mod registry;
 pub(crate) mod version;

@@ -15,6 +15,7 @@ mod build;
 mod hostile;
 mod interchange;
 mod interrupt;
+mod registry;
 mod support;
 mod walls;
 mod words;

@@ -261,7 +261,8 @@ pub(crate) fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
-fn wait_for(address: &str) {
+/// Waits until somebody listens.
+pub(crate) fn wait_for(address: &str) {
     let deadline = Instant::now() + Duration::from_secs(20);
     while TcpStream::connect(address).is_err() {
         assert!(Instant::now() < deadline, "nothing listens on {address}");

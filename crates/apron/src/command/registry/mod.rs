@@ -1,0 +1,72 @@
+//! `registry`: serve packages from a directory, and look after that directory.
+
+pub(crate) mod exchange;
+pub(crate) mod keep;
+mod listen;
+pub(crate) mod serve;
+pub(crate) mod tls;
+
+use crate::failure::{Failure, Outcome};
+use ::registry::{Error, OpenError, Registry, Settings};
+use std::path::Path;
+
+/// What to do with a registry.
+pub(crate) enum Request {
+    Serve(serve::Request),
+    Collect(keep::Collect),
+    Scrub(keep::Scrub),
+    Rebuild(keep::Rebuild),
+    Import(exchange::Import),
+    Export(exchange::Export),
+}
+
+/// Does it.
+pub(crate) async fn run(request: &Request) -> Outcome {
+    match request {
+        Request::Serve(request) => serve::run(request).await,
+        Request::Collect(request) => keep::collect(request).await,
+        Request::Scrub(request) => keep::scrub(request).await,
+        Request::Rebuild(request) => keep::rebuild(request).await,
+        Request::Import(request) => exchange::import(request).await,
+        Request::Export(request) => exchange::export(request).await,
+    }
+}
+
+/// Opens a data directory that nobody else uses.
+fn open(directory: &Path, settings: Settings) -> Outcome<Registry> {
+    Registry::open(directory, settings).map_err(|error| cannot_open(directory, &error))
+}
+
+/// Opens a data directory that is there already: looking after nothing is a mistake.
+fn open_existing(directory: &Path) -> Outcome<Registry> {
+    if directory.join("oci-layout").exists() {
+        return open(directory, Settings::default());
+    }
+    Err(Failure::new(
+        format!("{} is not the data directory of a registry", directory.display()),
+        "say which it is with --data-dir; `apron registry serve` makes one",
+    ))
+}
+
+fn cannot_open(directory: &Path, error: &OpenError) -> Failure {
+    let hint = match error {
+        OpenError::InUse(_) => {
+            "stop the registry that uses it first; it collects garbage by itself while it runs"
+        }
+        OpenError::DatabaseMissing(_) => {
+            "make the database again with `apron registry rebuild`, or choose another --data-dir"
+        }
+        OpenError::Format { .. } => "use the version of apron that wrote it, or a later one",
+        _ => "check the directory, its permissions and the disk",
+    };
+    Failure::new(format!("cannot open the registry in {}", directory.display()), hint)
+        .because(error)
+}
+
+fn failed(what: &str, error: &Error) -> Failure {
+    let hint = match error {
+        Error::SpaceLow => "free some space on the disk, or run `apron registry gc`",
+        _ => "check the disk and the data directory, then try again",
+    };
+    Failure::new(what, hint).because(error)
+}

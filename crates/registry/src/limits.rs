@@ -1,0 +1,50 @@
+//! Every limit of the room, by name.
+
+use std::time::Duration;
+
+/// The longest path or query that is looked at.
+pub const TARGET_LENGTH_MAX: usize = 8 << 10;
+/// The largest manifest that is taken.
+pub const MANIFEST_SIZE_MAX: usize = 4 << 20;
+/// The most descriptors one manifest may have.
+pub const DESCRIPTORS_MAX: usize = 10_000;
+/// The largest blob that is taken.
+pub const BLOB_SIZE_MAX: u64 = 64 << 30;
+/// The most tags one push of a manifest by digest may set.
+pub const TAGS_PER_PUSH_MAX: usize = 64;
+/// The longest list of tags or repositories in one answer.
+pub const PAGE_LENGTH_MAX: usize = 10_000;
+/// How many repositories one answer lists unless asked for another number.
+pub const CATALOG_PAGE_LENGTH: usize = 1000;
+/// How many referrers one answer lists.
+pub const REFERRERS_PAGE_LENGTH: usize = 1000;
+/// How large the descriptors of one page of referrers may become together.
+pub const REFERRERS_PAGE_SIZE: usize = 3 << 20;
+/// The most uploads under way at once.
+pub const UPLOADS_MAX: usize = 10_000;
+/// How long an upload may lie untouched.
+pub const UPLOAD_AGE_MAX: Duration = Duration::from_secs(24 * 3600);
+/// How long a client may send nothing in the middle of a body.
+pub const BODY_SILENCE_MAX: Duration = Duration::from_secs(60);
+/// How much of a body is gathered before it is hashed and written.
+pub const WRITE_SIZE: usize = 512 << 10;
+/// How much of a blob is read at once.
+pub const READ_SIZE: usize = 256 << 10;
+/// How much is written between two looks at the free space.
+pub const SPACE_CHECK_INTERVAL: u64 = 64 << 20;
+/// Manifests kept in memory, in bytes.
+pub const CACHE_SIZE_MAX: usize = 8 << 20;
+/// The largest manifest kept in memory.
+pub const CACHE_ENTRY_SIZE_MAX: usize = 256 << 10;
+/// Database connections that read at once.
+pub const READERS_MAX: usize = 4;
+/// Changes that are made durable together.
+pub const GROUP_COMMIT_MAX: usize = 128;
+/// Changes that may wait for the writer.
+pub const WRITES_WAITING_MAX: usize = 1024;
+/// Events an observer may fall behind before it misses some.
+pub const EVENTS_WAITING_MAX: usize = 4096;
+/// The shortest pause between two rewrites of the views.
+pub const VIEW_INTERVAL: Duration = Duration::from_secs(1);
+/// Blobs one step of a collection looks at.
+pub const COLLECT_BATCH: usize = 500;

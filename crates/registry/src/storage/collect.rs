@@ -1,0 +1,276 @@
+//! Collecting what nothing refers to, while pushes and pulls go on.
+//!
+//! The database decides, files follow. A blob of a repository goes when no manifest there names
+//! it and its lease is over; a blob's file goes when no repository has it and it is no manifest.
+//! Every removal is decided again inside the transaction that makes it, which the one writer
+//! runs between other changes: a push that came first has renewed the lease, and a push that
+//! comes later finds the blob gone and sends it again. Only a file and its row need more, the
+//! digest's mutex, because a file is not part of a transaction.
+
+use super::files::Files;
+use super::{Registry, blocking, millis, now, rows, stored_digest};
+use crate::error::Error;
+use crate::limits::COLLECT_BATCH;
+use crate::name::Name;
+use crate::observe::Event;
+use futures::{StreamExt, TryStreamExt, stream};
+use oci::{Algorithm, Digest};
+use rusqlite::params;
+use std::time::Duration;
+
+/// Removals under way at once; they share commits.
+const PARALLEL: usize = 16;
+
+/// What to collect.
+#[derive(Clone, Debug, Default)]
+pub struct Collect {
+    /// Also manifests that have had no tag, no index that names them and no subject for this
+    /// long; they are kept otherwise, for somebody may pin them by digest.
+    pub untagged_after: Option<Duration>,
+    /// Only count.
+    pub dry_run: bool,
+}
+
+/// What was collected.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Collected {
+    /// Manifests without a tag.
+    pub manifests: u64,
+    /// Blobs that a repository no longer has.
+    pub links: u64,
+    /// Blobs whose bytes are gone.
+    pub blobs: u64,
+    /// Bytes of those.
+    pub bytes: u64,
+    /// Files that nothing knew of.
+    pub orphans: u64,
+    /// Uploads nobody continued.
+    pub uploads: u64,
+}
+
+impl Registry {
+    /// Collects garbage. Safe at any time; nothing waits for it for longer than one small step.
+    pub async fn collect(&self, what: &Collect) -> Result<Collected, Error> {
+        let mut done = Collected::default();
+        if let Some(age) = what.untagged_after {
+            done.manifests = self.collect_manifests(age, what.dry_run).await?;
+        }
+        done.links = self.collect_links(what.dry_run).await?;
+        (done.blobs, done.bytes) = self.collect_blobs(what.dry_run).await?;
+        done.orphans = self.collect_orphans(what.dry_run).await?;
+        if !what.dry_run {
+            done.uploads = self.expire_uploads().await?;
+        }
+        Ok(done)
+    }
+
+    async fn collect_manifests(&self, age: Duration, dry: bool) -> Result<u64, Error> {
+        let limit = now().saturating_sub(millis(age));
+        let found = self.inner.database.read(move |database| {
+            let mut statement = database.prepare(
+                "SELECT repository, name, digest FROM manifest AS it JOIN repository ON id = repository
+                 WHERE pushed < ?1
+                 AND NOT EXISTS (SELECT 1 FROM tag WHERE repository = it.repository AND digest = it.digest)
+                 AND NOT EXISTS (SELECT 1 FROM manifest_child
+                                 WHERE repository = it.repository AND child = it.digest)
+                 AND (subject IS NULL OR NOT EXISTS
+                     (SELECT 1 FROM manifest WHERE repository = it.repository AND digest = it.subject))",
+            )?;
+            let rows: rusqlite::Result<Vec<(i64, String, String)>> = statement
+                .query_map([limit], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
+                .collect();
+            Ok(rows?)
+        });
+        let found = found.await?;
+        if dry {
+            return Ok(found.len() as u64);
+        }
+        let mut count = 0;
+        for (repository, name, digest) in found {
+            let digest = stored_digest(&digest)?;
+            if self.collect_manifest(repository, &digest).await? {
+                count += 1;
+                self.forget_manifests();
+                if let Some(repository) = Name::parse(&name) {
+                    self.tell(Event::Deleted { repository, digest });
+                }
+            }
+        }
+        self.inner.views.changed();
+        Ok(count)
+    }
+
+    /// Deletes a manifest unless it got a tag or a parent meanwhile.
+    async fn collect_manifest(&self, repository: i64, digest: &Digest) -> Result<bool, Error> {
+        let (digest, lease) = (digest.clone(), self.lease());
+        self.inner
+            .database
+            .write(move |transaction| {
+                let used: bool = transaction
+                    .prepare_cached(
+                        "SELECT EXISTS (SELECT 1 FROM tag WHERE repository = ?1 AND digest = ?2)
+                             OR EXISTS (SELECT 1 FROM manifest_child WHERE repository = ?1 AND child = ?2)",
+                    )?
+                    .query_row(params![repository, digest.to_string()], |row| row.get(0))?;
+                if used {
+                    return Ok(false);
+                }
+                match rows::delete(transaction, repository, &digest, lease) {
+                    Ok(()) => rows::touch(transaction, repository).map(|()| true),
+                    Err(Error::ManifestUnknown(_)) => Ok(false),
+                    Err(error) => Err(error),
+                }
+            })
+            .await
+    }
+
+    async fn collect_links(&self, dry: bool) -> Result<u64, Error> {
+        let limit = now();
+        let found = self.inner.database.read(move |database| {
+            let mut statement = database.prepare(
+                "SELECT repository, digest FROM repository_blob AS it WHERE lease < ?1 AND NOT EXISTS
+                 (SELECT 1 FROM manifest_child WHERE repository = it.repository AND child = it.digest)",
+            )?;
+            let rows: rusqlite::Result<Vec<(i64, String)>> =
+                statement.query_map([limit], |row| Ok((row.get(0)?, row.get(1)?)))?.collect();
+            Ok(rows?)
+        });
+        let found = found.await?;
+        if dry {
+            return Ok(found.len() as u64);
+        }
+        let mut count = 0;
+        for batch in found.chunks(COLLECT_BATCH) {
+            count += self.unlink(batch.to_vec()).await?;
+        }
+        Ok(count)
+    }
+
+    async fn unlink(&self, batch: Vec<(i64, String)>) -> Result<u64, Error> {
+        self.inner
+            .database
+            .write(move |transaction| {
+                let mut statement = transaction.prepare_cached(
+                    "DELETE FROM repository_blob WHERE repository = ?1 AND digest = ?2 AND lease < ?3
+                     AND NOT EXISTS (SELECT 1 FROM manifest_child WHERE repository = ?1 AND child = ?2)",
+                )?;
+                let (mut count, limit) = (0, now());
+                for (repository, digest) in batch {
+                    count += statement.execute(params![repository, digest, limit])? as u64;
+                }
+                Ok(count)
+            })
+            .await
+    }
+
+    async fn collect_blobs(&self, dry: bool) -> Result<(u64, u64), Error> {
+        let found = self.inner.database.read(|database| {
+            let mut statement = database.prepare(
+                "SELECT digest, size FROM blob AS it
+                 WHERE NOT EXISTS (SELECT 1 FROM repository_blob WHERE digest = it.digest)
+                 AND NOT EXISTS (SELECT 1 FROM manifest WHERE digest = it.digest)",
+            )?;
+            let rows: rusqlite::Result<Vec<(String, i64)>> =
+                statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect();
+            Ok(rows?)
+        });
+        let found = found.await?;
+        if dry {
+            let bytes = found.iter().map(|(_, size)| size.unsigned_abs()).sum();
+            return Ok((found.len() as u64, bytes));
+        }
+        let sizes: Vec<u64> = stream::iter(found)
+            .map(|(digest, size)| async move {
+                let removed = self.collect_blob(&stored_digest(&digest)?).await?;
+                Ok::<_, Error>(removed.then_some(size.unsigned_abs()))
+            })
+            .buffer_unordered(PARALLEL)
+            .try_filter_map(|size| async move { Ok(size) })
+            .try_collect()
+            .await?;
+        Ok((sizes.len() as u64, sizes.iter().sum()))
+    }
+
+    /// Removes a blob unless somebody took it up meanwhile: its row first, then its file.
+    async fn collect_blob(&self, digest: &Digest) -> Result<bool, Error> {
+        let held = self.hold(digest).await;
+        let text = digest.to_string();
+        let removed = self.inner.database.write(move |transaction| {
+            let count = transaction
+                .prepare_cached(
+                    "DELETE FROM blob WHERE digest = ?1
+                     AND NOT EXISTS (SELECT 1 FROM repository_blob WHERE digest = ?1)
+                     AND NOT EXISTS (SELECT 1 FROM manifest WHERE digest = ?1)",
+                )?
+                .execute([text])?;
+            Ok(count == 1)
+        });
+        let removed = removed.await?;
+        if removed {
+            self.remove_file(digest).await?;
+        }
+        drop(held);
+        Ok(removed)
+    }
+
+    /// Removes files a crash left without a row.
+    async fn collect_orphans(&self, dry: bool) -> Result<u64, Error> {
+        let mut count = 0;
+        for algorithm in [Algorithm::Sha256, Algorithm::Sha512] {
+            let files = self.inner.files.clone();
+            let all = blocking(move || list(&files, algorithm)).await?;
+            for batch in all.chunks(COLLECT_BATCH) {
+                for digest in self.unknown(batch.to_vec()).await? {
+                    count += u64::from(dry || self.collect_orphan(&digest).await?);
+                }
+            }
+        }
+        Ok(count)
+    }
+
+    async fn collect_orphan(&self, digest: &Digest) -> Result<bool, Error> {
+        // Whoever gives a file its row holds the digest from before the file has its name.
+        let held = self.hold(digest).await;
+        let orphan = !self.unknown(vec![digest.clone()]).await?.is_empty();
+        if orphan {
+            self.remove_file(digest).await?;
+        }
+        drop(held);
+        Ok(orphan)
+    }
+
+    /// Those of some digests that the database does not know.
+    async fn unknown(&self, digests: Vec<Digest>) -> Result<Vec<Digest>, Error> {
+        self.inner
+            .database
+            .read(move |database| {
+                let mut statement =
+                    database.prepare_cached("SELECT 1 FROM blob WHERE digest = ?1")?;
+                let mut all = Vec::new();
+                for digest in digests {
+                    if !statement.exists([digest.to_string()])? {
+                        all.push(digest);
+                    }
+                }
+                Ok(all)
+            })
+            .await
+    }
+
+    async fn remove_file(&self, digest: &Digest) -> Result<(), Error> {
+        let (files, digest) = (self.inner.files.clone(), digest.clone());
+        blocking(move || Ok(files.remove_blob(&digest)?)).await
+    }
+}
+
+/// All files of one algorithm that have the name of a digest.
+pub(super) fn list(files: &Files, algorithm: Algorithm) -> Result<Vec<Digest>, Error> {
+    let mut all = Vec::new();
+    for entry in fs_err::read_dir(files.blobs(algorithm))? {
+        let name = entry?.file_name();
+        let digest =
+            name.to_str().and_then(|hex| format!("{}:{hex}", algorithm.as_str()).parse().ok());
+        all.extend(digest);
+    }
+    Ok(all)
+}

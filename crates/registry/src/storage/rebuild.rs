@@ -1,0 +1,185 @@
+//! Rebuilding the database from the views and the blobs, when it is lost.
+//!
+//! Views list tags and manifests; manifests are read again (their bytes must have their digest)
+//! and say what they name. What no view lists is not brought back: at most the last second of
+//! changes, and blobs that no manifest names.
+
+use super::files::Files;
+use super::rows::{self, Row};
+use super::{Registry, blobs, ensure, schema, views};
+use crate::error::{Error, OpenError};
+use crate::name::{Name, Tag};
+use oci::{Algorithm, Descriptor, Index, Raw};
+use rusqlite::Transaction;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// What was brought back.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rebuilt {
+    /// Repositories.
+    pub repositories: u64,
+    /// Manifests.
+    pub manifests: u64,
+    /// Tags.
+    pub tags: u64,
+    /// Blobs.
+    pub blobs: u64,
+    /// Views or manifests that could not be read, and why.
+    pub problems: Vec<String>,
+}
+
+/// Makes the database of a data directory anew. The old one, if there is one, is kept beside it
+/// as `meta.db.old`.
+pub fn rebuild(root: &Path) -> Result<Rebuilt, OpenError> {
+    let files = Files::new(root);
+    let lock = super::lock(&files)?;
+    files.prepare()?;
+    let (fresh, target) = (root.join("meta.db.new"), files.database());
+    remove_database(&fresh)?;
+    let result = fill(&files, &fresh)?;
+    // The old one's log belongs to the old one.
+    set_aside(&target, root)?;
+    fs_err::rename(&fresh, &target)?;
+    super::files::sync_directory(root)?;
+    drop(lock);
+    Ok(result)
+}
+
+/// Whether there are blobs a database should know of.
+pub(super) fn has_blobs(files: &Files) -> io::Result<bool> {
+    for algorithm in [Algorithm::Sha256, Algorithm::Sha512] {
+        let directory = files.blobs(algorithm);
+        if directory.exists() && fs_err::read_dir(directory)?.next().is_some() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn fill(files: &Files, fresh: &Path) -> Result<Rebuilt, OpenError> {
+    let mut connection = schema::open_writer(fresh)?;
+    let mut result = Rebuilt::default();
+    let mut views = Vec::new();
+    find_views(&files.repositories(), "", &mut views)?;
+    for (name, directory) in views {
+        let transaction = connection.transaction()?;
+        match restore(files, &transaction, &name, &directory, &mut result) {
+            Ok(()) => transaction.commit()?,
+            Err(error) => result.problems.push(format!("{name}: {}", chain(&error))),
+        }
+    }
+    let count = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
+    result.blobs = count("SELECT count(*) FROM blob")?.unsigned_abs();
+    result.manifests = count("SELECT count(*) FROM manifest")?.unsigned_abs();
+    result.tags = count("SELECT count(*) FROM tag")?.unsigned_abs();
+    result.repositories = count("SELECT count(*) FROM repository")?.unsigned_abs();
+    // Everything into the one file that is about to be renamed.
+    connection.pragma_update(None, "journal_mode", "DELETE")?;
+    connection.close().map_err(|(_, error)| error)?;
+    Ok(result)
+}
+
+/// All views below a directory, with the names of their repositories.
+fn find_views(directory: &Path, prefix: &str, found: &mut Vec<(Name, PathBuf)>) -> io::Result<()> {
+    for entry in fs_err::read_dir(directory)? {
+        let entry = entry?;
+        let Ok(part) = entry.file_name().into_string() else { continue };
+        if !entry.file_type()?.is_dir() {
+            continue;
+        }
+        if part == "_layout" {
+            found.extend(Name::parse(prefix).map(|name| (name, entry.path())));
+            continue;
+        }
+        let name = if prefix.is_empty() { part } else { format!("{prefix}/{part}") };
+        find_views(&entry.path(), &name, found)?;
+    }
+    Ok(())
+}
+
+fn restore(
+    files: &Files,
+    transaction: &Transaction<'_>,
+    name: &Name,
+    directory: &Path,
+    result: &mut Rebuilt,
+) -> Result<(), Error> {
+    let bytes = fs_err::read(directory.join("index.json"))?;
+    let index: Index = serde_json::from_slice(&bytes).map_err(io::Error::other)?;
+    let repository = ensure(transaction, name)?;
+    for descriptor in &index.manifests {
+        match restore_manifest(files, transaction, repository, descriptor) {
+            Ok(()) => {}
+            Err(Error::Database(error)) => return Err(Error::Database(error)),
+            Err(error) => {
+                result.problems.push(format!("{name}@{}: {}", descriptor.digest, chain(&error)));
+            }
+        }
+    }
+    rows::touch(transaction, repository)
+}
+
+fn restore_manifest(
+    files: &Files,
+    transaction: &Transaction<'_>,
+    repository: i64,
+    descriptor: &Descriptor,
+) -> Result<(), Error> {
+    let digest = &descriptor.digest;
+    let bytes = Registry::read_small(files, digest)?;
+    let raw = Raw::parse(bytes, &descriptor.media_type).map_err(Error::ManifestInvalid)?;
+    let row = Row::of(&raw, digest.clone())?;
+    blobs::record(transaction, digest, row.size)?;
+    row.insert(transaction, repository)?;
+    // What an index names are manifests, which have their own entries in the view.
+    for child in row.children().iter().filter(|_| raw.index().is_none()) {
+        if let Ok(found) = fs_err::metadata(files.blob(child)) {
+            blobs::record(transaction, child, found.len())?;
+            blobs::link(transaction, repository, child, 0)?;
+        }
+    }
+    let tag = descriptor.annotations.get(views::REF_NAME).and_then(|tag| Tag::parse(tag));
+    match tag {
+        Some(tag) => rows::write_tag(transaction, repository, tag.as_str(), digest),
+        None => Ok(()),
+    }
+}
+
+fn remove_database(path: &Path) -> io::Result<()> {
+    for suffix in ["", "-wal", "-shm", "-journal"] {
+        let path = with_suffix(path, suffix);
+        if path.exists() {
+            fs_err::remove_file(path)?;
+        }
+    }
+    Ok(())
+}
+
+fn set_aside(database: &Path, root: &Path) -> io::Result<()> {
+    let old = root.join("meta.db.old");
+    remove_database(&old)?;
+    for suffix in ["", "-wal", "-shm"] {
+        let path = with_suffix(database, suffix);
+        if path.exists() {
+            fs_err::rename(path, with_suffix(&old, suffix))?;
+        }
+    }
+    Ok(())
+}
+
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut text = path.as_os_str().to_owned();
+    text.push(suffix);
+    text.into()
+}
+
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        text = format!("{text}: {error}");
+        source = error.source();
+    }
+    text
+}

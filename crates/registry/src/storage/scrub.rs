@@ -1,0 +1,93 @@
+//! Scrubbing: reading every blob again, to find what the disk has lost.
+//!
+//! A damaged blob is moved to `quarantine/` and answered with 404 from then on: no bytes are
+//! better than wrong ones. Pushing it again heals every repository that had it.
+
+use super::{Registry, blocking, files, stored_digest};
+use crate::error::Error;
+use crate::limits::COLLECT_BATCH;
+use oci::Digest;
+use rusqlite::params;
+use std::io;
+
+/// What scrubbing found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Scrubbed {
+    /// Blobs read.
+    pub blobs: u64,
+    /// Bytes read.
+    pub bytes: u64,
+    /// Blobs that are damaged or missing, now out of service.
+    pub damaged: Vec<Digest>,
+}
+
+impl Registry {
+    /// Reads every blob and takes damaged ones out of service.
+    pub async fn scrub(&self) -> Result<Scrubbed, Error> {
+        let mut result = Scrubbed::default();
+        let mut last = String::new();
+        loop {
+            let batch = self.some_blobs(&last).await?;
+            let Some((end, _)) = batch.last() else { return Ok(result) };
+            last.clone_from(end);
+            for (digest, size) in batch {
+                let digest = stored_digest(&digest)?;
+                result.blobs += 1;
+                result.bytes += size.unsigned_abs();
+                if !self.is_whole(&digest, size).await? && self.condemn(&digest, size).await? {
+                    result.damaged.push(digest);
+                }
+            }
+        }
+    }
+
+    async fn some_blobs(&self, last: &str) -> Result<Vec<(String, i64)>, Error> {
+        let last = last.to_owned();
+        self.inner
+            .database
+            .read(move |database| {
+                let mut statement = database.prepare_cached(
+                    "SELECT digest, size FROM blob WHERE digest > ?1 ORDER BY digest LIMIT ?2",
+                )?;
+                let limit = i64::try_from(COLLECT_BATCH).unwrap_or(i64::MAX);
+                let rows: rusqlite::Result<Vec<(String, i64)>> = statement
+                    .query_map(params![last, limit], |row| Ok((row.get(0)?, row.get(1)?)))?
+                    .collect();
+                Ok(rows?)
+            })
+            .await
+    }
+
+    async fn is_whole(&self, digest: &Digest, size: i64) -> Result<bool, Error> {
+        let (path, digest) = (self.inner.files.blob(digest), digest.clone());
+        blocking(move || {
+            let mut file = match fs_err::File::open(path) {
+                Ok(file) => file.into_parts().0,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+                Err(error) => return Err(error.into()),
+            };
+            let (actual, length) = files::hash_file(&mut file, digest.algorithm())?;
+            Ok(actual == digest && length == size.unsigned_abs())
+        })
+        .await
+    }
+
+    /// Takes a blob out of service, unless it was healed or collected meanwhile.
+    async fn condemn(&self, digest: &Digest, size: i64) -> Result<bool, Error> {
+        let held = self.hold(digest).await;
+        if self.is_whole(digest, size).await? {
+            return Ok(false);
+        }
+        let text = digest.to_string();
+        let known = self.inner.database.write(move |transaction| {
+            Ok(transaction.prepare_cached("DELETE FROM blob WHERE digest = ?1")?.execute([text])?
+                == 1)
+        });
+        let known = known.await?;
+        self.forget_manifests();
+        let (files, wanted) = (self.inner.files.clone(), digest.clone());
+        blocking(move || Ok(files.quarantine(&wanted)?)).await?;
+        drop(held);
+        Ok(known)
+    }
+}

@@ -1,0 +1,208 @@
+//! Views: every repository as an OCI image layout that other tools read in place.
+//!
+//! The database is the truth; a view is a picture of it, drawn at most once a second by a thread
+//! of its own. `repository.generation` counts changes, `repository.viewed` says which of them
+//! the picture shows, so that a crash loses nothing: what is behind is drawn at the next start.
+
+use super::database::Database;
+use super::files::{Files, layout_mark, sync_directory};
+use super::schema;
+use crate::error::{Error, OpenError};
+use crate::limits::VIEW_INTERVAL;
+use crate::name::Name;
+use oci::{Descriptor, Index, MediaType};
+use rusqlite::{Connection, params};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::{Duration, Instant};
+use tokio::sync::oneshot;
+
+/// The annotation that holds a tag.
+pub(super) const REF_NAME: &str = "org.opencontainers.image.ref.name";
+/// The annotation that tells which change a view shows.
+const GENERATION: &str = "org.crossplane.apron.generation";
+/// A view that took long to draw is drawn that much less often.
+const PATIENCE: u32 = 20;
+
+enum Message {
+    Changed,
+    Flush(oneshot::Sender<()>),
+}
+
+/// The hand that draws the views.
+pub(super) struct Views {
+    sender: Sender<Message>,
+}
+
+struct Artist {
+    files: Files,
+    reader: Connection,
+    database: Database,
+    runtime: tokio::runtime::Runtime,
+}
+
+/// A repository whose view is behind.
+struct Behind {
+    id: i64,
+    name: Name,
+    generation: i64,
+}
+
+impl Views {
+    pub(super) fn start(files: &Files, database: &Database) -> Result<Self, OpenError> {
+        let (sender, receiver) = channel();
+        let artist = Artist {
+            files: files.clone(),
+            reader: schema::open_reader(&files.database())?,
+            database: database.clone(),
+            runtime: tokio::runtime::Builder::new_current_thread().build()?,
+        };
+        std::thread::Builder::new()
+            .name("registry-views".to_owned())
+            .spawn(move || artist.work(&receiver))?;
+        Ok(Self { sender })
+    }
+
+    /// Some repository changed.
+    pub(super) fn changed(&self) {
+        let _ = self.sender.send(Message::Changed);
+    }
+
+    /// Waits until all views are up to date.
+    pub(super) async fn flush(&self) {
+        let (done, waiting) = oneshot::channel();
+        if self.sender.send(Message::Flush(done)).is_ok() {
+            let _ = waiting.await;
+        }
+    }
+}
+
+impl Artist {
+    /// Draws until the registry is closed.
+    fn work(&self, receiver: &Receiver<Message>) {
+        let mut pause = self.draw_all();
+        while let Ok(first) = receiver.recv() {
+            let Some(waiting) = gather(receiver, first, pause) else { return };
+            pause = self.draw_all();
+            for done in waiting {
+                let _ = done.send(());
+            }
+        }
+    }
+
+    /// Draws what is behind; gives the pause to make before the next time. What fails stays
+    /// behind and is tried again.
+    fn draw_all(&self) -> Duration {
+        let start = Instant::now();
+        for behind in self.behind().unwrap_or_default() {
+            let drawn = self.draw(&behind);
+            if drawn.is_ok() {
+                self.note(&behind);
+            }
+        }
+        VIEW_INTERVAL.max(start.elapsed() * PATIENCE)
+    }
+
+    fn behind(&self) -> Result<Vec<Behind>, Error> {
+        let mut statement = self.reader.prepare_cached(
+            "SELECT id, name, generation FROM repository WHERE viewed < generation",
+        )?;
+        let mut rows = statement.query([])?;
+        let mut all = Vec::new();
+        while let Some(row) = rows.next()? {
+            if let Some(name) = Name::parse(&row.get::<_, String>(1)?) {
+                all.push(Behind { id: row.get(0)?, name, generation: row.get(2)? });
+            }
+        }
+        Ok(all)
+    }
+
+    fn draw(&self, behind: &Behind) -> Result<(), Error> {
+        let mut index = Index::oci(self.descriptors(behind.id)?);
+        index.annotations.insert(GENERATION.to_owned(), behind.generation.to_string());
+        let bytes = serde_json::to_vec(&index).map_err(io::Error::other)?;
+        let directory = self.files.view(&behind.name);
+        prepare(&directory, &behind.name)?;
+        Ok(Files::replace(&directory.join("index.json"), &bytes)?)
+    }
+
+    /// Tags first, each its own entry; then manifests without one.
+    fn descriptors(&self, repository: i64) -> Result<Vec<Descriptor>, Error> {
+        let mut statement = self.reader.prepare_cached(
+            "SELECT manifest.digest, media_type, size, name FROM manifest
+             LEFT JOIN tag ON tag.repository = manifest.repository AND tag.digest = manifest.digest
+             WHERE manifest.repository = ?1 ORDER BY name IS NULL, name, manifest.digest",
+        )?;
+        let mut rows = statement.query([repository])?;
+        let mut all = Vec::new();
+        while let Some(row) = rows.next()? {
+            let digest = super::stored_digest(&row.get::<_, String>(0)?)?;
+            let size: i64 = row.get(2)?;
+            let media_type = MediaType::new(&row.get::<_, String>(1)?);
+            let mut descriptor = Descriptor::new(media_type, digest, size.unsigned_abs());
+            if let Some(tag) = row.get(3)? {
+                descriptor.annotations.insert(REF_NAME.to_owned(), tag);
+            }
+            all.push(descriptor);
+        }
+        Ok(all)
+    }
+
+    fn note(&self, behind: &Behind) {
+        let (id, generation) = (behind.id, behind.generation);
+        // If this is lost, the view is drawn once more than needed.
+        let _ = self.runtime.block_on(self.database.write(move |transaction| {
+            transaction
+                .prepare_cached("UPDATE repository SET viewed = ?2 WHERE id = ?1")?
+                .execute(params![id, generation])?;
+            Ok(())
+        }));
+    }
+}
+
+/// Waits out the pause, gathering who wants to hear when it is over; somebody who waits ends it.
+/// `None` if the registry was closed.
+fn gather(
+    receiver: &Receiver<Message>,
+    first: Message,
+    pause: Duration,
+) -> Option<Vec<oneshot::Sender<()>>> {
+    let end = Instant::now() + pause;
+    let mut next = Some(first);
+    let mut waiting = Vec::new();
+    loop {
+        match next.take() {
+            Some(Message::Flush(done)) => waiting.push(done),
+            Some(Message::Changed) | None => {}
+        }
+        let left = end.saturating_duration_since(Instant::now());
+        let left = if waiting.is_empty() { left } else { Duration::ZERO };
+        match receiver.recv_timeout(left) {
+            Ok(message) => next = Some(message),
+            Err(RecvTimeoutError::Timeout) => return Some(waiting),
+            Err(RecvTimeoutError::Disconnected) => return None,
+        }
+    }
+}
+
+/// Makes the parts of a view that never change.
+fn prepare(directory: &Path, name: &Name) -> io::Result<()> {
+    let link = directory.join("blobs");
+    if link.is_symlink() {
+        return Ok(());
+    }
+    fs_err::create_dir_all(directory)?;
+    Files::replace(&directory.join("oci-layout"), layout_mark())?;
+    // The directories above are new as well; a name is on the disk when its directory is.
+    let above = directory.ancestors().skip(1).take(name.as_str().split('/').count() + 1);
+    above.into_iter().try_for_each(sync_directory)?;
+    // Out of `_layout`, the name's components and `repos`.
+    let depth = name.as_str().split('/').count() + 2;
+    let target: PathBuf =
+        std::iter::repeat_n("..", depth).chain(std::iter::once("blobs")).collect();
+    match fs_err::os::unix::fs::symlink(target, link) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        _ => Ok(()),
+    }
+}

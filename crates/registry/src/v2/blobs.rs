@@ -1,0 +1,109 @@
+//! Blobs: pulled whole or in part, and deleted.
+
+use super::range::{Wanted, wanted};
+use super::{Answer, Call, Server, header, is_unchanged};
+use crate::error::Error;
+use crate::limits::READ_SIZE;
+use crate::name::Name;
+use crate::storage::{OpenBlob, blocking};
+use crate::wire::{self, Refusal};
+use axum::body::Body;
+use axum::response::Response;
+use bytes::Bytes;
+use futures::{Stream, stream};
+use http::StatusCode;
+use http::header::{
+    ACCEPT_RANGES, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, IF_RANGE, RANGE,
+};
+use oci::Digest;
+use std::fs::File;
+use std::io::{ErrorKind, Read, Seek, SeekFrom};
+
+impl Server {
+    pub(super) async fn head_blob(&self, name: &Name, digest: &Digest) -> Answer {
+        let size = self.registry.blob_size(name, digest).await?;
+        Ok(described(digest, size, Body::empty()))
+    }
+
+    pub(super) async fn get_blob(&self, call: &Call, name: &Name, digest: &Digest) -> Answer {
+        let OpenBlob { file, size } = self.registry.open_blob(name, digest).await?;
+        let mut response = described(digest, size, Body::empty());
+        if is_unchanged(&call.parts.headers, &entity_tag(digest)) {
+            *response.status_mut() = StatusCode::NOT_MODIFIED;
+            response.headers_mut().remove(CONTENT_LENGTH);
+            return Ok(response);
+        }
+        let (first, length) =
+            if is_range_meant(call, digest) { part(&mut response, call, size)? } else { (0, size) };
+        *response.body_mut() = Body::from_stream(read(file, first, length));
+        Ok(response)
+    }
+
+    pub(super) async fn delete_blob(&self, name: &Name, digest: &Digest) -> Answer {
+        self.registry.delete_blob(name, digest).await?;
+        Ok(wire::answer(StatusCode::ACCEPTED, Bytes::new()))
+    }
+}
+
+/// An answer that describes a whole blob.
+fn described(digest: &Digest, size: u64, body: Body) -> Response {
+    let mut response = Response::new(body);
+    wire::set(&mut response, CONTENT_TYPE, "application/octet-stream");
+    wire::set(&mut response, CONTENT_LENGTH, &size.to_string());
+    wire::set(&mut response, wire::CONTENT_DIGEST, &digest.to_string());
+    wire::set(&mut response, ACCEPT_RANGES, "bytes");
+    wire::set(&mut response, ETAG, &entity_tag(digest));
+    response
+}
+
+/// Makes an answer one of a part, if that is wanted; gives the first byte and the length.
+fn part(response: &mut Response, call: &Call, size: u64) -> Result<(u64, u64), Refusal> {
+    match wanted(header(&call.parts.headers, RANGE), size) {
+        Wanted::Whole => Ok((0, size)),
+        Wanted::Part(first, last) => {
+            let length = last - first + 1;
+            *response.status_mut() = StatusCode::PARTIAL_CONTENT;
+            wire::set(response, CONTENT_RANGE, &format!("bytes {first}-{last}/{size}"));
+            wire::set(response, CONTENT_LENGTH, &length.to_string());
+            Ok((first, length))
+        }
+        Wanted::Unsatisfiable => {
+            let message = format!("the blob has {size} bytes, and none of those asked for");
+            let status = StatusCode::RANGE_NOT_SATISFIABLE;
+            let refusal = Refusal::new(status, "SIZE_INVALID", message);
+            Err(refusal.header(CONTENT_RANGE, format!("bytes */{size}")))
+        }
+    }
+}
+
+/// A client may want a part only of content it knows, and all of any other.
+fn is_range_meant(call: &Call, digest: &Digest) -> bool {
+    let condition = call.parts.headers.get(IF_RANGE);
+    condition.is_none_or(|tag| tag.as_bytes() == entity_tag(digest).as_bytes())
+}
+
+fn entity_tag(digest: &Digest) -> String {
+    format!("\"{digest}\"")
+}
+
+/// A file's bytes in large pieces, each read off the async threads.
+fn read(file: File, first: u64, length: u64) -> impl Stream<Item = Result<Bytes, Error>> {
+    stream::try_unfold((file, first, length), |(mut file, offset, left)| async move {
+        if left == 0 {
+            return Ok(None);
+        }
+        let count = usize::try_from(left).unwrap_or(usize::MAX).min(READ_SIZE);
+        let read = blocking(move || {
+            let mut piece = Vec::with_capacity(count);
+            file.seek(SeekFrom::Start(offset))?;
+            let read = (&mut file).take(count as u64).read_to_end(&mut piece)?;
+            if read < count {
+                return Err(Error::Io(ErrorKind::UnexpectedEof.into()));
+            }
+            Ok((file, Bytes::from(piece)))
+        });
+        let (file, piece) = read.await?;
+        let count = count as u64;
+        Ok(Some((piece, (file, offset + count, left - count))))
+    })
+}

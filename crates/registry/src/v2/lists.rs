@@ -1,0 +1,75 @@
+//! Lists: tags, repositories, referrers, extensions.
+
+use super::{Action, Answer, Call, Server, json};
+use crate::limits::{CATALOG_PAGE_LENGTH, PAGE_LENGTH_MAX, REFERRERS_PAGE_LENGTH};
+use crate::name::Name;
+use crate::query::encode;
+use crate::wire::{self, Refusal};
+use axum::response::Response;
+use http::header::{CONTENT_TYPE, LINK};
+use oci::{Digest, Index, MediaType};
+use serde_json::json as value;
+
+impl Server {
+    pub(super) async fn tags(&self, call: &Call, name: &Name) -> Answer {
+        let asked = length(call)?;
+        let length = asked.unwrap_or(PAGE_LENGTH_MAX).min(PAGE_LENGTH_MAX);
+        let last = call.query.get("last").unwrap_or_default();
+        let page = self.registry.tags(name, last, length).await?;
+        let body = value!({ "name": name.as_str(), "tags": page.items });
+        let mut response = json(body.to_string().into_bytes());
+        if let (true, Some(last)) = (page.more, page.items.last()) {
+            next(&mut response, &format!("/v2/{name}/tags/list?n={length}&last={}", encode(last)));
+        }
+        Ok(response)
+    }
+
+    pub(super) async fn catalog(&self, call: &Call) -> Answer {
+        let length = length(call)?.unwrap_or(CATALOG_PAGE_LENGTH).min(PAGE_LENGTH_MAX);
+        let last = call.query.get("last").unwrap_or_default();
+        let visible = |name: &Name| self.may(&call.who, name, Action::Pull);
+        let page = self.registry.repositories(last, length, visible).await?;
+        let names: Vec<&str> = page.items.iter().map(Name::as_str).collect();
+        let mut response = json(value!({ "repositories": names }).to_string().into_bytes());
+        if let (true, Some(last)) = (page.more, names.last()) {
+            next(&mut response, &format!("/v2/_catalog?n={length}&last={}", encode(last)));
+        }
+        Ok(response)
+    }
+
+    pub(super) async fn referrers(&self, call: &Call, name: &Name, subject: &Digest) -> Answer {
+        let length = length(call)?.unwrap_or(REFERRERS_PAGE_LENGTH).min(REFERRERS_PAGE_LENGTH);
+        let kind = call.query.get("artifactType").filter(|kind| !kind.is_empty());
+        let last = call.query.get("last").unwrap_or_default();
+        let page = self.registry.referrers(name, subject, kind, last, length).await?;
+        let last = page.items.last().map(|it| it.digest.to_string());
+        let body = serde_json::to_vec(&Index::oci(page.items)).unwrap_or_default();
+        let mut response = json(body);
+        wire::set(&mut response, CONTENT_TYPE, MediaType::OCI_INDEX.as_str());
+        if kind.is_some() {
+            wire::set(&mut response, wire::FILTERS, "artifactType");
+        }
+        if let (true, Some(last)) = (page.more, last) {
+            let filter = kind.map(|kind| format!("&artifactType={}", encode(kind)));
+            let filter = filter.unwrap_or_default();
+            let address = format!("/v2/{name}/referrers/{subject}?n={length}&last={last}{filter}");
+            next(&mut response, &address);
+        }
+        Ok(response)
+    }
+}
+
+/// The extensions there are: none yet beyond finding that out.
+pub(super) fn discover() -> Response {
+    json(value!({ "extensions": [] }).to_string().into_bytes())
+}
+
+fn length(call: &Call) -> Result<Option<usize>, Refusal> {
+    let Some(text) = call.query.get("n") else { return Ok(None) };
+    let invalid = || Refusal::bad("UNSUPPORTED", format!("n=`{text}` is not a number of entries"));
+    Ok(Some(text.parse().map_err(|_| invalid())?))
+}
+
+fn next(response: &mut Response, address: &str) {
+    wire::set(response, LINK, &format!("<{address}>; rel=\"next\""));
+}

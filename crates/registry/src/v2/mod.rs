@@ -1,0 +1,177 @@
+//! The protocol: requests in, answers out. One handler reads the path, asks who this is and
+//! whether they may, and hands over to the chapter that answers.
+
+mod blobs;
+mod lists;
+mod manifests;
+mod range;
+mod uploads;
+
+use crate::access::{Access, Action, Decision, Principal};
+use crate::metrics::Metrics;
+use crate::name::Name;
+use crate::query::Query;
+use crate::route::Route;
+use crate::storage::Registry;
+use crate::wire::{self, Refusal};
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::response::Response;
+use http::header::{CONTENT_TYPE, HeaderMap, HeaderName};
+use http::request::Parts;
+use http::{Method, StatusCode};
+use std::sync::Arc;
+
+/// How the protocol is served.
+#[derive(Clone)]
+pub struct Options {
+    /// Who may do what.
+    pub access: Arc<dyn Access>,
+}
+
+impl Options {
+    /// Everybody may do everything: for loopback addresses only.
+    pub fn open() -> Self {
+        Self { access: Arc::new(crate::access::Open) }
+    }
+}
+
+/// The registry as a service; whoever calls this binds it to an address.
+pub fn router(registry: Registry, options: Options) -> Router {
+    let server = Server { registry, access: options.access, metrics: Arc::default() };
+    Router::new().fallback(handle).with_state(Arc::new(server))
+}
+
+struct Server {
+    registry: Registry,
+    access: Arc<dyn Access>,
+    metrics: Arc<Metrics>,
+}
+
+/// A request whose sender is known and whose path is read.
+struct Call {
+    who: Principal,
+    parts: Parts,
+    query: Query,
+}
+
+type Answer = Result<Response, Refusal>;
+
+async fn handle(State(server): State<Arc<Server>>, request: Request) -> Response {
+    let (parts, body) = request.into_parts();
+    let method = parts.method.clone();
+    let answer = server.answer(parts, body).await;
+    let mut response = answer.unwrap_or_else(Refusal::into_response);
+    wire::set(&mut response, wire::API_VERSION, "registry/2.0");
+    wire::set(&mut response, http::header::X_CONTENT_TYPE_OPTIONS, "nosniff");
+    server.metrics.count(&method, response.status());
+    response
+}
+
+impl Server {
+    async fn answer(&self, parts: Parts, body: Body) -> Answer {
+        let method = parts.method.clone();
+        let route = Route::parse(parts.uri.path())
+            .map_err(|misroute| Refusal::misroute(misroute, &method))?;
+        match route {
+            Route::Health => return Ok(text("ok\n".to_owned())),
+            Route::Ready => return self.ready().await,
+            Route::Metrics => return Ok(text(self.metrics.text())),
+            _ => {}
+        }
+        let who = self.access.principal(&parts).await.map_err(Refusal::unauthorized)?;
+        self.allow(&who, route.repository(), action(&route, &method))?;
+        let query = Query::parse(parts.uri.query());
+        let call = Call { who, parts, query };
+        self.dispatch(route, call, body).await
+    }
+
+    async fn dispatch(&self, route: Route, call: Call, body: Body) -> Answer {
+        let method = call.parts.method.clone();
+        match (route, method.as_str()) {
+            (Route::Base, "GET" | "HEAD") => Ok(json(b"{}".to_vec())),
+            (Route::Catalog, "GET" | "HEAD") => self.catalog(&call).await,
+            (Route::Discover, "GET" | "HEAD") => Ok(lists::discover()),
+            (Route::Blob(name, digest), "GET") => self.get_blob(&call, &name, &digest).await,
+            (Route::Blob(name, digest), "HEAD") => self.head_blob(&name, &digest).await,
+            (Route::Blob(name, digest), "DELETE") => self.delete_blob(&name, &digest).await,
+            (Route::Uploads(name), "POST") => self.post_upload(&call, &name, body).await,
+            (Route::Upload(name, id), "PATCH") => self.patch_upload(&call, &name, &id, body).await,
+            (Route::Upload(name, id), "PUT") => self.put_upload(&call, &name, &id, body).await,
+            (Route::Upload(name, id), "GET" | "HEAD") => self.get_upload(&call, &name, &id).await,
+            (Route::Upload(name, id), "DELETE") => self.delete_upload(&call, &name, &id).await,
+            (Route::Manifest(name, it), "GET" | "HEAD") => {
+                self.get_manifest(&call, &name, &it).await
+            }
+            (Route::Manifest(name, it), "PUT") => self.put_manifest(&call, &name, it, body).await,
+            (Route::Manifest(name, it), "DELETE") => self.delete_manifest(&name, &it).await,
+            (Route::Tags(name), "GET" | "HEAD") => self.tags(&call, &name).await,
+            (Route::Referrers(name, it), "GET" | "HEAD") => self.referrers(&call, &name, &it).await,
+            (route, _) => Err(Refusal::method(allowed(&route))),
+        }
+    }
+
+    fn allow(&self, who: &Principal, name: Option<&Name>, action: Action) -> Result<(), Refusal> {
+        match (self.access.decide(who, name, action), name) {
+            (Decision::Allow, _) => Ok(()),
+            (Decision::Challenge(challenge), _) => Err(Refusal::unauthorized(challenge)),
+            (Decision::Hide, Some(name)) => Err(Refusal::hidden(name)),
+            (Decision::Hide, None) | (Decision::Deny, _) => Err(Refusal::denied()),
+        }
+    }
+
+    fn may(&self, who: &Principal, name: &Name, action: Action) -> bool {
+        self.access.decide(who, Some(name), action) == Decision::Allow
+    }
+
+    async fn ready(&self) -> Answer {
+        match self.registry.check().await {
+            Ok(()) => Ok(text("ok\n".to_owned())),
+            Err(error) => Ok(wire::answer(StatusCode::SERVICE_UNAVAILABLE, format!("{error}\n"))),
+        }
+    }
+}
+
+/// What a request needs permission for.
+fn action(route: &Route, method: &Method) -> Action {
+    match (route, method.as_str()) {
+        (Route::Blob(..) | Route::Manifest(..), "DELETE") => Action::Delete,
+        (Route::Uploads(_) | Route::Upload(..), _) | (Route::Manifest(..), "PUT") => Action::Push,
+        (route, _) if route.repository().is_some() => Action::Pull,
+        _ => Action::Look,
+    }
+}
+
+fn allowed(route: &Route) -> &'static str {
+    match route {
+        Route::Blob(..) => "GET, HEAD, DELETE",
+        Route::Uploads(_) => "POST",
+        Route::Upload(..) => "GET, HEAD, PATCH, PUT, DELETE",
+        Route::Manifest(..) => "GET, HEAD, PUT, DELETE",
+        _ => "GET, HEAD",
+    }
+}
+
+/// A header's text; empty if it is missing or not text.
+fn header(headers: &HeaderMap, name: HeaderName) -> &str {
+    headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
+}
+
+fn json(body: Vec<u8>) -> Response {
+    let mut response = wire::answer(StatusCode::OK, body);
+    wire::set(&mut response, CONTENT_TYPE, wire::JSON);
+    response
+}
+
+fn text(body: String) -> Response {
+    let mut response = wire::answer(StatusCode::OK, body);
+    wire::set(&mut response, CONTENT_TYPE, "text/plain; charset=utf-8");
+    response
+}
+
+/// Whether a client has this content already.
+fn is_unchanged(headers: &HeaderMap, tag: &str) -> bool {
+    let known = header(headers, http::header::IF_NONE_MATCH);
+    known.split(',').map(str::trim).any(|it| it == tag || it == "*")
+}

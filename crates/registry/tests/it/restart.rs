@@ -1,0 +1,90 @@
+//! What a restart finds: everything that was acknowledged, and nothing half done.
+
+use crate::support::World;
+use axum::body::Body;
+use oci::Digest;
+use registry::{OpenError, Registry, Settings, rebuild};
+use store::{Layout, Store};
+
+#[tokio::test]
+async fn acknowledged_things_survive_a_crash() {
+    let world = World::new();
+    let raw = world.push("a/b", "v1.0.0", "x").await;
+    let location = world.upload("a/b").await;
+    world.call("PATCH", &location, &[], "0123").await.is(202);
+    // Bytes that came after the last acknowledgement count for nothing.
+    let id = location.rsplit('/').next().unwrap();
+    let after = world.after_crash();
+    let torn = after.directory.path().join("uploads").join(id);
+    let mut bytes = fs_err::read(&torn).unwrap();
+    bytes.extend_from_slice(b"torn");
+    fs_err::write(&torn, bytes).unwrap();
+    fs_err::write(after.directory.path().join("uploads/unknown"), "x").unwrap();
+    assert_eq!(after.get("/v2/a/b/manifests/v1.0.0").await.is(200).body, raw.bytes);
+    assert_eq!(after.get(&location).await.is(204).header("range"), "0-3");
+    after.call("PATCH", &location, &[("content-range", "4-6")], "456").await.is(202);
+    let digest = Digest::of(b"0123456");
+    after.call("PUT", &format!("{location}?digest={digest}"), &[], Body::empty()).await.is(201);
+    assert_eq!(after.get(&format!("/v2/a/b/blobs/{digest}")).await.body, "0123456");
+    let again = after.after_crash();
+    assert!(!again.directory.path().join("uploads/unknown").exists());
+}
+
+#[tokio::test]
+async fn a_directory_is_used_by_one_process() {
+    let world = World::new();
+    let second = Registry::open(world.directory.path(), Settings::default());
+    assert!(matches!(second.err().unwrap(), OpenError::InUse(_)));
+    assert!(matches!(rebuild(world.directory.path()).unwrap_err(), OpenError::InUse(_)));
+}
+
+#[tokio::test]
+async fn every_repository_is_a_layout_that_others_read() {
+    let world = World::new();
+    let raw = world.push("team/deep/er", "v1.0.0", "x").await;
+    world.put("team/deep/er", "latest", &raw).await.is(201);
+    world.registry.flush_views().await;
+    let view = world.directory.path().join("repos/team/deep/er/_layout");
+    let layout = Layout::open(&view).await.unwrap();
+    assert_eq!(layout.tags().await.unwrap(), ["latest", "v1.0.0"]);
+    let found = layout.manifest(&oci::Identifier::Tag("latest".to_owned())).await.unwrap().unwrap();
+    assert_eq!(found, raw);
+    let layer = &raw.manifest().unwrap().layers[0];
+    assert!(layout.blob(layer).await.unwrap().is_some());
+}
+
+#[tokio::test]
+async fn a_lost_database_is_made_again_from_the_views() {
+    let world = World::new();
+    let raw = world.push("a/b", "v1.0.0", "x").await;
+    let child = world.push("c", "child", "y").await;
+    let index = crate::support::index(&[&child]);
+    world.put("c", "index", &index).await.is(201);
+    let config = world.blob("c", b"{}").await;
+    let signature = crate::support::artifact(config, &index, "application/x.sig", "n");
+    world.put("c", &signature.digest.to_string(), &signature).await.is(201);
+    world.registry.flush_views().await;
+    let copy = world.after_crash();
+    let root = copy.directory.path().to_owned();
+    let keep = copy.directory;
+    drop((copy.registry, copy.router));
+    // The last handle's threads may need a moment to let go of the database.
+    for name in ["meta.db", "meta.db-wal", "meta.db-shm"] {
+        let _ = fs_err::remove_file(root.join(name));
+    }
+    let refused = Registry::open(&root, Settings::default()).err().unwrap();
+    assert!(matches!(refused, OpenError::DatabaseMissing(_)));
+    let rebuilt = rebuild(&root).unwrap();
+    assert_eq!(rebuilt.problems, Vec::<String>::new());
+    assert_eq!((rebuilt.repositories, rebuilt.manifests, rebuilt.tags), (2, 4, 3));
+    let registry = Registry::open(&root, Settings::default()).unwrap();
+    let router = registry::router(registry.clone(), registry::Options::open());
+    let after = World { directory: keep, registry, router };
+    assert_eq!(after.get("/v2/a/b/manifests/v1.0.0").await.is(200).body, raw.bytes);
+    assert_eq!(after.get("/v2/c/manifests/index").await.is(200).body, index.bytes);
+    after.get(&format!("/v2/c/manifests/{}", child.digest)).await.is(200);
+    let layer = &raw.manifest().unwrap().layers[0].digest;
+    after.get(&format!("/v2/a/b/blobs/{layer}")).await.is(200);
+    let referrers = after.get(&format!("/v2/c/referrers/{}", index.digest)).await.is(200);
+    assert_eq!(referrers.json()["manifests"][0]["annotations"]["note"], "n");
+}
