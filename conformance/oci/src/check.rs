@@ -88,9 +88,9 @@ pub(crate) struct Entry {
 /// One check: endpoint, level, id, function, sentence.
 macro_rules! one {
     ($endpoint:literal, $level:ident, $id:expr, $run:expr, $spec:expr) => {
-        one!($endpoint, $level, Nothing, $id, $run, $spec)
+        $crate::check::one!($endpoint, $level, $id, Nothing, $run, $spec)
     };
-    ($endpoint:literal, $level:ident, $needs:ident, $id:expr, $run:expr, $spec:expr) => {
+    ($endpoint:literal, $level:ident, $id:expr, $needs:ident, $run:expr, $spec:expr) => {
         vec![$crate::check::Entry {
             check: $crate::check::Check {
                 id: $id,
@@ -164,4 +164,16 @@ macro_rules! refusal {
     };
 }
 
-pub(crate) use {both, one, refusal};
+/// A list of checks, each on two lines: how many there are of it, endpoint, level, id, what it
+/// needs or how it is refused, function; then the sentence.
+macro_rules! table {
+    ($($kind:ident $endpoint:literal $level:ident $id:literal $(($needs:ident))?
+        $([$($status:literal),+] [$($code:literal),+])? => $run:ident, $spec:literal;)+) => {
+        [$($crate::check::$kind!(
+            $endpoint, $level, $id, $($needs,)? $([$($status),+], [$($code),+],)? $run, $spec
+        )),+]
+        .concat()
+    };
+}
+
+pub(crate) use {both, one, refusal, table};

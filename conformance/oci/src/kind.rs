@@ -77,11 +77,10 @@ fn with(context: &Context, algorithm: Algorithm, change: impl FnOnce(&mut Value)
 /// An image whose only layer is this text.
 fn with_layer(context: &Context, algorithm: Algorithm, layer: &str) -> Content {
     let layer = Blob::new(layer, algorithm);
-    let mut content =
-        with(context, algorithm, |d| d["layers"] = json!([descriptor(LAYER, &layer)]));
-    content.blobs.truncate(1);
-    content.blobs.push(layer);
-    content
+    let mut item = with(context, algorithm, |d| d["layers"] = json!([descriptor(LAYER, &layer)]));
+    item.blobs.truncate(1);
+    item.blobs.push(layer);
+    item
 }
 
 /// Annotations of 3.9 MB: 39 of 100 000 bytes.
@@ -93,15 +92,15 @@ fn padding() -> Value {
 fn unknown_fields(document: &mut Value) {
     document["x-example"] = json!({"nested": [1, 2.5, null, true, "text"]});
     document["config"]["x-example"] = json!("in a descriptor");
-    document["layers"][0]["urls"] = json!(["https://layers.example.org/1"]);
+    document["layers"][0]["x-example"] = json!({"in": "another"});
 }
 
 /// An index in an index.
 fn nested(context: &Context, algorithm: Algorithm) -> Content {
-    let mut content = index(context, algorithm);
-    content.children.push(content.root.clone());
-    content.root = Manifest::of(&index_of(std::slice::from_ref(&content.root)), algorithm);
-    content
+    let mut item = index(context, algorithm);
+    item.children.push(item.root.clone());
+    item.root = Manifest::of(&index_of(std::slice::from_ref(&item.root)), algorithm);
+    item
 }
 
 fn empty_index(context: &Context, algorithm: Algorithm) -> Content {
@@ -132,13 +131,13 @@ fn artifact_index(context: &Context, algorithm: Algorithm) -> Content {
 /// The config is embedded in its descriptor (base64 of `{}`), and the blob is pushed as well.
 fn data_field(context: &Context, algorithm: Algorithm) -> Content {
     let empty = Blob::new("{}", algorithm);
-    let mut content = with(context, algorithm, |document| {
+    let mut item = with(context, algorithm, |document| {
         document["config"] = descriptor(EMPTY, &empty);
         document["config"]["data"] = json!("e30=");
         document["artifactType"] = json!("application/vnd.example.data");
     });
-    content.blobs[0] = empty;
-    content
+    item.blobs[0] = empty;
+    item
 }
 
 fn missing_subject(context: &Context, algorithm: Algorithm) -> Content {
@@ -148,23 +147,23 @@ fn missing_subject(context: &Context, algorithm: Algorithm) -> Content {
 
 fn image_with_subject(context: &Context, algorithm: Algorithm) -> Content {
     let subject = image(context, algorithm);
-    let mut content =
+    let mut item =
         with(context, algorithm, |document| document["subject"] = subject.root.descriptor());
-    content.blobs.extend(subject.blobs);
-    content.children.push(subject.root);
-    content
+    item.blobs.extend(subject.blobs);
+    item.children.push(subject.root);
+    item
 }
 
 fn index_with_subject(context: &Context, algorithm: Algorithm) -> Content {
-    let mut content = index(context, algorithm);
+    let mut item = index(context, algorithm);
     let subject = image(context, algorithm);
-    let mut document = index_of(&content.children);
+    let mut document = index_of(&item.children);
     document["subject"] = subject.root.descriptor();
-    content.subject = Some(subject.root.digest.clone());
-    content.blobs.extend(subject.blobs);
-    content.children.push(subject.root);
-    content.root = Manifest::of(&document, algorithm);
-    content
+    item.subject = Some(subject.root.digest.clone());
+    item.blobs.extend(subject.blobs);
+    item.children.push(subject.root);
+    item.root = Manifest::of(&document, algorithm);
+    item
 }
 
 /// The second layer is not distributable: it stays where its `urls` say, and is not pushed.

@@ -1,6 +1,6 @@
 //! A small deterministic generator: one seed gives the same names and the same bytes again.
 
-/// SplitMix64; good enough to make contents distinct, which is all it is for.
+/// `SplitMix64`; good enough to make contents distinct, which is all it is for.
 #[derive(Debug, Clone)]
 pub(crate) struct Random(u64);
 

@@ -201,21 +201,40 @@ async fn read_answer<R: AsyncRead + Unpin>(reader: &mut R, head: bool) -> Result
         answer.excess = source.excess().await;
         return Ok(answer);
     }
-    let chunked = answer
-        .header("transfer-encoding")
-        .is_some_and(|value| value.to_ascii_lowercase().contains("chunked"));
-    answer.body = if chunked {
-        source.chunks().await?
-    } else if let Some(length) = answer.header("content-length") {
-        let length =
-            length.parse().map_err(|_| format!("'content-length: {length}' is no number"))?;
-        source.exactly(length, "a body").await?
-    } else {
-        while source.more().await? {}
-        std::mem::take(&mut source.buffer)
+    answer.body = match body(&mut source, &answer).await {
+        Ok(body) => body,
+        Err(error) => return Err(broken(&error, &answer, &source.buffer)),
     };
     answer.excess = source.excess().await;
     Ok(answer)
+}
+
+/// Reads the body as the headers frame it.
+async fn body<R: AsyncRead + Unpin>(
+    source: &mut Source<'_, R>,
+    answer: &Answer,
+) -> Result<Vec<u8>, String> {
+    let encoding = answer.header("transfer-encoding").unwrap_or_default();
+    if encoding.to_ascii_lowercase().contains("chunked") {
+        return source.chunks().await;
+    }
+    if let Some(length) = answer.header("content-length") {
+        let length =
+            length.parse().map_err(|_| format!("'content-length: {length}' is no number"))?;
+        return source.exactly(length, "a body").await;
+    }
+    while source.more().await? {}
+    Ok(std::mem::take(&mut source.buffer))
+}
+
+/// A framing error together with as much of the answer as there is.
+fn broken(error: &str, answer: &Answer, rest: &[u8]) -> String {
+    let mut text = format!("{error}\nHTTP/1.1 {} {}", answer.status, answer.reason);
+    for (name, value) in &answer.headers {
+        text.push_str(&format!("\n{name}: {value}"));
+    }
+    let start = String::from_utf8_lossy(&rest[..rest.len().min(200)]);
+    text + &format!("\nso far: {start:?}")
 }
 
 fn parse_head(text: &str) -> Result<Answer, String> {
@@ -258,7 +277,10 @@ mod tests {
 
         let mut text: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nab";
         let error = read_answer(&mut text, false).await.unwrap_err();
-        assert_eq!(error, "a body of 9 bytes ended after 2");
+        assert_eq!(
+            error,
+            "a body of 9 bytes ended after 2\nHTTP/1.1 200 OK\ncontent-length: 9\nso far: \"ab\""
+        );
         let mut text: &[u8] = b"SSH-2.0\r\n\r\n";
         assert!(read_answer(&mut text, false).await.unwrap_err().contains("no HTTP/1.1"));
     }

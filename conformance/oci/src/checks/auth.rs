@@ -1,7 +1,7 @@
 //! Authentication: challenges, passwords, tokens. Asked only where credentials were given.
 
 use crate::auth::Challenge;
-use crate::check::{Entry, one};
+use crate::check::{Entry, table};
 use crate::client::{Client, Scheme};
 use crate::content::image;
 use crate::context::{Context, Repo};
@@ -16,53 +16,51 @@ pub(super) fn entries() -> Vec<Entry> {
 }
 
 fn challenges() -> Vec<Entry> {
-    [
-        one!("auth", Must, Credentials, "auth.challenge", challenge,
-            "RFC 9110 11.6.1: 401 MUST have WWW-Authenticate, well-formed, with a realm"),
-        one!("auth", Should, Credentials, "auth.challenge.code", challenge_code,
-            "Error codes: UNAUTHORIZED: authentication required"),
-        one!("auth", Must, Credentials, "auth.push-refused", push_refused,
-            "Without credentials nothing is pushed: POST and PUT are answered with 401 and a challenge"),
-        one!("auth", Must, Credentials, "auth.delete-refused", delete_refused,
-            "Without credentials nothing is deleted: 401, and the manifest is still there"),
-        one!("auth", Must, Credentials, "auth.wrong-password", wrong_password,
-            "RFC 9110 15.5.2: a wrong password is refused with 401"),
-        one!("auth", Must, Credentials, "auth.unknown-user", unknown_user,
-            "RFC 9110 15.5.2: an unknown user is refused with 401"),
-        one!("auth", Must, Credentials, "auth.malformed", malformed,
-            "RFC 7617 2: an Authorization that cannot be read is refused with 400 or 401, never 5xx"),
-        one!("auth", Should, Credentials, "auth.basic-everywhere", basic_everywhere,
-            "Clients that saw no Bearer challenge send the password with every request: it is accepted"),
-        one!("auth", Must, Credentials, "auth.head", head,
-            "RFC 9110 9.3.2: HEAD without credentials has the status and challenge of GET"),
-    ]
-    .concat()
+    table! {
+        one "auth" Must "auth.challenge" (Credentials) => challenge,
+            "RFC 9110 11.6.1: 401 MUST have WWW-Authenticate, well-formed, with a realm";
+        one "auth" Should "auth.challenge.code" (Credentials) => challenge_code,
+            "Error codes: UNAUTHORIZED: authentication required";
+        one "auth" Must "auth.push-refused" (Credentials) => push_refused,
+            "Without credentials nothing is pushed: POST and PUT are answered with 401 and a challenge";
+        one "auth" Must "auth.delete-refused" (Credentials) => delete_refused,
+            "Without credentials nothing is deleted: 401, and the manifest is still there";
+        one "auth" Must "auth.wrong-password" (Credentials) => wrong_password,
+            "RFC 9110 15.5.2: a wrong password is refused with 401";
+        one "auth" Must "auth.unknown-user" (Credentials) => unknown_user,
+            "RFC 9110 15.5.2: an unknown user is refused with 401";
+        one "auth" Must "auth.malformed" (Credentials) => malformed,
+            "RFC 7617 2: an Authorization that cannot be read is refused with 400 or 401, never 5xx";
+        one "auth" Should "auth.basic-everywhere" (Credentials) => basic_everywhere,
+            "Clients that saw no Bearer challenge send the password with every request: it is accepted";
+        one "auth" Must "auth.head" (Credentials) => head,
+            "RFC 9110 9.3.2: HEAD without credentials has the status and challenge of GET";
+    }
 }
 
 fn tokens() -> Vec<Entry> {
-    [
-        one!("auth", Must, Tokens, "token.fields", fields,
-            "Docker token authentication: the answer has token, and expires_in of 60 s or more if present"),
-        one!("auth", Should, Tokens, "token.both-names", both_names,
-            "Docker token authentication: token and access_token are both there, and the same"),
-        one!("auth", Must, Tokens, "token.scope-named", scope_named,
-            "Docker token authentication: the challenge of a push names the scope it needs"),
-        one!("auth", Must, Tokens, "token.other-repository", other_repository,
-            "A token for one repository does not push to another: 401 or 403"),
-        one!("auth", Must, Tokens, "token.pull-only", pull_only,
-            "A token for pull does not push: 401 or 403"),
-        one!("auth", Must, Tokens, "token.ungranted-scope", ungranted_scope,
-            "Docker token authentication: a scope that cannot be granted is left out, not an error"),
-        one!("auth", Must, Tokens, "token.anonymous-push", anonymous_push,
-            "An anonymous token, if given at all, does not push"),
-        one!("auth", Must, Tokens, "token.tampered", tampered,
-            "RFC 7515: a token whose content was changed is refused with 401"),
-        one!("auth", Must, Tokens, "token.none", none_algorithm,
-            "RFC 8725 3.2: a token with the algorithm none is refused with 401"),
-        one!("auth", Must, Tokens, "token.wrong-password", token_wrong_password,
-            "Docker token authentication: a wrong password gets no token: 401"),
-    ]
-    .concat()
+    table! {
+        one "auth" Must "token.fields" (Tokens) => fields,
+            "Docker token authentication: the answer has token, and expires_in of 60 s or more if present";
+        one "auth" Should "token.both-names" (Tokens) => both_names,
+            "Docker token authentication: token and access_token are both there, and the same";
+        one "auth" Must "token.scope-named" (Tokens) => scope_named,
+            "Docker token authentication: the challenge of a push names the scope it needs";
+        one "auth" Must "token.other-repository" (Tokens) => other_repository,
+            "A token for one repository does not push to another: 401 or 403";
+        one "auth" Must "token.pull-only" (Tokens) => pull_only,
+            "A token for pull does not push: 401 or 403";
+        one "auth" Must "token.ungranted-scope" (Tokens) => ungranted_scope,
+            "Docker token authentication: a scope that cannot be granted is left out, not an error";
+        one "auth" Must "token.anonymous-push" (Tokens) => anonymous_push,
+            "An anonymous token, if given at all, does not push";
+        one "auth" Must "token.tampered" (Tokens) => tampered,
+            "RFC 7515: a token whose content was changed is refused with 401";
+        one "auth" Must "token.none" (Tokens) => none_algorithm,
+            "RFC 8725 3.2: a token with the algorithm none is refused with 401";
+        one "auth" Must "token.wrong-password" (Tokens) => token_wrong_password,
+            "Docker token authentication: a wrong password gets no token: 401";
+    }
 }
 
 fn credentials(context: &Context) -> (String, String) {
@@ -91,19 +89,19 @@ async fn challenge_code(context: &Context) -> Verdict {
 }
 
 async fn push_refused(context: &Context) -> Verdict {
-    let (repo, content) = (context.repo(), image(context, Algorithm::Sha256));
+    let (repo, item) = (context.repo(), image(context, Algorithm::Sha256));
     let post = repo.request("POST", "blobs/uploads/").anonymously().send().await?.expect(&[401])?;
     challenged(&post)?;
-    let put = repo.put_manifest("latest", &content.root).anonymously().send().await?;
+    let put = repo.put_manifest("latest", &item.root).anonymously().send().await?;
     challenged(&put.expect(&[401])?).map(drop)
 }
 
 async fn delete_refused(context: &Context) -> Verdict {
-    let (repo, content) = (context.repo(), image(context, Algorithm::Sha256));
-    content.push_as(&repo, "latest").await?;
-    let rest = format!("manifests/{}", content.root.digest);
+    let (repo, item) = (context.repo(), image(context, Algorithm::Sha256));
+    item.push_as(&repo, "latest").await?;
+    let rest = format!("manifests/{}", item.root.digest);
     challenged(&repo.delete(&rest).anonymously().send().await?.expect(&[401])?)?;
-    repo.need_manifest("latest", &content.root).await.map(drop)
+    repo.need_manifest("latest", &item.root).await.map(drop)
 }
 
 async fn wrong_password(context: &Context) -> Verdict {
@@ -126,11 +124,11 @@ async fn malformed(context: &Context) -> Verdict {
 }
 
 async fn basic_everywhere(context: &Context) -> Verdict {
-    let (repo, content) = (context.repo(), image(context, Algorithm::Sha256));
-    content.push_as(&repo, "latest").await?;
+    let (repo, item) = (context.repo(), image(context, Algorithm::Sha256));
+    item.push_as(&repo, "latest").await?;
     let (user, password) = credentials(context);
     let basic = Client::basic(&user, &password);
-    let blob = format!("blobs/{}", content.blobs[0].digest);
+    let blob = format!("blobs/{}", item.blobs[0].digest);
     for (method, rest, wanted) in [
         ("GET", "manifests/latest", 200),
         ("HEAD", &blob, 200),

@@ -1,23 +1,22 @@
 //! end-1: the base, by which clients know a registry.
 
-use crate::check::{Entry, one};
+use crate::check::{Entry, table};
 use crate::context::Context;
 use crate::exchange::Verdict;
 
 pub(super) fn entries() -> Vec<Entry> {
-    [
-        one!("end-1", Must, "base.get", get,
-            "Determining support: GET /v2/ MUST answer 200 (with credentials where it wants some)"),
-        one!("end-1", Should, "base.no-slash", no_slash,
-            "end-1: /v2 without the slash leads to the same place (clients and probes use it)"),
-        one!("end-1", Should, "base.api-version", api_version,
-            "Legacy Docker headers: Docker-Distribution-API-Version: registry/2.0, which docker reads"),
-        one!("end-1", Should, "base.method", method,
-            "RFC 9110 15.5.6: a method that a resource does not have is refused with 4xx"),
-        one!("end-1", Must, "base.unknown-path", unknown_path,
-            "RFC 9110 15.5.5: a path that is no endpoint is refused with 4xx, never 5xx or 2xx"),
-    ]
-    .concat()
+    table! {
+        one "end-1" Must "base.get" => get,
+            "Determining support: GET /v2/ MUST answer 200 (with credentials where it wants some)";
+        one "end-1" Should "base.no-slash" => no_slash,
+            "end-1: /v2 without the slash leads to the same place (clients and probes use it)";
+        one "end-1" Should "base.api-version" => api_version,
+            "Legacy Docker headers: Docker-Distribution-API-Version: registry/2.0, which docker reads";
+        one "end-1" Should "base.method" => method,
+            "RFC 9110 15.5.6: a method that a resource does not have is refused with 4xx";
+        one "end-1" Must "base.unknown-path" => unknown_path,
+            "RFC 9110 15.5.5: a path that is no endpoint is refused with 4xx, never 5xx or 2xx";
+    }
 }
 
 async fn get(context: &Context) -> Verdict {

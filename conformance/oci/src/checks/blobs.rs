@@ -1,46 +1,45 @@
 //! end-2: pulling blobs, and asking whether they are there.
 
-use crate::check::{Entry, both, one};
+use crate::check::{Entry, table};
 use crate::context::{Blob, Context, Repo};
 use crate::digest::Algorithm;
 use crate::exchange::Verdict;
 
 pub(super) fn entries() -> Vec<Entry> {
-    [
-        both!("end-2", Must, "blob.get", get,
-            "Pulling blobs: GET of an existing blob MUST give the blob, with status 200"),
-        both!("end-2", Must, "blob.head", head,
-            "Checking if content exists: HEAD of an existing blob MUST answer 200 (and no body)"),
-        both!("end-2", Should, "blob.head.length", head_length,
-            "Checking if content exists: HEAD SHOULD give the size in Content-Length"),
-        both!("end-2", Should, "blob.head.equals-get", head_equals_get,
-            "RFC 9110 9.3.2: HEAD SHOULD send the header fields that GET would send"),
-        both!("end-2", Must, "blob.digest-header.matches", digest_matches,
-            "Pulling blobs: Docker-Content-Digest, if present, MUST be the digest of the body"),
-        both!("end-2", Should, "blob.digest-header.present", digest_present,
-            "Pulling blobs: the answer SHOULD carry Docker-Content-Digest (HEAD of the spec: MUST)"),
-        one!("end-2", Should, "blob.content-type", content_type,
-            "Pulling blobs: a blob has no type of its own: Content-Type: application/octet-stream"),
-        one!("end-2", Should, "blob.accept-ranges", accept_ranges,
-            "RFC 9110 14.3: a registry that supports Range says so: Accept-Ranges: bytes"),
-        one!("end-2", Should, "blob.etag", etag,
-            "RFC 9110 8.8.3: content that never changes has an ETag, well-formed and the same twice"),
-        one!("end-2", Should, "blob.if-none-match", if_none_match,
-            "RFC 9110 13.1.2: If-None-Match with the current ETag answers 304 without a body"),
-        both!("end-2", Must, "blob.head.unknown", head_unknown,
-            "Checking if content exists: a blob that is not found MUST answer 404"),
-        both!("end-2", Must, "blob.other-repository", other_repository,
-            "Pulling blobs: a blob not found in the repository MUST answer 404, wherever else it is"),
-        both!("end-2", Must, "blob.zero-bytes", zero_bytes,
-            "Pushing blobs: the blob of zero bytes is a blob like any other"),
-        both!("end-2", Must, "blob.empty-json", empty_json,
-            "Image specification, guidance for an empty descriptor: the blob {} is a blob like any other"),
-        both!("end-2", Must, "blob.five-mebibytes", five_mebibytes,
-            "Pulling blobs: a blob larger than any buffer comes back byte for byte"),
-        both!("end-2", Must, "blob.twice", twice,
-            "Pushing blobs: pushing what is there already answers 201 again"),
-    ]
-    .concat()
+    table! {
+        both "end-2" Must "blob.get" => get,
+            "Pulling blobs: GET of an existing blob MUST give the blob, with status 200";
+        both "end-2" Must "blob.head" => head,
+            "Checking if content exists: HEAD of an existing blob MUST answer 200 (and no body)";
+        both "end-2" Should "blob.head.length" => head_length,
+            "Checking if content exists: HEAD SHOULD give the size in Content-Length";
+        both "end-2" Should "blob.head.equals-get" => head_equals_get,
+            "RFC 9110 9.3.2: HEAD SHOULD send the header fields that GET would send";
+        both "end-2" Must "blob.digest-header.matches" => digest_matches,
+            "Pulling blobs: Docker-Content-Digest, if present, MUST be the digest of the body";
+        both "end-2" Should "blob.digest-header.present" => digest_present,
+            "Pulling blobs: the answer SHOULD carry Docker-Content-Digest (HEAD of the spec: MUST)";
+        one "end-2" Should "blob.content-type" => content_type,
+            "Pulling blobs: a blob has no type of its own: Content-Type: application/octet-stream";
+        one "end-2" Should "blob.accept-ranges" => accept_ranges,
+            "RFC 9110 14.3: a registry that supports Range says so: Accept-Ranges: bytes";
+        one "end-2" Should "blob.etag" => etag,
+            "RFC 9110 8.8.3: content that never changes has an ETag, well-formed and the same twice";
+        one "end-2" Should "blob.if-none-match" => if_none_match,
+            "RFC 9110 13.1.2: If-None-Match with the current ETag answers 304 without a body";
+        both "end-2" Must "blob.head.unknown" => head_unknown,
+            "Checking if content exists: a blob that is not found MUST answer 404";
+        both "end-2" Must "blob.other-repository" => other_repository,
+            "Pulling blobs: a blob not found in the repository MUST answer 404, wherever else it is";
+        both "end-2" Must "blob.zero-bytes" => zero_bytes,
+            "Pushing blobs: the blob of zero bytes is a blob like any other";
+        both "end-2" Must "blob.empty-json" => empty_json,
+            "Image specification, guidance for an empty descriptor: the blob {} is a blob like any other";
+        both "end-2" Must "blob.five-mebibytes" => five_mebibytes,
+            "Pulling blobs: a blob larger than any buffer comes back byte for byte";
+        both "end-2" Must "blob.twice" => twice,
+            "Pushing blobs: pushing what is there already answers 201 again";
+    }
 }
 
 async fn pushed<'c>(context: &'c Context, blob: &Blob) -> Verdict<Repo<'c>> {

@@ -1,6 +1,6 @@
 //! ext: the catalog of repositories (Docker v2), and discovery of extensions.
 
-use crate::check::{Entry, one};
+use crate::check::{Entry, table};
 use crate::checks::tags::next;
 use crate::content::image;
 use crate::context::{Context, Repo};
@@ -9,24 +9,23 @@ use crate::exchange::{Exchange, Verdict};
 use serde_json::Value;
 
 pub(super) fn entries() -> Vec<Entry> {
-    [
-        one!("ext", Should, "catalog.list", list,
-            "Docker v2: GET /v2/_catalog answers 200 with {\"repositories\":[…]}, which has ours"),
-        one!("ext", Should, "catalog.pages", pages,
-            "Docker v2: with n, following Link to the end gives every repository once, in order"),
-        one!("ext", Should, "catalog.last", last,
-            "Docker v2: with last=<name> the list begins after that repository"),
-        one!("ext", Should, "catalog.n-zero", n_zero,
-            "As with tags: n=0 is an empty list without Link, or refused with 400"),
-        one!("ext", Should, "discover", discover,
-            "Extensions: GET /v2/_oci/ext/discover answers 200 with {\"extensions\":[{name,url,…}]}"),
-        one!("ext", Must, "extension.unknown", unknown,
-            "Extensions: one that the registry does not have is refused with 404, no repository begins with _"),
-    ]
-    .concat()
+    table! {
+        one "ext" Should "catalog.list" => list,
+            "Docker v2: GET /v2/_catalog answers 200 with {\"repositories\":[…]}, which has ours";
+        one "ext" Should "catalog.pages" => pages,
+            "Docker v2: with n, following Link to the end gives every repository once, in order";
+        one "ext" Should "catalog.last" => last,
+            "Docker v2: with last=<name> the list begins after that repository";
+        one "ext" Should "catalog.n-zero" => n_zero,
+            "As with tags: n=0 is an empty list without Link, or refused with 400";
+        one "ext" Should "discover" => discover,
+            "Extensions: GET /v2/_oci/ext/discover answers 200 with {\"extensions\":[{name,url,…}]}";
+        one "ext" Must "extension.unknown" => unknown,
+            "Extensions: one that the registry does not have is refused with 404, no repository begins with _";
+    }
 }
 
-async fn repositories(answer: &Exchange) -> Verdict<Vec<String>> {
+fn repositories(answer: &Exchange) -> Verdict<Vec<String>> {
     let body = answer.json()?;
     let list = body.get("repositories").and_then(Value::as_array);
     let names = list.and_then(|list| {
@@ -43,19 +42,19 @@ async fn ask(context: &Context, query: &str) -> Verdict<Exchange> {
 /// Every repository of every page, from this query on.
 async fn walk(context: &Context, query: &str) -> Verdict<(Exchange, Vec<String>)> {
     let mut answer = ask(context, query).await?;
-    let mut names = repositories(&answer).await?;
+    let mut names = repositories(&answer)?;
     for _ in 0..10_000 {
         let Some(url) = next(&answer)? else { return Ok((answer, names)) };
         let request = context.client.request_url("GET", url);
         answer = request.scope("registry:catalog:*".to_owned()).send().await?.expect(&[200])?;
-        names.extend(repositories(&answer).await?);
+        names.extend(repositories(&answer)?);
     }
     Err(answer.fail("an end of the pages"))
 }
 
 async fn pushed(context: &Context) -> Verdict<Repo<'_>> {
-    let (repo, content) = (context.repo(), image(context, Algorithm::Sha256));
-    content.push_as(&repo, "latest").await?;
+    let (repo, item) = (context.repo(), image(context, Algorithm::Sha256));
+    item.push_as(&repo, "latest").await?;
     Ok(repo)
 }
 
@@ -80,9 +79,10 @@ async fn pages(context: &Context) -> Verdict {
     if !ours.is_sorted() {
         return Err(answer.fail_because("the repositories in order", format!("{ours:?}")));
     }
-    let first = repositories(&ask(context, "?n=2").await?).await?;
+    let answer = ask(context, "?n=2").await?;
+    let first = repositories(&answer)?;
     if first.len() != 2 {
-        return Err(ask(context, "?n=2").await?.fail("two repositories for n=2"));
+        return Err(answer.fail("two repositories for n=2"));
     }
     Ok(())
 }
@@ -90,7 +90,7 @@ async fn pages(context: &Context) -> Verdict {
 async fn last(context: &Context) -> Verdict {
     let repo = pushed(context).await?;
     let answer = ask(context, &format!("?n=5&last={}", repo.name)).await?;
-    let names = repositories(&answer).await?;
+    let names = repositories(&answer)?;
     if names.iter().any(|name| *name <= repo.name) {
         return Err(answer.fail(format!("only repositories after {}", repo.name)));
     }
@@ -106,7 +106,7 @@ async fn n_zero(context: &Context) -> Verdict {
         if answer.header("link").is_some() {
             return Err(answer.fail("no header 'link'"));
         }
-        if !repositories(&answer).await?.is_empty() {
+        if !repositories(&answer)?.is_empty() {
             return Err(answer.fail("\"repositories\": []"));
         }
     }

@@ -1,6 +1,6 @@
 //! end-5, end-6, end-13: blobs pushed in chunks, in order and out of it.
 
-use crate::check::{Entry, both, one};
+use crate::check::{Entry, table};
 use crate::context::{Blob, Context, Repo, Upload, location};
 use crate::digest::Algorithm;
 use crate::exchange::Verdict;
@@ -10,141 +10,49 @@ pub(super) fn entries() -> Vec<Entry> {
 }
 
 fn in_order() -> Vec<Entry> {
-    [
-        both!(
-            "end-5",
-            Must,
-            "chunks.in-order",
-            in_order_put_empty,
-            "Chunked: chunks in order, each answered 202, then PUT without a body: 201"
-        ),
-        both!(
-            "end-6",
-            Must,
-            "chunks.last-in-put",
-            last_in_put,
-            "Chunked: the last chunk MAY come with the closing PUT, with its Content-Range"
-        ),
-        one!(
-            "end-5",
-            Must,
-            "chunks.location",
-            patch_location,
-            "Chunked: each 202 MUST have a Location, to which the next chunk goes"
-        ),
-        one!(
-            "end-5",
-            Must,
-            "chunks.range",
-            patch_range,
-            "Chunked: each 202 MUST have Range: 0-<last byte>, both ends included"
-        ),
-        one!(
-            "end-13",
-            Must,
-            "chunks.status",
-            status,
-            "Chunked: GET of the upload MUST answer 204 with Location and Range: 0-<last byte>"
-        ),
-        one!(
-            "end-13",
-            Must,
-            "chunks.resume",
-            resume,
-            "Chunked: an upload goes on from where GET says it is"
-        ),
-        one!(
-            "end-5",
-            Must,
-            "chunks.many",
-            many,
-            "Chunked: twenty chunks of different sizes make one blob"
-        ),
-        one!(
-            "end-6",
-            Must,
-            "chunks.bad-digest",
-            bad_digest,
-            "Chunked: chunks whose sum does not match the digest are refused with 400"
-        ),
-        one!(
-            "end-5",
-            Should,
-            "chunks.wrong-length",
-            wrong_length,
-            "Chunked: a Content-Range that does not have the length of the body is refused"
-        ),
-        one!(
-            "end-5",
-            Should,
-            "chunks.malformed-range",
-            malformed_range,
-            "Chunked: Content-Range MUST match ^[0-9]+-[0-9]+$; anything else is refused"
-        ),
-    ]
-    .concat()
+    table! {
+        both "end-5" Must "chunks.in-order" => in_order_put_empty,
+            "Chunked: chunks in order, each answered 202, then PUT without a body: 201";
+        both "end-6" Must "chunks.last-in-put" => last_in_put,
+            "Chunked: the last chunk MAY come with the closing PUT, with its Content-Range";
+        one "end-5" Must "chunks.location" => patch_location,
+            "Chunked: each 202 MUST have a Location, to which the next chunk goes";
+        one "end-5" Must "chunks.range" => patch_range,
+            "Chunked: each 202 MUST have Range: 0-<last byte>, both ends included";
+        one "end-13" Must "chunks.status" => status,
+            "Chunked: GET of the upload MUST answer 204 with Location and Range: 0-<last byte>";
+        one "end-13" Must "chunks.resume" => resume,
+            "Chunked: an upload goes on from where GET says it is";
+        one "end-5" Must "chunks.many" => many,
+            "Chunked: twenty chunks of different sizes make one blob";
+        one "end-6" Must "chunks.bad-digest" => bad_digest,
+            "Chunked: chunks whose sum does not match the digest are refused with 400";
+        one "end-5" Should "chunks.wrong-length" => wrong_length,
+            "Chunked: a Content-Range that does not have the length of the body is refused";
+        one "end-5" Should "chunks.malformed-range" => malformed_range,
+            "Chunked: Content-Range MUST match ^[0-9]+-[0-9]+$; anything else is refused";
+    }
 }
 
 fn out_of_order() -> Vec<Entry> {
-    [
-        both!(
-            "end-5",
-            Must,
-            "chunks.first-missing",
-            first_missing,
-            "Chunked: a chunk out of order MUST be answered with 416; here the second comes first"
-        ),
-        one!(
-            "end-5",
-            Must,
-            "chunks.gap",
-            gap,
-            "Chunked: a chunk out of order MUST be answered with 416; here one byte is left out"
-        ),
-        one!(
-            "end-5",
-            Must,
-            "chunks.replay",
-            replay,
-            "Chunked: a chunk out of order MUST be answered with 416; here the first comes twice"
-        ),
-        one!(
-            "end-5",
-            Must,
-            "chunks.overlap",
-            overlap,
-            "Chunked: a chunk out of order MUST be answered with 416; here two overlap"
-        ),
-        one!(
-            "end-5",
-            Must,
-            "chunks.usable-after-416",
-            usable_after_416,
-            "Chunked: after 416 the session is as it was: GET tells, and the right chunk is taken"
-        ),
-        one!(
-            "end-5",
-            Should,
-            "chunks.416-headers",
-            headers_of_416,
-            "Chunked: 416 carries Location and Range, so that the client can go on"
-        ),
-        one!(
-            "end-6",
-            Must,
-            "chunks.put-out-of-order",
-            put_out_of_order,
-            "Chunked: a last chunk out of order MUST be answered with 416 too"
-        ),
-        one!(
-            "end-6",
-            Must,
-            "chunks.usable-after-put-416",
-            usable_after_put_416,
-            "Chunked: after a refused closing PUT the session is as it was, and can be closed"
-        ),
-    ]
-    .concat()
+    table! {
+        both "end-5" Must "chunks.first-missing" => first_missing,
+            "Chunked: a chunk out of order MUST be answered with 416; here the second comes first";
+        one "end-5" Must "chunks.gap" => gap,
+            "Chunked: a chunk out of order MUST be answered with 416; here one byte is left out";
+        one "end-5" Must "chunks.replay" => replay,
+            "Chunked: a chunk out of order MUST be answered with 416; here the first comes twice";
+        one "end-5" Must "chunks.overlap" => overlap,
+            "Chunked: a chunk out of order MUST be answered with 416; here two overlap";
+        one "end-5" Must "chunks.usable-after-416" => usable_after_416,
+            "Chunked: after 416 the session is as it was: GET tells, and the right chunk is taken";
+        one "end-5" Should "chunks.416-headers" => headers_of_416,
+            "Chunked: 416 carries Location and Range, so that the client can go on";
+        one "end-6" Must "chunks.put-out-of-order" => put_out_of_order,
+            "Chunked: a last chunk out of order MUST be answered with 416 too";
+        one "end-6" Must "chunks.usable-after-put-416" => usable_after_put_416,
+            "Chunked: after a refused closing PUT the session is as it was, and can be closed";
+    }
 }
 
 /// An upload and a blob of three chunks for it.

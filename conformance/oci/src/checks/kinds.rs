@@ -131,14 +131,14 @@ async fn pushed(
     algorithm: Algorithm,
     kind: Kind,
 ) -> Verdict<(Repo<'_>, crate::content::Content, Vec<String>)> {
-    let (repo, content) = (context.repo(), kind.make(context, algorithm));
-    content.push(&repo).await?;
-    let mut references = vec![content.root.digest.clone()];
+    let (repo, item) = (context.repo(), kind.make(context, algorithm));
+    item.push(&repo).await?;
+    let mut references = vec![item.root.digest.clone()];
     if algorithm == Algorithm::Sha256 {
-        repo.push("latest", &content.root).await?;
+        repo.push("latest", &item.root).await?;
         references.push("latest".to_owned());
     }
-    Ok((repo, content, references))
+    Ok((repo, item, references))
 }
 
 async fn push(context: &Context, algorithm: Algorithm, kind: Kind) -> Verdict {
@@ -146,30 +146,30 @@ async fn push(context: &Context, algorithm: Algorithm, kind: Kind) -> Verdict {
 }
 
 async fn pull(context: &Context, algorithm: Algorithm, kind: Kind) -> Verdict {
-    let (repo, content, references) = pushed(context, algorithm, kind).await?;
+    let (repo, item, references) = pushed(context, algorithm, kind).await?;
     for reference in &references {
-        let found = repo.need_manifest(reference, &content.root).await?;
-        found.need_value("content-type", &content.root.media_type)?;
-        found.need_value_if_present("docker-content-digest", &content.root.digest)?;
+        let found = repo.need_manifest(reference, &item.root).await?;
+        found.need_value("content-type", &item.root.media_type)?;
+        found.need_value_if_present("docker-content-digest", &item.root.digest)?;
         repo.head_manifest(reference).send().await?.expect(&[200])?.need_no_body()?;
     }
-    for child in &content.children {
+    for child in &item.children {
         repo.need_manifest(&child.digest, child).await?;
     }
-    for blob in &content.blobs {
+    for blob in &item.blobs {
         repo.need_blob(blob).await?;
     }
     Ok(())
 }
 
 async fn delete(context: &Context, algorithm: Algorithm, kind: Kind) -> Verdict {
-    let (repo, content, references) = pushed(context, algorithm, kind).await?;
-    let rest = format!("manifests/{}", content.root.digest);
+    let (repo, item, references) = pushed(context, algorithm, kind).await?;
+    let rest = format!("manifests/{}", item.root.digest);
     repo.delete(&rest).send().await?.expect(&[202])?;
     for reference in &references {
         repo.need_no_manifest(reference).await?;
     }
-    for child in &content.children {
+    for child in &item.children {
         repo.need_manifest(&child.digest, child).await?;
     }
     Ok(())

@@ -1,6 +1,6 @@
 //! end-3, end-7a: manifests pushed and pulled; tags moved; types negotiated.
 
-use crate::check::{Entry, both, one};
+use crate::check::{Entry, table};
 use crate::content::{DOCKER_IMAGE, IMAGE, INDEX, Manifest, image, image_document, index};
 use crate::context::{Context, Repo, Upload};
 use crate::digest::Algorithm;
@@ -12,61 +12,59 @@ pub(super) fn entries() -> Vec<Entry> {
 }
 
 fn pushing() -> Vec<Entry> {
-    [
-        one!("end-7a", Must, "manifest.put.tag", put_tag,
-            "Pushing manifests: PUT under a tag MUST answer 201, after which tag and digest resolve"),
-        both!("end-7a", Must, "manifest.put.digest", put_digest,
-            "Pushing manifests: PUT under its digest MUST answer 201, after which the digest resolves"),
-        both!("end-7a", Must, "manifest.put.location", put_location,
-            "Pushing manifests: 201 MUST have a Location, a pullable manifest URL"),
-        both!("end-7a", Must, "manifest.put.digest-header", put_digest_header,
-            "Pushing manifests: 201 carries Docker-Content-Digest, and it is the digest of the body"),
-        one!("end-7a", Must, "manifest.put.twice", put_twice,
-            "Pushing manifests: pushing what is there already answers 201 again"),
-        one!("end-7a", Must, "manifest.retag", retag,
-            "Pushing manifests: a tag moves to the manifest pushed last; the other stays by digest"),
-        one!("end-7a", Must, "manifest.two-tags", two_tags,
-            "Pushing manifests: one manifest under two tags is one manifest"),
-        one!("end-7a", Must, "manifest.bytes-verbatim", bytes_verbatim,
-            "Pushing manifests: the registry MUST store the exact bytes, odd white space included"),
-        one!("end-7a", Must, "manifest.too-large", too_large,
-            "Pushing manifests: one above the limit is refused with 413; the limit SHOULD be 4 MB or more"),
-        one!("end-7a", Must, "manifest.no-content-type", no_content_type,
-            "Pushing manifests: without Content-Type it is taken by its mediaType or refused, never 5xx"),
-    ]
-    .concat()
+    table! {
+        one "end-7a" Must "manifest.put.tag" => put_tag,
+            "Pushing manifests: PUT under a tag MUST answer 201, after which tag and digest resolve";
+        both "end-7a" Must "manifest.put.digest" => put_digest,
+            "Pushing manifests: PUT under its digest MUST answer 201, after which the digest resolves";
+        both "end-7a" Must "manifest.put.location" => put_location,
+            "Pushing manifests: 201 MUST have a Location, a pullable manifest URL";
+        both "end-7a" Must "manifest.put.digest-header" => put_digest_header,
+            "Pushing manifests: 201 carries Docker-Content-Digest, and it is the digest of the body";
+        one "end-7a" Must "manifest.put.twice" => put_twice,
+            "Pushing manifests: pushing what is there already answers 201 again";
+        one "end-7a" Must "manifest.retag" => retag,
+            "Pushing manifests: a tag moves to the manifest pushed last; the other stays by digest";
+        one "end-7a" Must "manifest.two-tags" => two_tags,
+            "Pushing manifests: one manifest under two tags is one manifest";
+        one "end-7a" Must "manifest.bytes-verbatim" => bytes_verbatim,
+            "Pushing manifests: the registry MUST store the exact bytes, odd white space included";
+        one "end-7a" Should "manifest.too-large" => too_large,
+            "Pushing manifests: one above the registry's limit SHOULD be refused with 413";
+        one "end-7a" Must "manifest.no-content-type" => no_content_type,
+            "Pushing manifests: without Content-Type it is taken by its mediaType or refused, never 5xx";
+    }
 }
 
 fn pulling() -> Vec<Entry> {
-    [
-        both!("end-3", Must, "manifest.head", head,
-            "Checking if content exists: HEAD of an existing manifest MUST answer 200 (and no body)"),
-        both!("end-3", Should, "manifest.head.equals-get", head_equals_get,
-            "RFC 9110 9.3.2: HEAD SHOULD send the header fields that GET would send"),
-        one!("end-3", Must, "manifest.tag.digest-header", tag_digest_header,
-            "Pulling manifests: Docker-Content-Digest, if present, MUST be the digest of the body"),
-        both!("end-3", Should, "manifest.digest-header.algorithm", digest_header_algorithm,
-            "Pulling manifests: Docker-Content-Digest is in the algorithm that was asked for"),
-        one!("end-3", Must, "manifest.content-type", content_type,
-            "Pulling manifests: Content-Type MUST be the type that was pushed, without parameters"),
-        one!("end-3", Should, "manifest.accept.none", accept_none,
-            "Pulling manifests: without Accept the stored manifest comes, as bare curl expects"),
-        one!("end-3", Should, "manifest.accept.any", accept_any,
-            "RFC 9110 12.5.1: Accept: */* accepts the stored manifest"),
-        one!("end-3", Should, "manifest.accept.other", accept_other,
-            "Pulling manifests: the stored type comes, whatever Accept says; bytes have one type only"),
-        one!("end-3", Should, "manifest.accept.digest", accept_by_digest,
-            "Pulling manifests: a digest names one document: it is never another type's"),
-        one!("end-3", Must, "manifest.accept.lines", accept_lines,
-            "RFC 9110 5.3: several Accept lines are one list; parameters (q=) do no harm"),
-        one!("end-3", Should, "manifest.accept.index-not-resolved", accept_index,
-            "Pulling manifests: an index comes as an index, also where only images are accepted"),
-        one!("end-3", Should, "manifest.if-none-match", if_none_match,
-            "RFC 9110 13.1.2: where a manifest has an ETag, If-None-Match with it answers 304"),
-        one!("end-3", Dev, "manifest.namespace", namespace,
-            "Proxying: ?ns= MAY name an upstream; what is stored here comes unchanged, or 404"),
-    ]
-    .concat()
+    table! {
+        both "end-3" Must "manifest.head" => head,
+            "Checking if content exists: HEAD of an existing manifest MUST answer 200 (and no body)";
+        both "end-3" Should "manifest.head.equals-get" => head_equals_get,
+            "RFC 9110 9.3.2: HEAD SHOULD send the header fields that GET would send";
+        one "end-3" Must "manifest.tag.digest-header" => tag_digest_header,
+            "Pulling manifests: Docker-Content-Digest, if present, MUST be the digest of the body";
+        both "end-3" Should "manifest.digest-header.algorithm" => digest_header_algorithm,
+            "Pulling manifests: Docker-Content-Digest is in the algorithm that was asked for";
+        one "end-3" Must "manifest.content-type" => content_type,
+            "Pulling manifests: Content-Type MUST be the type that was pushed, without parameters";
+        one "end-3" Should "manifest.accept.none" => accept_none,
+            "Pulling manifests: without Accept the stored manifest comes, as bare curl expects";
+        one "end-3" Should "manifest.accept.any" => accept_any,
+            "RFC 9110 12.5.1: Accept: */* accepts the stored manifest";
+        one "end-3" Should "manifest.accept.other" => accept_other,
+            "Pulling manifests: the stored type comes, whatever Accept says; bytes have one type only";
+        one "end-3" Should "manifest.accept.digest" => accept_by_digest,
+            "Pulling manifests: a digest names one document: it is never another type's";
+        one "end-3" Must "manifest.accept.lines" => accept_lines,
+            "RFC 9110 5.3: several Accept lines are one list; parameters (q=) do no harm";
+        one "end-3" Should "manifest.accept.index-not-resolved" => accept_index,
+            "Pulling manifests: an index comes as an index, also where only images are accepted";
+        one "end-3" Should "manifest.if-none-match" => if_none_match,
+            "RFC 9110 13.1.2: where a manifest has an ETag, If-None-Match with it answers 304";
+        one "end-3" Dev "manifest.namespace" => namespace,
+            "Proxying: ?ns= MAY name an upstream; what is stored here comes unchanged, or 404";
+    }
 }
 
 /// HEAD says what GET says.
@@ -86,15 +84,15 @@ pub(super) fn same_headers(get: &Exchange, head: &Exchange) -> Verdict {
 
 /// An image pushed under the tag `latest`.
 async fn tagged(context: &Context) -> Verdict<(Repo<'_>, Manifest)> {
-    let (repo, content) = (context.repo(), image(context, Algorithm::Sha256));
-    content.push_as(&repo, "latest").await?;
-    Ok((repo, content.root))
+    let (repo, item) = (context.repo(), image(context, Algorithm::Sha256));
+    item.push_as(&repo, "latest").await?;
+    Ok((repo, item.root))
 }
 
 async fn by_digest(context: &Context, algorithm: Algorithm) -> Verdict<(Repo<'_>, Manifest)> {
-    let (repo, content) = (context.repo(), image(context, algorithm));
-    content.push(&repo).await?;
-    Ok((repo, content.root))
+    let (repo, item) = (context.repo(), image(context, algorithm));
+    item.push(&repo).await?;
+    Ok((repo, item.root))
 }
 
 async fn put_tag(context: &Context) -> Verdict {
@@ -109,18 +107,18 @@ async fn put_digest(context: &Context, algorithm: Algorithm) -> Verdict {
 }
 
 async fn put_location(context: &Context, algorithm: Algorithm) -> Verdict {
-    let (repo, content) = (context.repo(), image(context, algorithm));
-    content.push_parts(&repo).await?;
-    let done = repo.push(&content.root.digest, &content.root).await?;
+    let (repo, item) = (context.repo(), image(context, algorithm));
+    item.push_parts(&repo).await?;
+    let done = repo.push(&item.root.digest, &item.root).await?;
     let request = Upload::of(&repo, done)?.request("GET").header("accept", IMAGE);
-    request.send().await?.expect(&[200])?.need_body(&content.root.bytes)
+    request.send().await?.expect(&[200])?.need_body(&item.root.bytes)
 }
 
 async fn put_digest_header(context: &Context, algorithm: Algorithm) -> Verdict {
-    let (repo, content) = (context.repo(), image(context, algorithm));
-    content.push_parts(&repo).await?;
-    let done = repo.push(&content.root.digest, &content.root).await?;
-    done.need_value("docker-content-digest", &content.root.digest)
+    let (repo, item) = (context.repo(), image(context, algorithm));
+    item.push_parts(&repo).await?;
+    let done = repo.push(&item.root.digest, &item.root).await?;
+    done.need_value("docker-content-digest", &item.root.digest)
 }
 
 async fn put_twice(context: &Context) -> Verdict {
@@ -178,12 +176,12 @@ async fn too_large(context: &Context) -> Verdict {
 }
 
 async fn no_content_type(context: &Context) -> Verdict {
-    let (repo, content) = (context.repo(), image(context, Algorithm::Sha256));
-    content.push_parts(&repo).await?;
-    let request = repo.request("PUT", "manifests/latest").body(content.root.bytes.clone());
+    let (repo, item) = (context.repo(), image(context, Algorithm::Sha256));
+    item.push_parts(&repo).await?;
+    let request = repo.request("PUT", "manifests/latest").body(item.root.bytes.clone());
     let answer = request.send().await?;
     if answer.status() == 201 {
-        let found = repo.need_manifest("latest", &content.root).await?;
+        let found = repo.need_manifest("latest", &item.root).await?;
         return found.need_value("content-type", IMAGE);
     }
     answer.refused().map(drop)
@@ -259,11 +257,11 @@ async fn accept_by_digest(context: &Context) -> Verdict {
 }
 
 async fn accept_index(context: &Context) -> Verdict {
-    let (repo, content) = (context.repo(), index(context, Algorithm::Sha256));
-    content.push_as(&repo, "latest").await?;
+    let (repo, item) = (context.repo(), index(context, Algorithm::Sha256));
+    item.push_as(&repo, "latest").await?;
     let found =
         repo.get("manifests/latest").header("accept", IMAGE).send().await?.expect(&[200])?;
-    found.need_body(&content.root.bytes)?;
+    found.need_body(&item.root.bytes)?;
     found.need_value("content-type", INDEX)
 }
 

@@ -1,38 +1,37 @@
 //! end-11: a blob of one repository taken over into another.
 
-use crate::check::{Entry, both, one};
+use crate::check::{Entry, table};
 use crate::context::{Blob, Context, Repo, Upload};
 use crate::digest::Algorithm;
 use crate::exchange::{Exchange, Verdict};
 
 pub(super) fn entries() -> Vec<Entry> {
-    [
-        both!("end-11", Must, "mount.from", from,
-            "Mounting: 201 with a Location and the blob in place, or 202 to upload it instead"),
-        both!("end-11", Should, "mount.from.mounts", from_mounts,
-            "Mounting: a blob that is there in a repository one may read is mounted: 201"),
-        both!("end-11", Should, "mount.from.digest-header", from_digest_header,
-            "Mounting: 201 carries Docker-Content-Digest, as after an upload"),
-        one!("end-11", Must, "mount.source-remains", source_remains,
-            "Mounting: the source keeps the blob, also when the target deletes it"),
-        one!("end-11", Must, "mount.unknown-blob", unknown_blob,
-            "Mounting: a blob that cannot be mounted is answered 202 with an upload, never 404"),
-        one!("end-11", Must, "mount.unknown-repository", unknown_repository,
-            "Mounting: a source that does not exist is answered 202 with an upload, never 404"),
-        one!("end-11", Must, "mount.wrong-repository", wrong_repository,
-            "Mounting: a source that does not hold the blob gives 202, or 201 if it was found elsewhere"),
-        both!("end-11", Must, "mount.anonymous", anonymous,
-            "Mounting: `from` MAY be left out: 201 with the blob in place, or 202 to upload it"),
-        one!("end-11", Should, "mount.anonymous.mounts", anonymous_mounts,
-            "Mounting: without `from` the registry MAY mount from any repository one may read"),
-        one!("end-11", Must, "mount.anonymous.unknown", anonymous_unknown,
-            "Mounting: without `from`, a blob that nobody has is answered 202 with an upload"),
-        one!("end-11", Must, "mount.bad-digest", bad_digest,
-            "Mounting: a malformed digest is refused with 400, or answered 202 with an upload"),
-        one!("end-11", Must, "mount.same-repository", same_repository,
-            "Mounting: a blob that is here already: 201, or 202 to upload it"),
-    ]
-    .concat()
+    table! {
+        both "end-11" Must "mount.from" => from,
+            "Mounting: 201 with a Location and the blob in place, or 202 to upload it instead";
+        both "end-11" Should "mount.from.mounts" => from_mounts,
+            "Mounting: a blob that is there in a repository one may read is mounted: 201";
+        both "end-11" Should "mount.from.digest-header" => from_digest_header,
+            "Mounting: 201 carries Docker-Content-Digest, as after an upload";
+        one "end-11" Must "mount.source-remains" => source_remains,
+            "Mounting: the source keeps the blob, also when the target deletes it";
+        one "end-11" Must "mount.unknown-blob" => unknown_blob,
+            "Mounting: a blob that cannot be mounted is answered 202 with an upload, never 404";
+        one "end-11" Must "mount.unknown-repository" => unknown_repository,
+            "Mounting: a source that does not exist is answered 202 with an upload, never 404";
+        one "end-11" Must "mount.wrong-repository" => wrong_repository,
+            "Mounting: a source that does not hold the blob gives 202, or 201 if it was found elsewhere";
+        both "end-11" Must "mount.anonymous" => anonymous,
+            "Mounting: `from` MAY be left out: 201 with the blob in place, or 202 to upload it";
+        one "end-11" Should "mount.anonymous.mounts" => anonymous_mounts,
+            "Mounting: without `from` the registry MAY mount from any repository one may read";
+        one "end-11" Must "mount.anonymous.unknown" => anonymous_unknown,
+            "Mounting: without `from`, a blob that nobody has is answered 202 with an upload";
+        one "end-11" Must "mount.bad-digest" => bad_digest,
+            "Mounting: a malformed digest is refused with 400, or answered 202 with an upload";
+        one "end-11" Must "mount.same-repository" => same_repository,
+            "Mounting: a blob that is here already: 201, or 202 to upload it";
+    }
 }
 
 async fn mount(into: &Repo<'_>, digest: &str, from: Option<&Repo<'_>>) -> Verdict<Exchange> {
@@ -59,7 +58,7 @@ async fn settle(repo: &Repo<'_>, blob: &Blob, answer: Exchange) -> Verdict {
     repo.need_blob(blob).await.map(drop)
 }
 
-async fn source<'c>(context: &'c Context, algorithm: Algorithm) -> Verdict<(Repo<'c>, Blob)> {
+async fn source(context: &Context, algorithm: Algorithm) -> Verdict<(Repo<'_>, Blob)> {
     let (repo, blob) = (context.repo(), context.blob(100, algorithm));
     repo.push_blob(&blob).await?;
     Ok((repo, blob))

@@ -1,51 +1,26 @@
 //! end-7b (dev): one push, several tags.
 
-use crate::check::{Entry, both, one};
+use crate::check::{Entry, table};
 use crate::content::image;
 use crate::context::{Context, Repo};
 use crate::digest::Algorithm;
 use crate::exchange::{Exchange, Verdict};
 
 pub(super) fn entries() -> Vec<Entry> {
-    [
-        both!(
-            "end-7b",
-            Dev,
-            "multitag.two",
-            two,
-            "end-7b: PUT <digest>?tag=a&tag=b MUST answer 201, and both tags resolve to that digest"
-        ),
-        both!(
-            "end-7b",
-            Dev,
-            "multitag.header",
-            header,
-            "end-7b: 201 MUST have OCI-Tag, which names the tags that were made"
-        ),
-        both!(
-            "end-7b",
-            Dev,
-            "multitag.digest-header",
-            digest_header,
-            "end-7b: a tag made so resolves in the algorithm of the digest that was pushed"
-        ),
-        one!("end-7b", Dev, "multitag.ten", ten, "end-7b: at least 10 tags are taken"),
-        one!(
-            "end-7b",
-            Dev,
-            "multitag.moves",
-            moves,
-            "end-7b: a tag that exists moves to the digest"
-        ),
-        one!(
-            "end-7b",
-            Dev,
-            "multitag.bad-tag",
-            bad_tag,
-            "end-7b: a tag that is none is refused with 400, and no tag is made"
-        ),
-    ]
-    .concat()
+    table! {
+        both "end-7b" Dev "multitag.two" => two,
+            "end-7b: PUT <digest>?tag=a&tag=b MUST answer 201, and both tags resolve to that digest";
+        both "end-7b" Dev "multitag.header" => header,
+            "end-7b: 201 MUST have OCI-Tag, which names the tags that were made";
+        both "end-7b" Dev "multitag.digest-header" => digest_header,
+            "end-7b: a tag made so resolves in the algorithm of the digest that was pushed";
+        one "end-7b" Dev "multitag.ten" => ten,
+            "end-7b: at least 10 tags are taken";
+        one "end-7b" Dev "multitag.moves" => moves,
+            "end-7b: a tag that exists moves to the digest";
+        one "end-7b" Dev "multitag.bad-tag" => bad_tag,
+            "end-7b: a tag that is none is refused with 400, and no tag is made";
+    }
 }
 
 async fn push<'c>(
@@ -53,12 +28,12 @@ async fn push<'c>(
     algorithm: Algorithm,
     tags: &[&str],
 ) -> Verdict<(Repo<'c>, crate::content::Manifest, Exchange)> {
-    let (repo, content) = (context.repo(), image(context, algorithm));
-    content.push_parts(&repo).await?;
+    let (repo, item) = (context.repo(), image(context, algorithm));
+    item.push_parts(&repo).await?;
     let query: Vec<String> = tags.iter().map(|tag| format!("tag={tag}")).collect();
-    let reference = format!("{}?{}", content.root.digest, query.join("&"));
-    let done = repo.put_manifest(&reference, &content.root).send().await?;
-    Ok((repo, content.root, done))
+    let reference = format!("{}?{}", item.root.digest, query.join("&"));
+    let done = repo.put_manifest(&reference, &item.root).send().await?;
+    Ok((repo, item.root, done))
 }
 
 async fn two(context: &Context, algorithm: Algorithm) -> Verdict {
@@ -109,13 +84,13 @@ async fn ten(context: &Context) -> Verdict {
 }
 
 async fn moves(context: &Context) -> Verdict {
-    let (repo, content) = (context.repo(), image(context, Algorithm::Sha256));
+    let (repo, item) = (context.repo(), image(context, Algorithm::Sha256));
     let before = image(context, Algorithm::Sha256);
     before.push_as(&repo, "alpha").await?;
-    content.push_parts(&repo).await?;
-    let reference = format!("{}?tag=alpha", content.root.digest);
-    repo.put_manifest(&reference, &content.root).send().await?.expect(&[201])?;
-    repo.need_manifest("alpha", &content.root).await.map(drop)
+    item.push_parts(&repo).await?;
+    let reference = format!("{}?tag=alpha", item.root.digest);
+    repo.put_manifest(&reference, &item.root).send().await?.expect(&[201])?;
+    repo.need_manifest("alpha", &item.root).await.map(drop)
 }
 
 async fn bad_tag(context: &Context) -> Verdict {

@@ -1,7 +1,7 @@
 //! end-2: parts of blobs. "A registry SHOULD support the Range request header in accordance with
 //! RFC 9110."
 
-use crate::check::{Entry, both, one};
+use crate::check::{Entry, table};
 use crate::context::{Blob, Context, Repo};
 use crate::digest::Algorithm;
 use crate::exchange::{Exchange, Verdict};
@@ -10,37 +10,36 @@ use crate::exchange::{Exchange, Verdict};
 const SIZE: usize = 1000;
 
 pub(super) fn entries() -> Vec<Entry> {
-    [
-        both!("end-2", Should, "blob.range.first-last", first_last,
-            "RFC 9110 14.1.2: bytes=a-b gives 206 with exactly these bytes and Content-Range"),
-        one!("end-2", Should, "blob.range.one-byte", one_byte,
-            "RFC 9110 14.1.2: bytes=0-0 and the last byte alone are ranges too"),
-        one!("end-2", Should, "blob.range.open", open,
-            "RFC 9110 14.1.2: bytes=a- gives everything from a"),
-        one!("end-2", Should, "blob.range.suffix", suffix,
-            "RFC 9110 14.1.2: bytes=-n gives the last n bytes"),
-        one!("end-2", Should, "blob.range.suffix-too-long", suffix_too_long,
-            "RFC 9110 14.1.2: a suffix longer than the content gives all of it"),
-        one!("end-2", Should, "blob.range.clamped", clamped,
-            "RFC 9110 14.1.2: a last position past the end means the end"),
-        one!("end-2", Should, "blob.range.whole", whole,
-            "RFC 9110 14.1.2: a range of everything is 206 with everything"),
-        one!("end-2", Should, "blob.range.beyond", beyond,
-            "RFC 9110 14.4, 15.5.17: a range past the end is 416 with Content-Range: bytes */size"),
-        one!("end-2", Should, "blob.range.backwards", backwards,
-            "RFC 9110 14.2: bytes=500-0 is invalid; it is refused with 416 rather than ignored"),
-        one!("end-2", Must, "blob.range.backwards-sound", backwards_sound,
-            "RFC 9110 14.2: bytes=500-0 is ignored or refused, and the answer is whole either way"),
-        one!("end-2", Must, "blob.range.other-unit", other_unit,
-            "RFC 9110 14.2: a Range of a unit that is not understood MUST be ignored"),
-        one!("end-2", Should, "blob.range.several", several,
-            "RFC 9110 14.2: several ranges give multipart/byteranges, or one range, or everything"),
-        one!("end-2", Must, "blob.range.if-range", if_range,
-            "RFC 9110 13.1.5: Range MUST be ignored if the If-Range condition is false"),
-        one!("end-2", Must, "blob.range.of-nothing", of_nothing,
-            "RFC 9110 14.1.2: no range of an empty content can be satisfied: 416, or 200 and nothing"),
-    ]
-    .concat()
+    table! {
+        both "end-2" Should "blob.range.first-last" => first_last,
+            "RFC 9110 14.1.2: bytes=a-b gives 206 with exactly these bytes and Content-Range";
+        one "end-2" Should "blob.range.one-byte" => one_byte,
+            "RFC 9110 14.1.2: bytes=0-0 and the last byte alone are ranges too";
+        one "end-2" Should "blob.range.open" => open,
+            "RFC 9110 14.1.2: bytes=a- gives everything from a";
+        one "end-2" Should "blob.range.suffix" => suffix,
+            "RFC 9110 14.1.2: bytes=-n gives the last n bytes";
+        one "end-2" Should "blob.range.suffix-too-long" => suffix_too_long,
+            "RFC 9110 14.1.2: a suffix longer than the content gives all of it";
+        one "end-2" Should "blob.range.clamped" => clamped,
+            "RFC 9110 14.1.2: a last position past the end means the end";
+        one "end-2" Should "blob.range.whole" => whole,
+            "RFC 9110 14.1.2: a range of everything is 206 with everything";
+        one "end-2" Should "blob.range.beyond" => beyond,
+            "RFC 9110 14.4, 15.5.17: a range past the end is 416 with Content-Range: bytes */size";
+        one "end-2" Should "blob.range.backwards" => backwards,
+            "RFC 9110 14.2: bytes=500-0 is invalid; it is refused with 416 rather than ignored";
+        one "end-2" Must "blob.range.backwards-sound" => backwards_sound,
+            "RFC 9110 14.2: bytes=500-0 is ignored or refused, and the answer is whole either way";
+        one "end-2" Must "blob.range.other-unit" => other_unit,
+            "RFC 9110 14.2: a Range of a unit that is not understood MUST be ignored";
+        one "end-2" Should "blob.range.several" => several,
+            "RFC 9110 14.2: several ranges give multipart/byteranges, or one range, or everything";
+        one "end-2" Must "blob.range.if-range" => if_range,
+            "RFC 9110 13.1.5: Range MUST be ignored if the If-Range condition is false";
+        one "end-2" Must "blob.range.of-nothing" => of_nothing,
+            "RFC 9110 14.1.2: no range of an empty content can be satisfied: 416, or 200 and nothing";
+    }
 }
 
 async fn ask<'c>(

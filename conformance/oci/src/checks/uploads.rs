@@ -1,6 +1,6 @@
 //! end-4a, 4b, 4c, 6, 13, 14: blobs pushed in one piece, streamed, asked about, cancelled.
 
-use crate::check::{Entry, both, one};
+use crate::check::{Entry, table};
 use crate::context::{Context, Upload, location};
 use crate::digest::Algorithm;
 use crate::exchange::Verdict;
@@ -10,182 +10,64 @@ pub(super) fn entries() -> Vec<Entry> {
 }
 
 fn in_pieces_of_one() -> Vec<Entry> {
-    [
-        one!(
-            "end-4a",
-            Must,
-            "upload.post",
-            post,
-            "POST then PUT: POST MUST answer 202 and MUST have a Location"
-        ),
-        one!(
-            "end-4a",
-            Should,
-            "upload.post.range",
-            post_range,
-            "Docker v2: POST answers with Range: 0-0; docker and others read it"
-        ),
-        one!(
-            "end-4a",
-            Should,
-            "upload.post.uuid",
-            post_uuid,
-            "Docker v2: POST answers with Docker-Upload-UUID"
-        ),
-        one!(
-            "end-4a",
-            Must,
-            "upload.post.chunk-min-length",
-            chunk_min_length,
-            "Chunked: OCI-Chunk-Min-Length, if present, is a number of bytes"
-        ),
-        one!(
-            "end-4a",
-            Must,
-            "upload.post.distinct",
-            distinct,
-            "POST then PUT: each upload is a session of its own, with its own Location"
-        ),
-        both!(
-            "end-6",
-            Must,
-            "upload.put",
-            put,
-            "POST then PUT: PUT with the digest MUST answer 201 once the blob is there"
-        ),
-        both!(
-            "end-6",
-            Must,
-            "upload.put.location",
-            put_location,
-            "POST then PUT: 201 MUST have a Location, a pullable blob URL"
-        ),
-        both!(
-            "end-6",
-            Should,
-            "upload.put.digest-header",
-            put_digest_header,
-            "POST then PUT: 201 carries Docker-Content-Digest with the digest asked for"
-        ),
-        both!(
-            "end-4b",
-            Must,
-            "upload.single-post",
-            single_post,
-            "Single POST: 201 with a Location, or 202 to go on as in POST then PUT"
-        ),
-        both!(
-            "end-4b",
-            Should,
-            "upload.single-post.supported",
-            single_post_supported,
-            "Single POST: a registry MAY support it; clients save a round trip with it"
-        ),
-        one!(
-            "end-6",
-            Must,
-            "upload.put.refused-leaves-nothing",
-            refused_leaves_nothing,
-            "POST then PUT: content that does not match its digest is not stored, under either"
-        ),
-    ]
-    .concat()
+    table! {
+        one "end-4a" Must "upload.post" => post,
+            "POST then PUT: POST MUST answer 202 and MUST have a Location";
+        one "end-4a" Should "upload.post.range" => post_range,
+            "Docker v2: POST answers with Range: 0-0; docker and others read it";
+        one "end-4a" Should "upload.post.uuid" => post_uuid,
+            "Docker v2: POST answers with Docker-Upload-UUID";
+        one "end-4a" Must "upload.post.chunk-min-length" => chunk_min_length,
+            "Chunked: OCI-Chunk-Min-Length, if present, is a number of bytes";
+        one "end-4a" Must "upload.post.distinct" => distinct,
+            "POST then PUT: each upload is a session of its own, with its own Location";
+        both "end-6" Must "upload.put" => put,
+            "POST then PUT: PUT with the digest MUST answer 201 once the blob is there";
+        both "end-6" Must "upload.put.location" => put_location,
+            "POST then PUT: 201 MUST have a Location, a pullable blob URL";
+        both "end-6" Should "upload.put.digest-header" => put_digest_header,
+            "POST then PUT: 201 carries Docker-Content-Digest with the digest asked for";
+        both "end-4b" Must "upload.single-post" => single_post,
+            "Single POST: 201 with a Location, or 202 to go on as in POST then PUT";
+        both "end-4b" Should "upload.single-post.supported" => single_post_supported,
+            "Single POST: a registry MAY support it; clients save a round trip with it";
+        one "end-6" Must "upload.put.refused-leaves-nothing" => refused_leaves_nothing,
+            "POST then PUT: content that does not match its digest is not stored, under either";
+    }
 }
 
 fn streamed() -> Vec<Entry> {
-    [
-        both!(
-            "end-5",
-            Should,
-            "upload.stream",
-            stream,
-            "Docker v2: PATCH without Content-Range appends; docker and crane push this way"
-        ),
-        one!(
-            "end-5",
-            Should,
-            "upload.stream.chunked-encoding",
-            stream_chunked,
-            "RFC 9112 7.1: PATCH with Transfer-Encoding: chunked, as docker sends it"
-        ),
-        one!(
-            "end-5",
-            Should,
-            "upload.stream.twice",
-            stream_twice,
-            "Docker v2: a second PATCH without Content-Range appends to the first"
-        ),
-        one!(
-            "end-5",
-            Should,
-            "upload.stream.put-rest",
-            stream_put_rest,
-            "POST then PUT: the closing PUT may carry the rest of the bytes after a PATCH"
-        ),
-        one!(
-            "end-4c",
-            Dev,
-            "upload.digest-algorithm",
-            digest_algorithm,
-            "end-4c: POST ?digest-algorithm=sha512 MUST answer 202, and the upload ends with sha512"
-        ),
-        one!(
-            "end-4c",
-            Dev,
-            "upload.digest-algorithm.unknown",
-            digest_algorithm_unknown,
-            "end-4c: an algorithm that is not supported MUST be refused with 400"
-        ),
-    ]
-    .concat()
+    table! {
+        both "end-5" Should "upload.stream" => stream,
+            "Docker v2: PATCH without Content-Range appends; docker and crane push this way";
+        one "end-5" Should "upload.stream.chunked-encoding" => stream_chunked,
+            "RFC 9112 7.1: PATCH with Transfer-Encoding: chunked, as docker sends it";
+        one "end-5" Should "upload.stream.twice" => stream_twice,
+            "Docker v2: a second PATCH without Content-Range appends to the first";
+        one "end-5" Should "upload.stream.put-rest" => stream_put_rest,
+            "POST then PUT: the closing PUT may carry the rest of the bytes after a PATCH";
+        one "end-4c" Dev "upload.digest-algorithm" => digest_algorithm,
+            "end-4c: POST ?digest-algorithm=sha512 MUST answer 202, and the upload ends with sha512";
+        one "end-4c" Dev "upload.digest-algorithm.unknown" => digest_algorithm_unknown,
+            "end-4c: an algorithm that is not supported MUST be refused with 400";
+    }
 }
 
 fn sessions() -> Vec<Entry> {
-    [
-        one!(
-            "end-13",
-            Must,
-            "upload.status.fresh",
-            status_fresh,
-            "Chunked: GET of the upload MUST answer 204 with a Location"
-        ),
-        one!(
-            "end-14",
-            Dev,
-            "upload.cancel",
-            cancel,
-            "Cancel: DELETE of the upload MUST answer 204, after which the session is unknown (404)"
-        ),
-        one!(
-            "end-14",
-            Dev,
-            "upload.cancel.twice",
-            cancel_twice,
-            "Cancel: a session that was cancelled is unknown: DELETE answers 404"
-        ),
-        one!(
-            "end-14",
-            Dev,
-            "upload.cancel.no-append",
-            cancel_no_append,
-            "Cancel: a session that was cancelled takes no more bytes: PATCH and PUT answer 404"
-        ),
-        one!(
-            "end-6",
-            Must,
-            "upload.closed",
-            closed,
-            "POST then PUT: a session ends with its blob; it cannot be used again (404)"
-        ),
-        one!(
-            "end-5",
-            Should,
-            "upload.other-repository",
-            other_repository,
-            "A session belongs to the repository it was begun in: 4xx under another name"
-        ),
-    ]
-    .concat()
+    table! {
+        one "end-13" Must "upload.status.fresh" => status_fresh,
+            "Chunked: GET of the upload MUST answer 204 with a Location";
+        one "end-14" Dev "upload.cancel" => cancel,
+            "Cancel: DELETE of the upload MUST answer 204, after which the session is unknown (404)";
+        one "end-14" Dev "upload.cancel.twice" => cancel_twice,
+            "Cancel: a session that was cancelled is unknown: DELETE answers 404";
+        one "end-14" Dev "upload.cancel.no-append" => cancel_no_append,
+            "Cancel: a session that was cancelled takes no more bytes: PATCH and PUT answer 404";
+        one "end-6" Must "upload.closed" => closed,
+            "POST then PUT: a session ends with its blob; it cannot be used again (404)";
+        one "end-5" Should "upload.other-repository" => other_repository,
+            "A session belongs to the repository it was begun in: 4xx under another name";
+    }
 }
 
 async fn post(context: &Context) -> Verdict {

@@ -1,7 +1,7 @@
 //! end-12 with `?artifactType=`.
 
 use super::{digest, list, need, with_subject};
-use crate::check::{Entry, one};
+use crate::check::{Entry, table};
 use crate::content::Content;
 use crate::context::{Context, Repo};
 use crate::digest::Algorithm;
@@ -14,44 +14,18 @@ const SIGNATURE: &str = "application/vnd.example.signature.v1+json";
 const SBOM: &str = "application/vnd.example.sbom";
 
 pub(super) fn entries() -> Vec<Entry> {
-    [
-        one!(
-            "end-12",
-            Must,
-            "referrers.filter",
-            filter,
-            "Listing referrers: the registry MUST support filtering by artifactType"
-        ),
-        one!(
-            "end-12",
-            Must,
-            "referrers.filter.header",
-            header,
-            "Listing referrers: a filtered answer MUST have OCI-Filters-Applied: artifactType"
-        ),
-        one!(
-            "end-12",
-            Must,
-            "referrers.filter.none",
-            none,
-            "Listing referrers: a type that no referrer has gives an empty list: 200"
-        ),
-        one!(
-            "end-12",
-            Must,
-            "referrers.filter.fallback",
-            fallback,
-            "Listing referrers: the filter also sees the type that comes from the config"
-        ),
-        one!(
-            "end-12",
-            Should,
-            "referrers.filter.unfiltered-header",
-            unfiltered_header,
-            "Listing referrers: without a filter there is no OCI-Filters-Applied"
-        ),
-    ]
-    .concat()
+    table! {
+        one "end-12" Must "referrers.filter" => filter,
+            "Listing referrers: the registry MUST support filtering by artifactType";
+        one "end-12" Must "referrers.filter.header" => header,
+            "Listing referrers: a filtered answer MUST have OCI-Filters-Applied: artifactType";
+        one "end-12" Must "referrers.filter.none" => none,
+            "Listing referrers: a type that no referrer has gives an empty list: 200";
+        one "end-12" Must "referrers.filter.fallback" => fallback,
+            "Listing referrers: the filter also sees the type that comes from the config";
+        one "end-12" Should "referrers.filter.unfiltered-header" => unfiltered_header,
+            "Listing referrers: without a filter there is no OCI-Filters-Applied";
+    }
 }
 
 struct Filtered<'c> {
@@ -102,15 +76,15 @@ async fn none(context: &Context) -> Verdict {
 
 async fn fallback(context: &Context) -> Verdict {
     let made = prepare(context).await?;
-    let content = referrer(context, Algorithm::Sha256, &made.subject, |document| {
+    let item = referrer(context, Algorithm::Sha256, &made.subject, |document| {
         document["config"]["mediaType"] = json!("application/vnd.example.config");
         if let Some(fields) = document.as_object_mut() {
             fields.remove("artifactType");
         }
     });
-    content.push(&made.repo).await?;
+    item.push(&made.repo).await?;
     let query = query("application/vnd.example.config");
-    need(&made.repo, digest(&made.subject), &query, &[&content.root]).await.map(drop)
+    need(&made.repo, digest(&made.subject), &query, &[&item.root]).await.map(drop)
 }
 
 async fn unfiltered_header(context: &Context) -> Verdict {

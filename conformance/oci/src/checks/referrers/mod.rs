@@ -1,6 +1,6 @@
 //! end-12: what refers to a manifest.
 
-use crate::check::{Entry, both, one};
+use crate::check::{Entry, table};
 use crate::content::{CONFIG, Content, INDEX, Manifest, descriptor, image, index_of};
 use crate::context::{Blob, Context, Repo};
 use crate::digest::Algorithm;
@@ -16,54 +16,53 @@ pub(super) fn entries() -> Vec<Entry> {
 }
 
 fn listing() -> Vec<Entry> {
-    [
-        both!("end-12", Must, "referrers.none", none,
-            "Listing referrers: a manifest without referrers has an empty list: 200, never 404"),
-        both!("end-12", Must, "referrers.unknown-subject", unknown_subject,
-            "Listing referrers: a digest that is not there has an empty list: 200, never 404"),
-        both!("end-12", Must, "referrers.unknown-repository", unknown_repository,
-            "Listing referrers: a registry that has the API MUST NOT answer 404, in any repository"),
-        one!("end-12", Must, "referrers.form", form,
-            "Listing referrers: the answer MUST be an image index: schemaVersion, mediaType, Content-Type"),
-        both!("end-12", Must, "referrers.image", image_listed,
-            "Listing referrers: an image is listed with mediaType, digest and size"),
-        both!("end-12", Must, "referrers.index", index_listed,
-            "Listing referrers: an index with subject is listed like an image"),
-        one!("end-12", Must, "referrers.before-subject", before_subject,
-            "Listing referrers: a referrer pushed before its subject is listed, before and after"),
-        one!("end-12", Must, "referrers.artifact-type", artifact_type,
-            "Listing referrers: artifactType MUST be the manifest's artifactType"),
-        one!("end-12", Must, "referrers.artifact-type.config", artifact_type_config,
-            "Listing referrers: without artifactType, an image's is the mediaType of its config"),
-        one!("end-12", Must, "referrers.artifact-type.index", artifact_type_index,
-            "Listing referrers: an index without artifactType is listed without one; with one, with it"),
-        one!("end-12", Must, "referrers.annotations", annotations,
-            "Listing referrers: annotations MUST be those of the manifest"),
-        one!("end-12", Must, "referrers.no-annotations", no_annotations,
-            "Listing referrers: without annotations none are made up"),
-        one!("end-12", Must, "referrers.several", several,
-            "Listing referrers: every referrer is listed once, with Link followed to the end"),
-        one!("end-12", Must, "referrers.once", once,
-            "Listing referrers: pushed twice, or under two tags, it is one referrer"),
-        one!("end-12", Must, "referrers.deleted", deleted,
-            "Deleting manifests: a referrer that was deleted is not listed any more"),
-        one!("end-12", Must, "referrers.other-repository", other_repository,
-            "Listing referrers: those of the same digest in another repository are not listed"),
-        one!("end-12", Should, "referrers.mixed-algorithms", mixed_algorithms,
-            "Listing referrers: a sha256 manifest may have a sha512 subject"),
-        one!("end-12", Must, "referrers.fallback-tag", fallback_tag,
-            "Referrers tag schema: an index under the tag <algorithm>-<hex> is an index like any other"),
-        one!("end-12", Must, "referrers.fallback-tag.beside", fallback_beside,
-            "Referrers tag schema: such a tag beside the API does not list a referrer twice"),
-    ]
-    .concat()
+    table! {
+        both "end-12" Must "referrers.none" => none,
+            "Listing referrers: a manifest without referrers has an empty list: 200, never 404";
+        both "end-12" Must "referrers.unknown-subject" => unknown_subject,
+            "Listing referrers: a digest that is not there has an empty list: 200, never 404";
+        both "end-12" Must "referrers.unknown-repository" => unknown_repository,
+            "Listing referrers: a registry that has the API MUST NOT answer 404, in any repository";
+        one "end-12" Must "referrers.form" => form,
+            "Listing referrers: the answer MUST be an image index: schemaVersion, mediaType, Content-Type";
+        both "end-12" Must "referrers.image" => image_listed,
+            "Listing referrers: an image is listed with mediaType, digest and size";
+        both "end-12" Must "referrers.index" => index_listed,
+            "Listing referrers: an index with subject is listed like an image";
+        one "end-12" Must "referrers.before-subject" => before_subject,
+            "Listing referrers: a referrer pushed before its subject is listed, before and after";
+        one "end-12" Must "referrers.artifact-type" => artifact_type,
+            "Listing referrers: artifactType MUST be the manifest's artifactType";
+        one "end-12" Must "referrers.artifact-type.config" => artifact_type_config,
+            "Listing referrers: without artifactType, an image's is the mediaType of its config";
+        one "end-12" Must "referrers.artifact-type.index" => artifact_type_index,
+            "Listing referrers: an index without artifactType is listed without one; with one, with it";
+        one "end-12" Must "referrers.annotations" => annotations,
+            "Listing referrers: annotations MUST be those of the manifest";
+        one "end-12" Must "referrers.no-annotations" => no_annotations,
+            "Listing referrers: without annotations none are made up";
+        one "end-12" Must "referrers.several" => several,
+            "Listing referrers: every referrer is listed once, with Link followed to the end";
+        one "end-12" Must "referrers.once" => once,
+            "Listing referrers: pushed twice, or under two tags, it is one referrer";
+        one "end-12" Must "referrers.deleted" => deleted,
+            "Deleting manifests: a referrer that was deleted is not listed any more";
+        one "end-12" Must "referrers.other-repository" => other_repository,
+            "Listing referrers: those of the same digest in another repository are not listed";
+        one "end-12" Should "referrers.mixed-algorithms" => mixed_algorithms,
+            "Listing referrers: a sha256 manifest may have a sha512 subject";
+        one "end-12" Must "referrers.fallback-tag" => fallback_tag,
+            "Referrers tag schema: an index under the tag <algorithm>-<hex> is an index like any other";
+        one "end-12" Must "referrers.fallback-tag.beside" => fallback_beside,
+            "Referrers tag schema: such a tag beside the API does not list a referrer twice";
+    }
 }
 
 /// A repository with an image, and the descriptor of that.
 async fn with_subject(context: &Context, algorithm: Algorithm) -> Verdict<(Repo<'_>, Value)> {
-    let (repo, content) = (context.repo(), image(context, algorithm));
-    content.push(&repo).await?;
-    Ok((repo, content.root.descriptor()))
+    let (repo, item) = (context.repo(), image(context, algorithm));
+    item.push(&repo).await?;
+    Ok((repo, item.root.descriptor()))
 }
 
 fn digest(subject: &Value) -> &str {
@@ -116,9 +115,9 @@ async fn need(
 }
 
 /// The one entry has this value in this field.
-async fn need_field(repo: &Repo<'_>, content: &Content, field: &str, value: Value) -> Verdict {
-    let subject = content.subject.as_deref().unwrap_or_default();
-    let entries = need(repo, subject, "", &[&content.root]).await?;
+async fn need_field(repo: &Repo<'_>, item: &Content, field: &str, value: Value) -> Verdict {
+    let subject = item.subject.as_deref().unwrap_or_default();
+    let entries = need(repo, subject, "", &[&item.root]).await?;
     let found = entries.first().map(|entry| entry[field].clone()).unwrap_or_default();
     let nothing = value.is_null() && (found == json!({}) || found == json!(""));
     if found != value && !nothing {
@@ -155,48 +154,48 @@ async fn form(context: &Context) -> Verdict {
 
 async fn image_listed(context: &Context, algorithm: Algorithm) -> Verdict {
     let (repo, subject) = with_subject(context, algorithm).await?;
-    let content = referrer(context, algorithm, &subject, |_| {});
-    content.push(&repo).await?;
-    need(&repo, digest(&subject), "", &[&content.root]).await.map(drop)
+    let item = referrer(context, algorithm, &subject, |_| {});
+    item.push(&repo).await?;
+    need(&repo, digest(&subject), "", &[&item.root]).await.map(drop)
 }
 
 async fn index_listed(context: &Context, algorithm: Algorithm) -> Verdict {
-    let (repo, content) = (context.repo(), Kind::IndexWithSubject.make(context, algorithm));
-    content.push(&repo).await?;
-    let subject = content.subject.as_deref().unwrap_or_default();
-    need(&repo, subject, "", &[&content.root]).await.map(drop)
+    let (repo, item) = (context.repo(), Kind::IndexWithSubject.make(context, algorithm));
+    item.push(&repo).await?;
+    let subject = item.subject.as_deref().unwrap_or_default();
+    need(&repo, subject, "", &[&item.root]).await.map(drop)
 }
 
 async fn before_subject(context: &Context) -> Verdict {
     let (repo, subject) = (context.repo(), image(context, Algorithm::Sha256));
-    let content = referrer(context, Algorithm::Sha256, &subject.root.descriptor(), |_| {});
-    content.push(&repo).await?;
-    need(&repo, &subject.root.digest, "", &[&content.root]).await?;
+    let item = referrer(context, Algorithm::Sha256, &subject.root.descriptor(), |_| {});
+    item.push(&repo).await?;
+    need(&repo, &subject.root.digest, "", &[&item.root]).await?;
     subject.push(&repo).await?;
-    need(&repo, &subject.root.digest, "", &[&content.root]).await.map(drop)
+    need(&repo, &subject.root.digest, "", &[&item.root]).await.map(drop)
 }
 
 async fn artifact_type(context: &Context) -> Verdict {
     let (repo, subject) = with_subject(context, Algorithm::Sha256).await?;
-    let content = referrer(context, Algorithm::Sha256, &subject, |document| {
+    let item = referrer(context, Algorithm::Sha256, &subject, |document| {
         document["artifactType"] = json!("application/vnd.example.sbom+json");
     });
-    content.push(&repo).await?;
-    need_field(&repo, &content, "artifactType", json!("application/vnd.example.sbom+json")).await
+    item.push(&repo).await?;
+    need_field(&repo, &item, "artifactType", json!("application/vnd.example.sbom+json")).await
 }
 
 async fn artifact_type_config(context: &Context) -> Verdict {
     let (repo, subject) = with_subject(context, Algorithm::Sha256).await?;
     let config = Blob::new("{\"os\":\"linux\"}", Algorithm::Sha256);
-    let mut content = referrer(context, Algorithm::Sha256, &subject, |document| {
+    let mut item = referrer(context, Algorithm::Sha256, &subject, |document| {
         document["config"] = descriptor(CONFIG, &config);
         if let Some(fields) = document.as_object_mut() {
             fields.remove("artifactType");
         }
     });
-    content.blobs.push(config);
-    content.push(&repo).await?;
-    need_field(&repo, &content, "artifactType", json!(CONFIG)).await
+    item.blobs.push(config);
+    item.push(&repo).await?;
+    need_field(&repo, &item, "artifactType", json!(CONFIG)).await
 }
 
 async fn artifact_type_index(context: &Context) -> Verdict {
@@ -208,14 +207,14 @@ async fn artifact_type_index(context: &Context) -> Verdict {
         if let Some(artifact_type) = artifact_type {
             document["artifactType"] = json!(artifact_type);
         }
-        let content = Content {
+        let item = Content {
             blobs: Vec::new(),
             children: Vec::new(),
             root: Manifest::of(&document, Algorithm::Sha256),
             subject: Some(digest(&subject).to_owned()),
         };
-        content.push(&repo).await?;
-        need_field(&repo, &content, "artifactType", wanted).await?;
+        item.push(&repo).await?;
+        need_field(&repo, &item, "artifactType", wanted).await?;
     }
     Ok(())
 }
@@ -223,22 +222,22 @@ async fn artifact_type_index(context: &Context) -> Verdict {
 async fn annotations(context: &Context) -> Verdict {
     let (repo, subject) = with_subject(context, Algorithm::Sha256).await?;
     let wanted = json!({"org.example.a": "1", "org.example.b": "zwei", "c": ""});
-    let content = referrer(context, Algorithm::Sha256, &subject, |document| {
+    let item = referrer(context, Algorithm::Sha256, &subject, |document| {
         document["annotations"] = wanted.clone();
     });
-    content.push(&repo).await?;
-    need_field(&repo, &content, "annotations", wanted).await
+    item.push(&repo).await?;
+    need_field(&repo, &item, "annotations", wanted).await
 }
 
 async fn no_annotations(context: &Context) -> Verdict {
     let (repo, subject) = with_subject(context, Algorithm::Sha256).await?;
-    let content = referrer(context, Algorithm::Sha256, &subject, |document| {
+    let item = referrer(context, Algorithm::Sha256, &subject, |document| {
         if let Some(fields) = document.as_object_mut() {
             fields.remove("annotations");
         }
     });
-    content.push(&repo).await?;
-    need_field(&repo, &content, "annotations", Value::Null).await
+    item.push(&repo).await?;
+    need_field(&repo, &item, "annotations", Value::Null).await
 }
 
 async fn several(context: &Context) -> Verdict {
@@ -246,22 +245,22 @@ async fn several(context: &Context) -> Verdict {
     let made: Vec<Content> =
         (0..25).map(|_| referrer(context, Algorithm::Sha256, &subject, |_| {})).collect();
     made[0].push_parts(&repo).await?;
-    for content in &made {
-        repo.push(&content.root.digest, &content.root).await?;
+    for item in &made {
+        repo.push(&item.root.digest, &item.root).await?;
     }
-    let roots: Vec<&Manifest> = made.iter().map(|content| &content.root).collect();
+    let roots: Vec<&Manifest> = made.iter().map(|item| &item.root).collect();
     need(&repo, digest(&subject), "", &roots).await?;
     need(&repo, digest(&subject), "?n=10", &roots).await.map(drop)
 }
 
 async fn once(context: &Context) -> Verdict {
     let (repo, subject) = with_subject(context, Algorithm::Sha256).await?;
-    let content = referrer(context, Algorithm::Sha256, &subject, |_| {});
-    content.push(&repo).await?;
-    for reference in [content.root.digest.as_str(), "a", "b"] {
-        repo.push(reference, &content.root).await?;
+    let item = referrer(context, Algorithm::Sha256, &subject, |_| {});
+    item.push(&repo).await?;
+    for reference in [item.root.digest.as_str(), "a", "b"] {
+        repo.push(reference, &item.root).await?;
     }
-    need(&repo, digest(&subject), "", &[&content.root]).await.map(drop)
+    need(&repo, digest(&subject), "", &[&item.root]).await.map(drop)
 }
 
 async fn deleted(context: &Context) -> Verdict {
@@ -278,30 +277,30 @@ async fn deleted(context: &Context) -> Verdict {
 async fn other_repository(context: &Context) -> Verdict {
     let (repo, other) = (context.repo(), context.repo());
     let subject = image(context, Algorithm::Sha256);
-    let content = referrer(context, Algorithm::Sha256, &subject.root.descriptor(), |_| {});
+    let item = referrer(context, Algorithm::Sha256, &subject.root.descriptor(), |_| {});
     subject.push(&repo).await?;
     subject.push(&other).await?;
-    content.push(&repo).await?;
-    need(&repo, &subject.root.digest, "", &[&content.root]).await?;
+    item.push(&repo).await?;
+    need(&repo, &subject.root.digest, "", &[&item.root]).await?;
     need(&other, &subject.root.digest, "", &[]).await.map(drop)
 }
 
 async fn mixed_algorithms(context: &Context) -> Verdict {
     let (repo, subject) = with_subject(context, Algorithm::Sha512).await?;
-    let content = referrer(context, Algorithm::Sha256, &subject, |_| {});
-    content.push(&repo).await?;
-    need(&repo, digest(&subject), "", &[&content.root]).await.map(drop)
+    let item = referrer(context, Algorithm::Sha256, &subject, |_| {});
+    item.push(&repo).await?;
+    need(&repo, digest(&subject), "", &[&item.root]).await.map(drop)
 }
 
 /// A subject, a referrer of it, and the index that a client without the API would tag.
-async fn fallback<'c>(context: &'c Context) -> Verdict<(Repo<'c>, String, Content, Manifest)> {
+async fn fallback(context: &Context) -> Verdict<(Repo<'_>, String, Content, Manifest)> {
     let (repo, subject) = with_subject(context, Algorithm::Sha256).await?;
-    let content = referrer(context, Algorithm::Sha256, &subject, |_| {});
-    content.push(&repo).await?;
-    let index = index_of(std::slice::from_ref(&content.root));
+    let item = referrer(context, Algorithm::Sha256, &subject, |_| {});
+    item.push(&repo).await?;
+    let index = index_of(std::slice::from_ref(&item.root));
     let index = Manifest::of(&index, Algorithm::Sha256);
     repo.push(&digest(&subject).replace(':', "-"), &index).await?;
-    Ok((repo, digest(&subject).to_owned(), content, index))
+    Ok((repo, digest(&subject).to_owned(), item, index))
 }
 
 async fn fallback_tag(context: &Context) -> Verdict {
@@ -310,6 +309,6 @@ async fn fallback_tag(context: &Context) -> Verdict {
 }
 
 async fn fallback_beside(context: &Context) -> Verdict {
-    let (repo, subject, content, _) = fallback(context).await?;
-    need(&repo, &subject, "", &[&content.root]).await.map(drop)
+    let (repo, subject, item, _) = fallback(context).await?;
+    need(&repo, &subject, "", &[&item.root]).await.map(drop)
 }
