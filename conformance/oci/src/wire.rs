@@ -6,6 +6,7 @@
 
 use crate::target::Url;
 use crate::tls::Connector;
+use std::fmt::Write as _;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -89,7 +90,6 @@ pub(crate) async fn exchange(connector: &Connector, message: &Message) -> Result
 }
 
 fn head(message: &Message) -> String {
-    use std::fmt::Write as _;
     let mut head = format!(
         "{} {} HTTP/1.1\r\nhost: {}\r\nuser-agent: oci-conformance\r\nconnection: close\r\n",
         message.method,
@@ -231,10 +231,11 @@ async fn body<R: AsyncRead + Unpin>(
 fn broken(error: &str, answer: &Answer, rest: &[u8]) -> String {
     let mut text = format!("{error}\nHTTP/1.1 {} {}", answer.status, answer.reason);
     for (name, value) in &answer.headers {
-        text.push_str(&format!("\n{name}: {value}"));
+        let _ = write!(text, "\n{name}: {value}");
     }
     let start = String::from_utf8_lossy(&rest[..rest.len().min(200)]);
-    text + &format!("\nso far: {start:?}")
+    let _ = write!(text, "\nso far: {start:?}");
+    text
 }
 
 fn parse_head(text: &str) -> Result<Answer, String> {
