@@ -157,6 +157,10 @@ pub(crate) struct Request<'c> {
 }
 
 impl Request<'_> {
+    pub(crate) fn url(&self) -> &Url {
+        &self.message.url
+    }
+
     pub(crate) fn header(mut self, name: &str, value: &str) -> Self {
         self.message.headers.push((name.to_owned(), value.to_owned()));
         self

@@ -41,7 +41,10 @@ pub(crate) fn describe(message: &Message) -> String {
     if message.chunked {
         let _ = write!(text, "\ntransfer-encoding: chunked");
     }
-    if !message.body.is_empty() {
+    let form = message.headers.iter().any(|(_, value)| value.ends_with("x-www-form-urlencoded"));
+    if form {
+        let _ = write!(text, "\na form with the password");
+    } else if !message.body.is_empty() {
         let _ = write!(text, "\n{}", excerpt(&message.body));
     }
     text

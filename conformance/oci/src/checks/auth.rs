@@ -7,6 +7,7 @@ use crate::content::image;
 use crate::context::{Context, Repo};
 use crate::digest::Algorithm;
 use crate::exchange::{Exchange, Failure, Verdict};
+use crate::target::{Url, encode};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
@@ -58,6 +59,8 @@ fn tokens() -> Vec<Entry> {
             "RFC 7515: a token whose content was changed is refused with 401";
         one "auth" Must "token.none" (Tokens) => none_algorithm,
             "RFC 8725 3.2: a token with the algorithm none is refused with 401";
+        one "auth" Should "token.post" (Tokens) => post,
+            "Docker OAuth2 token authentication: POST with grant_type=password gives access_token";
         one "auth" Must "token.wrong-password" (Tokens) => token_wrong_password,
             "Docker token authentication: a wrong password gets no token: 401";
     }
@@ -280,6 +283,32 @@ async fn none_algorithm(context: &Context) -> Verdict {
         forged(context, Some(json!({"alg": name, "typ": "JWT"}))).await?;
     }
     Ok(())
+}
+
+async fn post(context: &Context) -> Verdict {
+    let Scheme::Bearer(challenge) = &context.client.scheme else { return Ok(()) };
+    let repo = context.repo();
+    let url = context.client.token(challenge, &[]).url().clone();
+    let place = url.target.split('?').next().unwrap_or_default().to_owned();
+    let (user, password) = credentials(context);
+    let service = challenge.parameter("service").unwrap_or_default();
+    let form = [
+        ("grant_type", "password"),
+        ("username", &user),
+        ("password", &password),
+        ("service", service),
+        ("client_id", "oci-conformance"),
+        ("scope", &scope(&repo, "pull,push")),
+    ]
+    .map(|(name, value)| format!("{name}={}", encode(value)))
+    .join("&");
+    let request = context.client.request_url("POST", Url { target: place, ..url });
+    let request = request.header("content-type", "application/x-www-form-urlencoded");
+    let answer = request.anonymously().body(form).send().await?.expect(&[200])?;
+    let body = answer.json()?;
+    let token = body["access_token"].as_str();
+    let token = token.ok_or_else(|| answer.fail("a field 'access_token'"))?;
+    post_with(&repo, token).await?.expect(&[202]).map(drop)
 }
 
 async fn token_wrong_password(context: &Context) -> Verdict {

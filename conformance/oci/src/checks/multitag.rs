@@ -18,6 +18,8 @@ pub(super) fn entries() -> Vec<Entry> {
             "end-7b: at least 10 tags are taken";
         one "end-7b" Dev "multitag.moves" => moves,
             "end-7b: a tag that exists moves to the digest";
+        one "end-7b" Dev "multitag.many" => many,
+            "end-7b: more tags than the registry takes are refused (414 or another 4xx), never 5xx";
         one "end-7b" Dev "multitag.bad-tag" => bad_tag,
             "end-7b: a tag that is none is refused with 400, and no tag is made";
     }
@@ -81,6 +83,19 @@ async fn ten(context: &Context) -> Verdict {
         repo.need_manifest(tag, &manifest).await?;
     }
     Ok(())
+}
+
+async fn many(context: &Context) -> Verdict {
+    let tags: Vec<String> = (0..500).map(|number| format!("t{number:03}")).collect();
+    let tags: Vec<&str> = tags.iter().map(String::as_str).collect();
+    let (repo, manifest, done) = push(context, Algorithm::Sha256, &tags).await?;
+    if done.status() != 201 {
+        return done.refused().map(drop);
+    }
+    if named(&done) != tags {
+        return Err(done.fail("all 500 tags in 'oci-tag', or a refusal (4xx)"));
+    }
+    repo.need_manifest("t499", &manifest).await.map(drop)
 }
 
 async fn moves(context: &Context) -> Verdict {

@@ -63,6 +63,8 @@ fn sessions() -> Vec<Entry> {
             "Cancel: a session that was cancelled is unknown: DELETE answers 404";
         one "end-14" Dev "upload.cancel.no-append" => cancel_no_append,
             "Cancel: a session that was cancelled takes no more bytes: PATCH and PUT answer 404";
+        one "end-6" Must "upload.at-once" => at_once,
+            "Pushing blobs: two uploads of the same blob at the same time both end with 201";
         one "end-6" Must "upload.closed" => closed,
             "POST then PUT: a session ends with its blob; it cannot be used again (404)";
         one "end-5" Should "upload.other-repository" => other_repository,
@@ -241,6 +243,14 @@ async fn cancel_no_append(context: &Context) -> Verdict {
     upload.request("DELETE").send().await?.expect(&[204])?;
     upload.patch(&blob.bytes, None).await?.expect(&[404])?;
     upload.put(&blob.digest, b"", None).await?.expect(&[404]).map(drop)
+}
+
+async fn at_once(context: &Context) -> Verdict {
+    let (repo, blob) = (context.repo(), context.blob(200_000, Algorithm::Sha256));
+    let (first, second) = tokio::join!(repo.push_blob(&blob), repo.push_blob(&blob));
+    first?;
+    second?;
+    repo.need_blob(&blob).await.map(drop)
 }
 
 async fn closed(context: &Context) -> Verdict {

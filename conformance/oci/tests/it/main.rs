@@ -11,9 +11,11 @@
 )]
 
 mod peer;
+mod stub;
 
 use conformance_oci::{KnownFailures, Level, Outcome, Report, Selection, Target, run};
 use peer::{Kind, Peer};
+use stub::Fault;
 
 /// Everything that is asked, with a seed that a failure can be repeated with.
 async fn everything(target: &Target) -> Report {
@@ -42,7 +44,7 @@ async fn docker_registry_falls_short_where_it_is_known_to() {
     let report = everything(&peer.target()).await;
     agree(&report, "docker-registry-2.8.2");
     let tokens = report.not_applicable.iter().filter(|check| check.id.starts_with("token."));
-    assert_eq!((report.not_applicable.len(), tokens.count()), (19, 10));
+    assert_eq!((report.not_applicable.len(), tokens.count()), (20, 11));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -118,4 +120,30 @@ async fn a_registry_that_is_not_there_is_an_error_and_no_report() {
     assert!(error.starts_with("cannot connect to 127.0.0.1:1: "), "{error}");
     let error = run(&Target::new("127.0.0.1:5000"), &Selection::default()).await.unwrap_err();
     assert_eq!(error, "'127.0.0.1:5000' does not begin with http:// or https://");
+}
+
+/// The checks of tokens, which neither peer can be asked: a registry that does all right passes
+/// them, and each fault is found by the checks that are about it.
+#[tokio::test]
+async fn faults_with_tokens_are_found() {
+    let selection = Selection { filter: Some("token.".to_owned()), ..Selection::default() };
+    let faults: [(Fault, &[&str]); 9] = [
+        (Fault::None, &[]),
+        (Fault::AnySignature, &["token.tampered", "token.none"]),
+        (Fault::NoneAlgorithm, &["token.none"]),
+        (Fault::AnyRepository, &["token.other-repository"]),
+        (Fault::PullPushes, &["token.pull-only", "token.anonymous-push"]),
+        (Fault::AnonymousPush, &["token.anonymous-push"]),
+        (Fault::NoScope, &["token.scope-named"]),
+        (Fault::OneName, &["token.both-names"]),
+        (Fault::AnyPassword, &["token.wrong-password"]),
+    ];
+    for (fault, wanted) in faults {
+        let mut target = Target::new(stub::start(fault).await);
+        target.credentials = Some(("ada".to_owned(), "secret".to_owned()));
+        let report = run(&target, &selection).await.unwrap();
+        assert_eq!(report.findings.len(), 11);
+        let failed: Vec<&str> = report.failures().map(|finding| finding.check.id).collect();
+        assert_eq!(failed, wanted, "{fault:?}\n{}", report.to_text());
+    }
 }
