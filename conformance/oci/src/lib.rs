@@ -25,7 +25,22 @@
 //!
 //! `known/` holds what two registries in wide use are known to fall short of, with the reason for
 //! each line; the integration test runs both and accepts exactly these lists. A list is
-//! [`KnownFailures`]: an unexpected pass is as much of a surprise as an unexpected failure.
+//! [`KnownFailures`]: an unexpected pass is as much of a surprise as an unexpected failure. A
+//! proxy that lies about a registry, and a stub with one fault in its tokens at a time, show that
+//! a check notices what it is about.
+//!
+//! # How to run it
+//!
+//! ```text
+//! oci-conformance http://127.0.0.1:5000
+//! oci-conformance https://registry.example.org --ca ca.pem --user ada --password secret
+//! oci-conformance http://127.0.0.1:5000 --filter referrers. --output json
+//! oci-conformance http://127.0.0.1:5000 --expect-failures known/distribution-3.1.1.txt
+//! oci-conformance --list
+//! ```
+//!
+//! The registry must have delete enabled. What is pushed stays: point it at a registry that may
+//! be thrown away, or choose a `--prefix`.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), String> {

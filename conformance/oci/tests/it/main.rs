@@ -10,7 +10,9 @@
     reason = "helpers of tests may die like tests do"
 )]
 
+mod lies;
 mod peer;
+mod proxy;
 mod stub;
 
 use conformance_oci::{KnownFailures, Level, Outcome, Report, Selection, Target, run};

@@ -86,6 +86,10 @@ impl Peer {
         panic!("the registry does not listen: {log}");
     }
 
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
     pub(crate) fn base_url(&self) -> String {
         format!("http{}://127.0.0.1:{}", if self.tls { "s" } else { "" }, self.port)
     }
