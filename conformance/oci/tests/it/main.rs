@@ -149,3 +149,30 @@ async fn faults_with_tokens_are_found() {
         assert_eq!(failed, wanted, "{fault:?}\n{}", report.to_text());
     }
 }
+
+/// The program ends with 0, 1 or 2, as it says.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_program_says_how_it_ended() {
+    let peer = Peer::start(Kind::DockerRegistry, false).await;
+    let known = concat!(env!("CARGO_MANIFEST_DIR"), "/known/docker-registry-2.8.2.txt");
+    let url = peer.base_url();
+    let ended = |arguments: &[&str]| {
+        let program = env!("CARGO_BIN_EXE_oci-conformance");
+        let output = std::process::Command::new(program).args(arguments).output().unwrap();
+        let text = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+        (output.status.code(), text)
+    };
+    let (code, text) = ended(&[&url, "--filter", "subject.header", "--level", "must"]);
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.contains("FAIL subject.header.tag (must, end-7a)"), "{text}");
+    let (code, text) = ended(&[&url, "--filter", "subject.header", "--expect-failures", known]);
+    assert_eq!(code, Some(0), "{text}");
+    assert!(text.contains("1 passed, 7 failed"), "{text}");
+    let (code, text) = ended(&[&url, "--filter", "base.get", "--output", "json"]);
+    assert_eq!(code, Some(0), "{text}");
+    assert!(text.contains("\"outcome\": \"pass\""), "{text}");
+    assert_eq!(ended(&[&url, "--filter", "no such check"]).0, Some(2));
+    assert_eq!(ended(&["http://127.0.0.1:1"]).0, Some(2));
+    let (code, text) = ended(&["--list"]);
+    assert_eq!((code, text.lines().count()), (Some(0), conformance_oci::checks().len()));
+}

@@ -61,8 +61,8 @@ async fn carry(client: TcpStream, port: u16, lie: Lie) {
     let (mut from_registry, mut to_registry) = registry.into_split();
     let mut first = vec![0; 4096];
     let read = from_client.read(&mut first).await.unwrap_or(0);
-    let line = String::from_utf8_lossy(&first[..read]).into_owned();
-    let mut words = line.split(' ').map(ToOwned::to_owned);
+    let opening = String::from_utf8_lossy(&first[..read]).into_owned();
+    let mut words = opening.split(' ').map(ToOwned::to_owned);
     let (method, target) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
     let request = tokio::spawn(async move {
         let _ = to_registry.write_all(&first[..read]).await;
