@@ -7,6 +7,7 @@ use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
+mod conformance;
 mod crash;
 
 /// `apron registry serve` on a port of its own.
