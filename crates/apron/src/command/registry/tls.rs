@@ -64,7 +64,7 @@ fn read(files: &Files) -> Outcome<Arc<ServerConfig>> {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
-        .map(|builder| builder.with_no_client_auth())
+        .map(rustls::ConfigBuilder::<ServerConfig, _>::with_no_client_auth)
         .and_then(|builder| builder.with_single_cert(chain, key));
     let mut config = config.map_err(|error| failed(&files.certificate, &error))?;
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
