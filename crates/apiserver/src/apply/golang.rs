@@ -10,29 +10,29 @@ use serde_json::{Map, Value};
 
 use super::value::{Numeric, sorted};
 
-/// How a JSON string treats `<`, `>`, `&` and the two exotic line separators.
+/// Two encoders write JSON on the server, and differ in corners.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Html {
-    /// Written as `\u003c` and so on.
-    Escaped,
-    /// Left alone.
-    Plain,
+pub(super) enum Style {
+    /// The merge library's, for path elements.
+    Merge,
+    /// The standard library's, for whole objects.
+    Standard,
 }
 
 /// Compact JSON with sorted keys.
-pub(super) fn json(value: &Value, out: &mut String) {
+pub(super) fn json(value: &Value, style: Style, out: &mut String) {
     match value {
         Value::Null => out.push_str("null"),
         Value::Bool(bool) => out.push_str(if *bool { "true" } else { "false" }),
-        Value::Number(number) => json_number(Numeric::of(number), out),
-        Value::String(string) => json_string(string, Html::Escaped, out),
+        Value::Number(number) => json_number(Numeric::of(number), style, out),
+        Value::String(string) => json_string(string, style, out),
         Value::Array(items) => {
             out.push('[');
             for (i, item) in items.iter().enumerate() {
                 if i > 0 {
                     out.push(',');
                 }
-                json(item, out);
+                json(item, style, out);
             }
             out.push(']');
         }
@@ -42,46 +42,64 @@ pub(super) fn json(value: &Value, out: &mut String) {
                 if i > 0 {
                     out.push(',');
                 }
-                json_string(key, Html::Escaped, out);
+                json_string(key, style, out);
                 out.push(':');
-                json(item, out);
+                json(item, style, out);
             }
             out.push('}');
         }
     }
 }
 
-/// A JSON string with its quotes.
-pub(super) fn json_string(string: &str, html: Html, out: &mut String) {
+/// A JSON string with its quotes, safe inside HTML.
+pub(super) fn json_string(string: &str, style: Style, out: &mut String) {
     out.push('"');
     for c in string.chars() {
         match c {
-            '"' | '\\' => {
-                out.push('\\');
-                out.push(c);
-            }
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\0'..='\u{1f}' => hex(out, "\\u", c, 4),
-            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' if html == Html::Escaped => {
-                hex(out, "\\u", c, 4);
-            }
-            c => out.push(c),
+            '\u{8}' if style == Style::Standard => out.push_str("\\b"),
+            '\u{c}' if style == Style::Standard => out.push_str("\\f"),
+            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => hex(out, "\\u", c, 4),
+            c => json_char(c, out),
         }
     }
     out.push('"');
 }
 
-fn json_number(number: Numeric, out: &mut String) {
+/// A JSON string as names of key fields are written: not safe inside HTML.
+pub(super) fn json_name(string: &str, out: &mut String) {
+    out.push('"');
+    string.chars().for_each(|c| json_char(c, out));
+    out.push('"');
+}
+
+fn json_char(c: char, out: &mut String) {
+    match c {
+        '"' | '\\' => {
+            out.push('\\');
+            out.push(c);
+        }
+        '\n' => out.push_str("\\n"),
+        '\r' => out.push_str("\\r"),
+        '\t' => out.push_str("\\t"),
+        '\0'..='\u{1f}' => hex(out, "\\u", c, 4),
+        c => out.push(c),
+    }
+}
+
+fn json_number(number: Numeric, style: Style, out: &mut String) {
     match number {
         Numeric::Int(int) => put(out, format_args!("{int}")),
         Numeric::Float(float) => {
             let size = float.abs();
-            if size != 0.0 && !(1e-6..1e21).contains(&size) {
-                exponent(float, out);
-            } else {
+            if size == 0.0 || (1e-6..1e21).contains(&size) {
                 put(out, format_args!("{float}"));
+                return;
+            }
+            let from = out.len();
+            exponent(float, out);
+            if style == Style::Standard && out[from..].contains("e-0") {
+                let short = out[from..].replace("e-0", "e-");
+                out.replace_range(from.., &short);
             }
         }
     }
@@ -281,11 +299,23 @@ mod tests {
 
     fn check(value: &Value, as_json: &str, as_plain: &str, as_verbose: &str) {
         let mut out = String::new();
-        json(value, &mut out);
+        json(value, Style::Merge, &mut out);
         assert_eq!(out, as_json);
         assert_eq!(wrapped(value), format!("&{{{as_plain}}}"));
         let verbose = format!("&value.valueUnstructured{{Value:{as_verbose}}}");
         assert_eq!(wrapped_verbose(value), verbose);
+    }
+
+    #[test]
+    fn encoders_differ_in_corners() {
+        let value = json!([1e-7, "\u{8}\u{c}"]);
+        let check = |style, want| {
+            let mut out = String::new();
+            json(&value, style, &mut out);
+            assert_eq!(out, want);
+        };
+        check(Style::Merge, r#"[1e-07,"\u0008\u000c"]"#);
+        check(Style::Standard, r#"[1e-7,"\b\f"]"#);
     }
 
     #[test]

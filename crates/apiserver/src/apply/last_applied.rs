@@ -6,9 +6,10 @@
 
 use serde_json::{Map, Value};
 
+use super::ApplyContext;
 use super::fieldpath::Set;
+use super::golang::{self, Style};
 use super::typed::{Duplicates, compare, field_set, validate};
-use super::{ApplyContext, golang};
 
 const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
 const ANNOTATIONS_SIZE_MAX: usize = 256 * 1024;
@@ -46,7 +47,7 @@ pub(super) fn refresh(object: &mut Value, config: &Value) -> bool {
         own.shift_remove(ANNOTATION);
     }
     let mut text = String::new();
-    golang::json(&config, &mut text);
+    golang::json(&config, Style::Standard, &mut text);
     text.push('\n');
     let all = object.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut);
     let Some(all) = all else { return false };

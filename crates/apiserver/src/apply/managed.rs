@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use super::fieldpath::{FieldsError, Set};
-use super::golang::{self, Html};
+use super::golang::{self, Style};
 use super::time::Timestamp;
 
 /// How a manager came to own its fields.
@@ -71,7 +71,7 @@ impl Entry {
             out.push('"');
             out.push_str(name);
             out.push_str("\":");
-            golang::json_string(value, Html::Escaped, &mut out);
+            golang::json_string(value, Style::Standard, &mut out);
         }
         out.push('}');
         out

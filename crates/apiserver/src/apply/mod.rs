@@ -45,7 +45,7 @@ mod value;
 
 use std::borrow::Cow;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 pub use convert::{ConvertError, Converter, OneVersion, SameShape};
 pub use error::{ApplyError, Conflict, Conflicts, OwnershipError, UpdateError};
@@ -155,18 +155,26 @@ pub fn apply(
     config: &Value,
     context: &ApplyContext<'_>,
 ) -> Result<Applied, ApplyError> {
-    let exists = live.is_some();
-    let mut live = live.cloned().unwrap_or_else(|| context.blank());
-    let managed = ManagedFields::of(&live).map_err(ApplyError::Managed)?;
-    clear(&mut live);
+    let blank;
+    let before = if let Some(live) = live {
+        live
+    } else {
+        blank = context.blank();
+        &blank
+    };
+    let managed = ManagedFields::of(before).map_err(ApplyError::Managed)?;
+    let bare = without_managed_fields(before);
     check_type(config, context)?;
-    let (new, after) = apply_bridged(&live, config, &managed, context)?;
-    let mut changed = !exists || new.is_some() || !same_owners(&managed, &after);
-    let mut object = new.unwrap_or(live);
+    let (new, after) = apply_bridged(&bare, config, &managed, context)?;
+    let mut changed = live.is_none() || new.is_some();
+    let mut object = new.unwrap_or_else(|| bare.into_owned());
     if context.manager == last_applied::KUBECTL {
         changed |= last_applied::refresh(&mut object, config);
     }
     after.write(&mut object).map_err(ApplyError::Encode)?;
+    let (old, new) = (entries(before), entries(&object));
+    let kept = |entry| old.iter().any(|old| same_but_time(old, entry));
+    changed |= old.len() != new.len() || !new.iter().all(kept);
     Ok(Applied { object, changed })
 }
 
@@ -204,23 +212,15 @@ pub fn update(
 /// Undoes changes of times in an object's managed fields if nothing else changed, so that a
 /// write without effect is not stored. To be called when defaults and admission are done.
 pub fn keep_times(old: &Value, new: &mut Value) {
-    let list = |object: &Value| object.pointer("/metadata/managedFields").cloned();
-    let (Some(Value::Array(before)), Some(Value::Array(after))) = (list(old), list(new)) else {
-        return;
-    };
-    let timeless = |entry: &Value| {
-        let mut entry = entry.clone();
-        entry.as_object_mut().map(|map| map.shift_remove("time"));
-        entry
-    };
+    let (before, after) = (entries(old), entries(new));
     let same = before.len() == after.len()
         && before != after
-        && before.iter().map(timeless).eq(after.iter().map(timeless));
+        && before.iter().zip(after).all(|(a, b)| same_but_time(a, b));
     if same
         && without_managed_fields(old) == without_managed_fields(new)
         && let Some(list) = new.pointer_mut("/metadata/managedFields")
     {
-        *list = Value::Array(before);
+        *list = Value::Array(before.to_vec());
     }
 }
 
@@ -228,17 +228,32 @@ fn without_managed_fields(object: &Value) -> Cow<'_, Value> {
     if object.pointer("/metadata/managedFields").is_none() {
         return Cow::Borrowed(object);
     }
-    let mut object = object.clone();
-    clear(&mut object);
-    Cow::Owned(object)
+    // Managed fields are often the bigger half of an object, so they are not even copied.
+    let copy = |map: &Map<String, Value>, but: &str| -> Map<String, Value> {
+        let mut out = Map::with_capacity(map.len());
+        let kept = map.iter().filter(|(name, _)| *name != but);
+        out.extend(kept.map(|(name, value)| (name.clone(), value.clone())));
+        out
+    };
+    let (Some(map), Some(metadata)) = (object.as_object(), object["metadata"].as_object()) else {
+        return Cow::Borrowed(object);
+    };
+    let mut bare = copy(map, "metadata");
+    bare.insert("metadata".to_owned(), Value::Object(copy(metadata, "managedFields")));
+    Cow::Owned(Value::Object(bare))
 }
 
-/// Whether two lists of owners differ in nothing but times.
-fn same_owners(a: &ManagedFields, b: &ManagedFields) -> bool {
-    let timeless = |(identity, entry): (&str, &Entry)| {
-        (identity.to_owned(), entry.api_version.clone(), entry.fields.clone())
-    };
-    a.iter().map(timeless).eq(b.iter().map(timeless))
+fn entries(object: &Value) -> &[Value] {
+    let list = object.pointer("/metadata/managedFields").and_then(Value::as_array);
+    list.map_or(&[], Vec::as_slice)
+}
+
+/// Whether two entries differ in nothing but time.
+fn same_but_time(a: &Value, b: &Value) -> bool {
+    let (Some(a), Some(b)) = (a.as_object(), b.as_object()) else { return a == b };
+    let timeless = |map: &Map<String, Value>| map.len() - usize::from(map.contains_key("time"));
+    timeless(a) == timeless(b)
+        && a.iter().all(|(name, value)| name == "time" || b.get(name) == Some(value))
 }
 
 /// The owners an update starts from: the request's, unless it has none or they are damaged.

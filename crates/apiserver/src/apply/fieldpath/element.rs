@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::FieldsError;
-use crate::apply::golang::{self, Html};
+use crate::apply::golang::{self, Style};
 use crate::apply::value::{self, Numeric};
 
 /// Chooses one child of a map or list.
@@ -54,16 +54,16 @@ impl PathElement {
                     if i > 0 {
                         out.push(',');
                     }
-                    golang::json_string(name, Html::Plain, &mut out);
+                    golang::json_name(name, &mut out);
                     out.push(':');
-                    golang::json(value, &mut out);
+                    golang::json(value, Style::Merge, &mut out);
                 }
                 out.push('}');
                 Some(out)
             }
             Self::Value(value) => {
                 let mut out = String::from("v:");
-                golang::json(value, &mut out);
+                golang::json(value, Style::Merge, &mut out);
                 Some(out)
             }
             Self::Index(index) => Some(format!("i:{index}")),
@@ -116,7 +116,7 @@ fn as_floats(value: Value) -> Value {
     match value {
         Value::Number(number) => match number.as_f64() {
             #[expect(clippy::cast_possible_truncation, reason = "within 53 bits")]
-            Some(float) if float.fract() == 0.0 && float.abs() <= 9_007_199_254_740_992.0 => {
+            Some(float) if float.fract() == 0.0 && float.abs() < 9_007_199_254_740_992.0 => {
                 Value::from(float as i64)
             }
             Some(float) => Value::from(float),

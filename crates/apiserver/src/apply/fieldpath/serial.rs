@@ -41,7 +41,12 @@ impl Set {
 
     /// Writes a `fieldsV1` value.
     pub fn to_fields(&self) -> Result<Value, FieldsError> {
-        Ok(Value::Object(self.write(Map::new())?))
+        Ok(Value::Object(self.write(Map::with_capacity(self.width()))?))
+    }
+
+    /// At most how many keys this node has in JSON.
+    fn width(&self) -> usize {
+        self.members().len() + self.children().count()
     }
 
     /// Members and children in one order; a child that is also a member says so with `.`.
@@ -60,7 +65,8 @@ impl Set {
             let Some(element) = member.or(child.map(|(element, _)| element)) else {
                 return Ok(out);
             };
-            let mut below = Map::new();
+            let width = child.map_or(0, |(_, set)| set.width() + 1);
+            let mut below = Map::with_capacity(width);
             if let (Some(_), Some((_, set))) = (member, child)
                 && !set.is_bare()
             {

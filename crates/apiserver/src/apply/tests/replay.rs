@@ -14,14 +14,15 @@ use crate::apply::{ApplyContext, ApplyError, Conflict, SameShape, Timestamp, app
 const GROUP: &str = "example.org";
 
 /// Replays one sequence; answers how many operations it had, or the first difference.
-pub(crate) fn replay(text: &str) -> Result<usize, String> {
-    let sequence: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
+pub(crate) fn replay(recorded: &str) -> Result<usize, String> {
+    let sequence: Value = serde_json::from_str(recorded).map_err(|error| error.to_string())?;
     let schemas: Vec<BTreeMap<String, Schema>> =
         list(&sequence, "schemas").iter().map(schemas_of).collect();
     let status = sequence["status"] == true;
+    let built_in = (text(&sequence, "apiVersion"), text(&sequence, "kind"));
     let mut live = None;
     for (i, operation) in list(&sequence, "ops").iter().enumerate() {
-        let step = Step { operation, schemas: &schemas, status };
+        let step = Step { operation, schemas: &schemas, status, built_in };
         step.run(&mut live)
             .map_err(|text| format!("seed {} operation {i}: {text}", sequence["seed"]))?;
     }
@@ -30,6 +31,9 @@ pub(crate) fn replay(text: &str) -> Result<usize, String> {
 
 fn schemas_of(versions: &Value) -> BTreeMap<String, Schema> {
     let versions = versions.as_object().cloned().unwrap_or_default();
+    if let Some(schema) = versions.get("openapi") {
+        return [(String::new(), Schema::from_openapi(schema))].into();
+    }
     if versions.is_empty() {
         let deduced = || Schema::clone(&Schema::deduced());
         return [(format!("{GROUP}/v1"), deduced())].into();
@@ -44,11 +48,21 @@ struct Step<'a> {
     operation: &'a Value,
     schemas: &'a [BTreeMap<String, Schema>],
     status: bool,
+    /// Version and kind, where it is not ours.
+    built_in: (&'a str, &'a str),
 }
 
 impl Step<'_> {
     fn text(&self, name: &str) -> &str {
-        self.operation[name].as_str().unwrap_or_default()
+        text(self.operation, name)
+    }
+
+    /// Version and kind of the object at this step.
+    fn kind(&self, version: &str) -> (String, &str) {
+        match self.built_in {
+            ("", _) => (format!("{GROUP}/{version}"), "T"),
+            (version, kind) => (version.to_owned(), kind),
+        }
     }
 
     fn run(&self, live: &mut Option<Value>) -> Result<(), String> {
@@ -58,7 +72,10 @@ impl Step<'_> {
         }
         let index = usize::try_from(self.operation["schemas"].as_u64().unwrap_or(0)).unwrap_or(0);
         let schemas = &self.schemas[index];
-        let api_version = format!("{GROUP}/{}", self.text("version"));
+        let (api_version, kind) = self.kind(self.text("version"));
+        let Some(schema) = schemas.get(&api_version).or_else(|| schemas.get("")) else {
+            return Err(format!("no schema of {api_version}"));
+        };
         let versions = schemas.iter().map(|(name, schema)| (name.as_str(), schema)).collect();
         let converter = SameShape { versions };
         let reset = match (self.text("sub"), self.status) {
@@ -74,8 +91,8 @@ impl Step<'_> {
             ..ApplyContext::new(
                 self.text("manager"),
                 Timestamp(self.operation["now"].as_i64().unwrap_or(0)),
-                (&api_version, "T"),
-                &schemas[&api_version],
+                (&api_version, kind),
+                schema,
             )
         };
         let mut before = live.clone();
@@ -97,7 +114,7 @@ impl Step<'_> {
         let want = self.operation.get("object");
         match (result, want) {
             (Ok(mut object), Some(want)) => {
-                at_version(Some(&mut object), &format!("{GROUP}/v1"));
+                at_version(Some(&mut object), &self.kind("v1").0);
                 if !same(&object, want) {
                     return Err(format!(
                         "\n got {object}\nwant {want}\nbody {}",
@@ -164,6 +181,10 @@ fn lines(text: &str) -> Vec<&str> {
     let mut lines: Vec<_> = text.lines().collect();
     lines.sort_unstable();
     lines
+}
+
+fn text<'v>(value: &'v Value, name: &str) -> &'v str {
+    value[name].as_str().unwrap_or_default()
 }
 
 fn list<'v>(value: &'v Value, name: &str) -> &'v [Value] {

@@ -198,6 +198,13 @@ impl<'s> Walk<'s> {
         new: Option<&Vec<Value>>,
         out: &mut Comparison,
     ) {
+        if let (Some(old), Some(new)) = (old, new)
+            && old.len() == new.len()
+            && old.iter().zip(new).all(|(old, new)| value::equal(old, new))
+        {
+            // Most lists did not change, and equality is cheaper than identities.
+            return;
+        }
         let mut pairs: BTreeMap<PathElement, Twins<'_>> = BTreeMap::new();
         for (i, item) in old.into_iter().flatten().enumerate() {
             if let Some(element) = self.identity(list, i, item) {

@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::{Shape, identify, narrow, shape};
 use crate::apply::fieldpath::PathElement;
 use crate::apply::types::{List, Map, Schema, TypeRef};
+use crate::apply::value;
 
 static NULL: Value = Value::Null;
 
@@ -41,10 +42,11 @@ fn merge_maps(schema: &Schema, map: &Map, live: &Value, config: &Value) -> Value
     if map.atomic || (empty && new.is_none_or(serde_json::Map::is_empty)) {
         return config.clone();
     }
-    let mut out = serde_json::Map::new();
-    for (name, value) in old.into_iter().flatten() {
+    let most = old.map_or(0, serde_json::Map::len).max(new.map_or(0, serde_json::Map::len));
+    let mut out = serde_json::Map::with_capacity(most);
+    for (name, held) in old.into_iter().flatten() {
         let applied = new.and_then(|new| new.get(name));
-        let merged = node(schema, map.type_of(name), Some(value), applied);
+        let merged = node(schema, map.type_of(name), Some(held), applied);
         out.extend(merged.map(|merged| (name.clone(), merged)));
     }
     for (name, applied) in new.into_iter().flatten() {
@@ -60,7 +62,7 @@ fn merge_maps(schema: &Schema, map: &Map, live: &Value, config: &Value) -> Value
 fn merge_lists(schema: &Schema, list: &List, live: &Value, config: &Value) -> Option<Value> {
     let (old, new) = (live.as_array(), config.as_array());
     let empty = old.is_none_or(Vec::is_empty) && new.is_none_or(Vec::is_empty);
-    if !list.associative || empty {
+    if !list.associative || empty || value::equal(live, config) {
         return Some(config.clone());
     }
     let out = Zip::new(schema, list, old, new).run();

@@ -74,25 +74,42 @@ impl Walk<'_> {
     fn list(&self, list: &List, items: &[Value], faults: &mut Faults) {
         let mut seen = BTreeSet::new();
         for (i, item) in items.iter().enumerate() {
-            let element = if list.associative {
-                match identify(self.schema, list, item) {
-                    Ok(element) => element,
-                    Err(reason) => {
-                        faults.push(format!("element {i}: {reason}"));
-                        return;
-                    }
+            if let Some(reason) = self.anonymous(list, item) {
+                faults.push(format!("element {i}: {reason}"));
+                return;
+            }
+            if list.associative && self.duplicates == Duplicates::Refused {
+                let element = self.element(list, i, item);
+                if seen.contains(&element) {
+                    faults.push(format!("duplicate entries for key {element}"));
                 }
-            } else {
-                PathElement::Index(i64::try_from(i).unwrap_or(i64::MAX))
-            };
-            let refused = list.associative && self.duplicates == Duplicates::Refused;
-            if refused && !seen.insert(element.clone()) {
-                faults.push(format!("duplicate entries for key {element}"));
+                seen.insert(element);
             }
             let from = faults.0.len();
             self.node(list.element, item, faults);
-            faults.prefix(from, &element);
+            if faults.0.len() > from {
+                faults.prefix(from, &self.element(list, i, item));
+            }
         }
+    }
+
+    /// Why an item has no identity although it needs one; the common cases without building it.
+    fn anonymous(&self, list: &List, item: &Value) -> Option<String> {
+        let scalar = || matches!(item, Value::String(_) | Value::Number(_) | Value::Bool(_));
+        let keyed = |map: &serde_json::Map<String, Value>| {
+            list.keys.iter().all(|key| map.contains_key(&**key))
+        };
+        match (list.associative, list.keys.is_empty()) {
+            (false, _) => None,
+            (true, true) if scalar() => None,
+            (true, false) if item.as_object().is_some_and(keyed) => None,
+            _ => identify(self.schema, list, item).err(),
+        }
+    }
+
+    fn element(&self, list: &List, i: usize, item: &Value) -> PathElement {
+        let index = || PathElement::Index(i64::try_from(i).unwrap_or(i64::MAX));
+        identify(self.schema, list, item).unwrap_or_else(|_| index())
     }
 }
 

@@ -27,7 +27,7 @@ impl Schema {
             .or_else(|| schema.get("definitions"))
             .and_then(Value::as_object);
         let mut builder = Builder::new(components.unwrap_or(&EMPTY));
-        let root = builder.inlined(schema, false);
+        let root = builder.reference(schema, false);
         builder.finish(root)
     }
 
