@@ -28,9 +28,11 @@
 //! they need (values with their correlated old values) is `validate::Correlated`.
 
 pub mod clock;
+pub mod columns;
 mod defaults;
 mod error;
 mod format;
+pub mod jsonpath;
 mod lists;
 mod metadata;
 mod names;

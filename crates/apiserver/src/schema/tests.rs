@@ -111,3 +111,27 @@ fn more_answers_are_those_of_the_real_server() {
     #[expect(clippy::disallowed_methods, reason = "test")]
     replay(&std::fs::read_to_string(path).unwrap());
 }
+
+#[test]
+fn cells_are_those_of_the_real_server() {
+    let vectors: Value =
+        serde_json::from_str(include_str!("../../testdata/schema/columns.json")).unwrap();
+    let now = vectors["now"].as_i64().unwrap();
+    let objects = vectors["objects"].as_array().unwrap();
+    let mut differences = Vec::new();
+    for (path, column) in vectors["columns"].as_object().unwrap() {
+        assert_eq!(jsonpath::JsonPath::parse(path).is_ok(), column["ok"] == true, "{path}");
+        for (kind, rows) in column["cells"].as_object().unwrap() {
+            let entry = serde_json::json!({ "name": "c", "type": kind, "jsonPath": path });
+            let version = serde_json::json!({ "additionalPrinterColumns": [entry] });
+            for (object, theirs) in objects.iter().zip(rows.as_array().unwrap()) {
+                let ours = Value::from(columns::cells(&version, object, now));
+                // A whole float is written without its point by Go.
+                if ours.to_string().replace(".0]", "]") != theirs.to_string() {
+                    differences.push(format!("{path} {kind}: {ours} {theirs}"));
+                }
+            }
+        }
+    }
+    assert!(differences.is_empty(), "{}", differences.join("\n"));
+}
