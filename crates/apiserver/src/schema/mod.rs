@@ -29,6 +29,7 @@
 
 pub mod clock;
 pub mod columns;
+mod crd;
 mod defaults;
 mod error;
 mod format;
@@ -49,6 +50,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
+pub use crd::validate_crd;
 pub use error::{ErrorKind, FieldError, Path, summary};
 pub use metadata::{Malformed, NameRule, Scope};
 pub use node::Pool;
@@ -164,8 +166,25 @@ pub fn validate_metadata(metadata: &Value, scope: Scope, rule: NameRule) -> Vec<
     let path = Path::new("metadata");
     let mut errors = Vec::new();
     match metadata::read_meta(metadata) {
-        Ok((read, _)) => metadata::check_meta(&read, scope, rule, &path, &mut errors),
+        Ok((read, _)) => {
+            let faults = |name: &str, prefix| rule.faults(name, prefix);
+            metadata::check_meta(&read, scope, &faults, &path, &mut errors);
+        }
         Err(error) => errors.push(FieldError::invalid(&path, metadata.clone(), error)),
+    }
+    errors
+}
+
+/// Everything wrong with a change of `metadata`.
+pub fn validate_metadata_update(new: &Value, old: &Value) -> Vec<FieldError> {
+    let path = Path::new("metadata");
+    let mut errors = Vec::new();
+    match (metadata::read_meta(new), metadata::read_meta(old)) {
+        (Ok((new, _)), Ok((old, _))) => {
+            metadata::check_meta_update(&new, &old, &path, &mut errors);
+        }
+        (Err(error), _) => errors.push(FieldError::invalid(&path, new.clone(), error)),
+        (Ok(_), Err(_)) => {}
     }
     errors
 }

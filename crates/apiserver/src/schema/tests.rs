@@ -55,6 +55,13 @@ impl Replay {
         }
     }
 
+    fn definition(&mut self, crd: &Value, record: &Value) {
+        self.cases += 1;
+        let context = format!("{crd}\n  old {}", record["old"]);
+        let errors = validate_crd(crd, record.get("old"));
+        self.compare("crd", &context, &texts(&errors), &wanted(&record["errors"]));
+    }
+
     fn case(&mut self, schema: &Structural, raw: &Value, case: &Value) {
         let value = &case["value"];
         let context = format!("{raw}\n  value  {value}\n  old {}", case["old"]);
@@ -83,7 +90,11 @@ impl Replay {
 fn replay(text: &str) {
     let mut replay = Replay { cases: 0, differences: Vec::new() };
     for line in text.lines() {
-        replay.schema(&serde_json::from_str(line).unwrap());
+        let record: Value = serde_json::from_str(line).unwrap();
+        match record.get("crd") {
+            Some(crd) => replay.definition(crd, &record),
+            None => replay.schema(&record),
+        }
     }
     let mut kinds: Map<String, Value> = Map::new();
     for difference in &replay.differences {
@@ -101,6 +112,11 @@ fn replay(text: &str) {
 #[test]
 fn answers_are_those_of_the_real_server() {
     replay(include_str!("../../testdata/schema/vectors.jsonl"));
+}
+
+#[test]
+fn definitions_are_judged_as_the_real_server_judges_them() {
+    replay(include_str!("../../testdata/schema/definitions.jsonl"));
 }
 
 /// More vectors than a repository should hold: made on the side, named by `APRON_VECTORS`.
@@ -127,7 +143,8 @@ fn cells_are_those_of_the_real_server() {
             for (object, theirs) in objects.iter().zip(rows.as_array().unwrap()) {
                 let ours = Value::from(columns::cells(&version, object, now));
                 // A whole float is written without its point by Go.
-                if ours.to_string().replace(".0]", "]") != theirs.to_string() {
+                let (shown, theirs) = (ours.to_string().replace(".0]", "]"), theirs.to_string());
+                if shown != theirs {
                     differences.push(format!("{path} {kind}: {ours} {theirs}"));
                 }
             }
