@@ -14,7 +14,7 @@
 //!        ├─ default   stray nulls out, defaults in, recursively    defaults
 //!        └─ validate  values (validate, format, pattern),
 //!                     embedded resources (metadata), sets and maps (lists),
-//!                     rules (the seam: see below)
+//!                     rules (the seam: see below)                 rules
 //! ```
 //!
 //! Everything is a function of its arguments: no clock, no files, no state but a [`Pool`] that
@@ -23,9 +23,9 @@
 //! The specification is the Go code of Kubernetes 1.36: vectors made with it are replayed by the
 //! tests. Where Go's answer depends on the order of a map, ours is in order of name.
 //!
-//! **Rules** (`x-kubernetes-validations`) are compiled into the schema but not evaluated here
-//! yet: [`Structural::has_rules`] tells a caller that an object passed without them. The walk
-//! they need (values with their correlated old values) is `validate::Correlated`.
+//! **Rules** (`x-kubernetes-validations`) are applied by [`Structural::validate_rules`] with an
+//! evaluator that is handed in: [`rules`] is the seam. There is none in this module yet, and
+//! [`Structural::validate`] does not apply rules; [`Structural::has_rules`] tells.
 
 pub mod clock;
 pub mod columns;
@@ -40,6 +40,7 @@ mod names;
 mod node;
 mod pattern;
 mod prune;
+pub mod rules;
 mod structural;
 #[cfg(test)]
 mod tests;
@@ -151,6 +152,16 @@ impl Structural {
     /// Whether the schema has rules (`x-kubernetes-validations`), which are not evaluated here.
     pub fn has_rules(&self) -> bool {
         self.root.has(Flags::HOLDS_RULES)
+    }
+
+    /// Applies the rules with an evaluator; to be called when nothing blocks them.
+    pub fn validate_rules(
+        &self,
+        new: &Value,
+        old: Option<&Value>,
+        evaluator: &mut dyn rules::Evaluator,
+    ) -> Vec<FieldError> {
+        rules::check(&self.root, new, old, evaluator)
     }
 
     /// The error the server adds instead of evaluating rules when other errors get in the way.
