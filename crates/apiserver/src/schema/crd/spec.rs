@@ -197,8 +197,12 @@ fn check_versions(
     for (i, version) in spec.versions.iter().enumerate() {
         let path = below.index(i);
         push_joined(errors, &path.child("name"), &version.name, &names::label_1035(&version.name));
-        let own =
-            if per_version { version.subresources.as_ref() } else { spec.subresources.as_ref() };
+        // Looked up by name: of two versions with one name, the first speaks for both.
+        let named = spec.versions.iter().find(|other| other.name == version.name);
+        let own = match named.filter(|_| per_version) {
+            Some(named) => named.subresources.as_ref(),
+            None => spec.subresources.as_ref(),
+        };
         check_version(version, options, structural, has_status(own), &path, errors);
     }
     let unique = (1..spec.versions.len())
