@@ -183,3 +183,53 @@ fn cells_are_those_of_the_real_server() {
     }
     assert!(differences.is_empty(), "{}", differences.join("\n"));
 }
+
+#[test]
+fn a_whole_float_is_an_integer_and_other_faults_have_the_known_words() {
+    let schema = Structural::compile(&serde_json::json!({
+        "type": "object",
+        "properties": {
+            "spec": { "type": "object", "properties": { "replicas": { "type": "integer", "minimum": 1 } } },
+            "status": { "type": "object", "properties": { "phase": { "type": "string", "enum": ["A"] } } },
+        },
+    }))
+    .unwrap();
+    let check = |value: &str, expected: &[&str]| {
+        let value: Value = serde_json::from_str(value).unwrap();
+        let texts: Vec<String> =
+            schema.validate(&value, None).iter().map(ToString::to_string).collect();
+        assert_eq!(texts, expected);
+    };
+    check(r#"{"spec":{"replicas":2.0}}"#, &[]);
+    check(
+        r#"{"spec":{"replicas":"3"}}"#,
+        &[
+            r#"spec.replicas: Invalid value: "string": spec.replicas in body must be of type integer: "string""#,
+        ],
+    );
+    check(
+        r#"{"spec":{"replicas":0}}"#,
+        &[
+            "spec.replicas: Invalid value: 0: spec.replicas in body should be greater than or equal to 1",
+        ],
+    );
+}
+
+#[test]
+fn a_status_write_is_held_to_the_status_only() {
+    let schema = Structural::compile(&serde_json::json!({
+        "type": "object",
+        "properties": {
+            "spec": { "type": "object", "required": ["size"], "properties": { "size": { "type": "integer" } } },
+            "status": { "type": "object", "properties": { "phase": { "type": "string", "enum": ["A"] } } },
+        },
+    }))
+    .unwrap();
+    let object = |phase: &str| serde_json::json!({ "spec": {}, "status": { "phase": phase } });
+    let texts = |new: &str, old: &str| -> Vec<String> {
+        let errors = schema.validate_status(&object(new), &object(old));
+        errors.iter().map(ToString::to_string).collect()
+    };
+    assert_eq!(texts("B", "A"), [r#"status.phase: Unsupported value: "B": supported values: "A""#]);
+    assert!(texts("B", "B").is_empty(), "what did not change is forgiven");
+}
