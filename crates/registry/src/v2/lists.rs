@@ -27,7 +27,7 @@ impl Server {
     pub(super) async fn catalog(&self, call: &Call) -> Answer {
         let length = length(call)?.unwrap_or(CATALOG_PAGE_LENGTH).min(PAGE_LENGTH_MAX);
         let last = call.query.get("last").unwrap_or_default();
-        let visible = |name: &Name| self.may(&call.who, name, Action::Pull);
+        let visible = |name: &Name| self.may(&call.who, name, Action::List);
         let page = self.registry.repositories(last, length, visible).await?;
         let names: Vec<&str> = page.items.iter().map(Name::as_str).collect();
         let mut response = json(value!({ "repositories": names }).to_string().into_bytes());

@@ -8,6 +8,7 @@ mod collecting;
 mod lists;
 mod manifests;
 mod restart;
+mod security;
 mod support;
 mod uploads;
 
