@@ -3,6 +3,7 @@
 //! One test binary; each file is a chapter. `support` starts what the others need.
 
 mod build;
+mod guarded;
 mod interchange;
 mod registry;
 mod support;

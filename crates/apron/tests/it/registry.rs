@@ -17,11 +17,11 @@ pub(crate) struct Served {
 }
 
 impl Served {
-    fn start(scratch: &Scratch) -> Self {
+    pub(crate) fn start(scratch: &Scratch) -> Self {
         Self::start_with(scratch, &[])
     }
 
-    fn start_with(scratch: &Scratch, flags: &[&str]) -> Self {
+    pub(crate) fn start_with(scratch: &Scratch, flags: &[&str]) -> Self {
         let data = scratch.join("data");
         let address = format!("127.0.0.1:{}", free_port());
         let mut child = command(scratch)
@@ -38,11 +38,15 @@ impl Served {
         Self { child, address, data }
     }
 
-    fn reference(&self, path: &str) -> String {
+    pub(crate) fn address(&self) -> &str {
+        &self.address
+    }
+
+    pub(crate) fn reference(&self, path: &str) -> String {
         format!("{}/{path}", self.address)
     }
 
-    fn get(&self, path: &str) -> (u16, String) {
+    pub(crate) fn get(&self, path: &str) -> (u16, String) {
         ask(&self.address, &format!("GET {path} HTTP/1.0\r\n\r\n"), b"").unwrap()
     }
 
@@ -68,7 +72,7 @@ impl Drop for Served {
 }
 
 /// One request, past all clients; gives status and body. `None` if nobody answered.
-fn ask(address: &str, head: &str, body: &[u8]) -> Option<(u16, String)> {
+pub(crate) fn ask(address: &str, head: &str, body: &[u8]) -> Option<(u16, String)> {
     let mut stream = TcpStream::connect(address).ok()?;
     stream.write_all(head.as_bytes()).ok()?;
     stream.write_all(body).ok()?;
@@ -80,7 +84,7 @@ fn ask(address: &str, head: &str, body: &[u8]) -> Option<(u16, String)> {
     Some((status, body.to_owned()))
 }
 
-fn package(scratch: &Scratch) -> &'static str {
+pub(crate) fn package(scratch: &Scratch) -> &'static str {
     scratch.copy_package("provider-nop");
     apron(scratch, ["build", "provider-nop", "-o", "nop.xpkg"]).ok();
     "nop.xpkg"
@@ -178,7 +182,8 @@ fn a_repository_on_the_disk_is_read_by_other_tools() {
     let flags = ["--insecure-policy", "--dest-tls-verify=false", "--format", "oci"];
     let archive = format!("docker-archive:{file}");
     program(&scratch, "skopeo", ["copy", &archive, &there].iter().chain(&flags)).ok();
-    let view = |name: &str| served.data.join("repos").join(name).join("_layout").display().to_string();
+    let view =
+        |name: &str| served.data.join("repos").join(name).join("_layout").display().to_string();
     let (docker, oci) = (view("team/nop"), view("team/deep/oci"));
     assert!(served.stop().success());
     let source = format!("oci:{oci}:v1.0.0");

@@ -5,6 +5,7 @@ use crate::support::{Answer, World, artifact};
 use axum::body::Body;
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use bytes::Bytes;
 use registry::auth::scope::Grant;
 use registry::auth::token::{Claims, Keys};
 use registry::auth::{AUDIT_FILE, Actions, Auth, Mode, Rule, Settings, Users};
@@ -33,17 +34,21 @@ fn guarded(mode: Mode) -> World {
         Ok(())
     })
     .unwrap();
-    let auth = Auth::open(Settings {
+    let settings = Settings {
         directory: directory.path().to_owned(),
         htpasswd: None,
         mode,
         address: Some(ADDRESS.to_owned()),
-    })
-    .unwrap();
+    };
     let registry = Registry::open(directory.path(), registry::Settings::default()).unwrap();
-    let options = Options { access: auth.clone() };
-    let router = registry::router(registry.clone(), options).merge(auth.routes());
+    let router = serve(&registry, settings);
     World { directory, registry, router }
+}
+
+fn serve(registry: &Registry, settings: Settings) -> axum::Router {
+    let auth = Auth::open(settings).unwrap();
+    let options = Options { access: auth.clone() };
+    registry::router(registry.clone(), options).merge(auth.routes())
 }
 
 fn basic(name: &str, password: &str) -> String {
@@ -311,9 +316,7 @@ async fn keys_sign_in_and_forms_give_tokens() {
         mode: Mode::Private,
         address: Some(ADDRESS.to_owned()),
     };
-    let auth = Auth::open(settings).unwrap();
-    let router = registry::router(world.registry.clone(), Options { access: auth.clone() });
-    let world = World { router: router.merge(auth.routes()), ..world };
+    let world = World { router: serve(&world.registry, settings), ..world };
     ask(&world, "GET", "/v2/", &basic("ci", &key)).await.is(200);
     ask(&world, "GET", "/v2/", &format!("Bearer {key}")).await.is(200);
     ask(&world, "GET", "/v2/", &basic("alice", &key)).await.is(401);
@@ -483,4 +486,47 @@ async fn oversized_requests_are_refused() {
     ask(&world, "GET", "/v2/", &huge).await.is(401);
     let password = basic("alice", &"x".repeat(60_000));
     ask(&world, "GET", "/v2/", &password).await.is(401);
+}
+
+#[tokio::test]
+async fn users_of_an_htpasswd_file_sign_in_without_tokens() {
+    let world = guarded(Mode::Public);
+    let file = tempfile::NamedTempFile::new().unwrap();
+    // `secret`, and the same for somebody who has a better password of ours.
+    let hash = "$2b$04$abcdefghijklmnopqrstuu2r9OfJnfCsdneAXAGHnS4UpFFP8WIrW";
+    let lines = format!("old:{hash}\nalice:{hash}\nplain:secret\n");
+    fs_err::write(file.path(), lines).unwrap();
+    let settings = Settings {
+        directory: world.directory.path().to_owned(),
+        htpasswd: Some(file.path().to_owned()),
+        mode: Mode::Private,
+        address: None,
+    };
+    let world = World { router: serve(&world.registry, settings), ..world };
+    // Where the registry does not know its own address, it asks for the password itself.
+    let base = ask(&world, "GET", "/v2/", "").await.is(401);
+    assert_eq!(base.header("www-authenticate"), "Basic realm=\"apron\", charset=\"UTF-8\"");
+    ask(&world, "GET", "/v2/", &basic("old", "secret")).await.is(200);
+    ask(&world, "GET", "/v2/", &alice()).await.is(200);
+    for (name, password) in [("old", "Secret"), ("alice", "secret"), ("plain", "secret")] {
+        ask(&world, "GET", "/v2/", &basic(name, password)).await.is(401);
+    }
+    // A name without a password is nobody; nothing at all is a way to say so.
+    ask(&world, "GET", "/v2/", &basic("old", "")).await.is(401);
+    ask(&world, "GET", "/v2/a/tags/list", &basic("", "")).await.is(401);
+}
+
+#[tokio::test(start_paused = true)]
+async fn slow_requests_do_not_hold_anything_forever() {
+    let world = guarded(Mode::Public);
+    let silent = || Body::from_stream(futures::stream::pending::<std::io::Result<Bytes>>());
+    let form = world.call("POST", "/token", &[], silent()).await;
+    form.refuses(400, "UNSUPPORTED");
+    let who = alice();
+    let headers = [("authorization", who.as_str())];
+    let path = format!("/v2/a/blobs/uploads/?digest=sha256:{}", "a".repeat(64));
+    let upload = world.call("POST", &path, &headers, silent()).await;
+    assert!(upload.status.is_client_error(), "{upload:?}");
+    let manifest = world.call("PUT", "/v2/a/manifests/x", &headers, silent()).await;
+    assert!(manifest.status.is_client_error(), "{manifest:?}");
 }
