@@ -12,6 +12,7 @@ use http::request::Parts;
 use sha2::{Digest as _, Sha256};
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant, SystemTime};
@@ -33,7 +34,7 @@ pub(super) enum Failure {
     Wait(u64),
 }
 
-/// When a file changed last, and how long it is; `None` if it is not there.
+/// When a file changed last, and which one it is; `None` if it is not there.
 type Stamp = Option<(SystemTime, u64)>;
 
 /// Everybody who is known.
@@ -80,7 +81,10 @@ impl Credentials {
 
     /// Reads the files again if they changed; whoever was verified has to be so again.
     pub(super) fn refresh(&self, settings: &Settings) {
-        if self.known().stamps == stamps(settings) {
+        let (before, now) = (self.known().stamps, stamps(settings));
+        // A file that is gone is a mistake; without its rules everything would be public.
+        let lost = before[0].is_some() && now[0].is_none();
+        if before == now || lost {
             return;
         }
         if let Ok(fresh) = Known::read(settings) {
@@ -188,7 +192,7 @@ impl Known {
 fn stamps(settings: &Settings) -> [Stamp; 2] {
     let stamp = |path: &Path| {
         let found = fs_err::metadata(path).ok()?;
-        Some((found.modified().ok()?, found.len()))
+        Some((found.modified().ok()?, found.ino()))
     };
     let users = stamp(&settings.directory.join(USERS_FILE));
     [users, settings.htpasswd.as_deref().and_then(stamp)]

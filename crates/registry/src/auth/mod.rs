@@ -111,14 +111,23 @@ impl Auth {
             let auth = self.clone();
             rounds += 1;
             let with_keys = rounds.is_multiple_of(3600);
-            let _ = tokio::task::spawn_blocking(move || auth.refresh(with_keys)).await;
+            let work = move || {
+                auth.refresh();
+                if with_keys {
+                    auth.refresh_keys();
+                }
+            };
+            let _ = tokio::task::spawn_blocking(work).await;
         }
     }
 
     /// Reads users again if their files changed. Files that cannot be read change nothing.
-    fn refresh(&self, with_keys: bool) {
+    pub fn refresh(&self) {
         self.credentials.refresh(&self.settings);
-        if with_keys && let Ok(keys) = Keys::open(&self.settings.directory, now()) {
+    }
+
+    fn refresh_keys(&self) {
+        if let Ok(keys) = Keys::open(&self.settings.directory, now()) {
             *self.keys.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(keys);
         }
     }

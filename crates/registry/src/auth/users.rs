@@ -88,6 +88,12 @@ impl Users {
         if users.format == FORMAT { Ok(users) } else { Err(UsersError::Later(path)) }
     }
 
+    /// Whether a data directory has the file: then it is not open to everybody, even if nobody
+    /// is left in it.
+    pub fn exist(directory: &Path) -> bool {
+        directory.join(USERS_FILE).exists()
+    }
+
     /// Changes the file, one change at a time.
     pub fn change<T>(
         directory: &Path,

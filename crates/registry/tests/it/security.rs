@@ -530,3 +530,31 @@ async fn slow_requests_do_not_hold_anything_forever() {
     let manifest = world.call("PUT", "/v2/a/manifests/x", &headers, silent()).await;
     assert!(manifest.status.is_client_error(), "{manifest:?}");
 }
+
+#[tokio::test]
+async fn losing_the_users_file_opens_nothing() {
+    let world = guarded(Mode::Public);
+    push(&world, "secret/a", &alice()).await;
+    let settings = Settings {
+        directory: world.directory.path().to_owned(),
+        htpasswd: None,
+        mode: Mode::Public,
+        address: Some(ADDRESS.to_owned()),
+    };
+    let auth = Auth::open(settings).unwrap();
+    let router = registry::router(world.registry.clone(), Options { access: auth.clone() });
+    let world = World { router, ..world };
+    let file = world.directory.path().join("users.json");
+    fs_err::remove_file(&file).unwrap();
+    auth.refresh();
+    ask(&world, "GET", "/v2/secret/a/tags/list", "").await.is(401);
+    fs_err::write(&file, "rubbish").unwrap();
+    auth.refresh();
+    ask(&world, "GET", "/v2/secret/a/tags/list", "").await.is(401);
+    ask(&world, "GET", "/v2/secret/a/tags/list", &alice()).await.is(200);
+    fs_err::remove_file(&file).unwrap();
+    Users::change(world.directory.path(), |users| users.set_password("carol", "carol's")).unwrap();
+    auth.refresh();
+    ask(&world, "GET", "/v2/", &alice()).await.is(401);
+    ask(&world, "GET", "/v2/", &basic("carol", "carol's")).await.is(200);
+}

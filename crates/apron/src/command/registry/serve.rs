@@ -71,8 +71,8 @@ fn guard(request: &Request, address: SocketAddr) -> Outcome<Option<Arc<Auth>>> {
     let local = address.ip().is_loopback();
     let scheme = if request.tls.is_some() { "https" } else { "http" };
     let known = || (!address.ip().is_unspecified()).then(|| format!("{scheme}://{address}"));
-    let users = Users::read(&request.directory).map_err(|error| cannot_guard(&error))?;
-    if !users.users.is_empty() || request.htpasswd.is_some() || request.mode == Mode::Private {
+    let users = Users::exist(&request.directory);
+    if users || request.htpasswd.is_some() || request.mode == Mode::Private {
         let settings = ::registry::auth::Settings {
             directory: request.directory.clone(),
             htpasswd: request.htpasswd.clone(),
