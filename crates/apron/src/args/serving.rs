@@ -105,7 +105,9 @@ impl RegistryWords {
             Self::Serve(words) => Request::Serve(words.into_request()),
             Self::Gc(words) => Request::Collect(keep::Collect {
                 directory: words.keep.data.data_dir,
-                untagged_after: words.untagged_after.map(|days| Duration::from_secs(days * 86_400)),
+                untagged_after: words
+                    .untagged_after
+                    .map(|days| Duration::from_secs(days.saturating_mul(86_400))),
                 dry_run: words.dry_run,
                 format: words.keep.output,
             }),

@@ -17,7 +17,7 @@ use http::header::{
 };
 use oci::Digest;
 use std::fs::File;
-use std::io::{ErrorKind, Read, Seek, SeekFrom};
+use std::os::unix::fs::FileExt;
 use std::sync::{Mutex, PoisonError};
 
 impl Server {
@@ -89,19 +89,15 @@ fn entity_tag(digest: &Digest) -> String {
 
 /// A file's bytes in large pieces, each read off the async threads.
 fn read(file: File, first: u64, length: u64) -> impl Stream<Item = Result<Bytes, Error>> {
-    stream::try_unfold((file, first, length), |(mut file, offset, left)| async move {
+    stream::try_unfold((file, first, length), |(file, offset, left)| async move {
         if left == 0 {
             return Ok(None);
         }
         let count = usize::try_from(left).unwrap_or(usize::MAX).min(READ_SIZE);
         let read = blocking(move || {
-            let mut piece = Buffer::take();
-            file.seek(SeekFrom::Start(offset))?;
-            let read = (&mut file).take(count as u64).read_to_end(&mut piece.0)?;
-            if read < count {
-                return Err(Error::Io(ErrorKind::UnexpectedEof.into()));
-            }
-            Ok((file, Bytes::from_owner(piece)))
+            let mut buffer = Buffer::take(count);
+            file.read_exact_at(&mut buffer.memory[..count], offset)?;
+            Ok((file, Bytes::from_owner(buffer)))
         });
         let (file, piece) = read.await?;
         let count = count as u64;
@@ -109,32 +105,38 @@ fn read(file: File, first: u64, length: u64) -> impl Stream<Item = Result<Bytes,
     })
 }
 
-/// Memory to read into. Asking the system for a fresh quarter of a megabyte every time costs
-/// more than reading into it, so a few are kept.
-struct Buffer(Vec<u8>);
+/// Memory to read into. Asking the system for fresh memory every time costs about as much as
+/// reading into it, so a few are kept.
+struct Buffer {
+    memory: Vec<u8>,
+    used: usize,
+}
 
 static IDLE: Mutex<Vec<Vec<u8>>> = Mutex::new(Vec::new());
 
 impl Buffer {
-    fn take() -> Self {
+    /// A buffer of which this much will be used.
+    fn take(used: usize) -> Self {
         let idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        Self(idle.unwrap_or_else(|| Vec::with_capacity(READ_SIZE + 1)))
+        let mut memory = idle.unwrap_or_default();
+        if memory.len() < used {
+            memory.resize(used, 0);
+        }
+        Self { memory, used }
     }
 }
 
 impl AsRef<[u8]> for Buffer {
     fn as_ref(&self) -> &[u8] {
-        &self.0
+        &self.memory[..self.used]
     }
 }
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        let mut memory = std::mem::take(&mut self.0);
-        memory.clear();
         let mut idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner);
         if idle.len() < READ_BUFFERS_IDLE {
-            idle.push(memory);
+            idle.push(std::mem::take(&mut self.memory));
         }
     }
 }
