@@ -146,6 +146,9 @@ pub(super) struct ServeArguments {
     /// Megabytes of the disk that pushes must leave free
     #[arg(long, value_name = "MB", default_value_t = 256)]
     reserve: u64,
+    /// Seconds a blob that nothing refers to is safe after a client has seen it
+    #[arg(long, value_name = "SECONDS", default_value_t = 3600)]
+    lease: u64,
     /// Seconds between two garbage collections; 0 means never
     #[arg(long, value_name = "SECONDS", default_value_t = 3600)]
     gc_interval: u64,
@@ -170,7 +173,9 @@ impl RegistryWords {
             Self::Serve(words) => Request::Serve(words.into_request()),
             Self::Gc(words) => Request::Collect(keep::Collect {
                 directory: words.keep.data.data_dir,
-                untagged_after: words.untagged_after.map(|days| Duration::from_secs(days * 86_400)),
+                untagged_after: words
+                    .untagged_after
+                    .map(|days| Duration::from_secs(days.saturating_mul(86_400))),
                 dry_run: words.dry_run,
                 format: words.keep.output,
             }),
@@ -231,6 +236,7 @@ impl ServeArguments {
             mutable_versions: self.mutable_versions,
             allow_missing: self.allow_missing,
             space_reserve: self.reserve.saturating_mul(1_000_000),
+            lease: Duration::from_secs(self.lease),
             gc_interval: Duration::from_secs(self.gc_interval),
         }
     }

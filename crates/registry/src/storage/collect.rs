@@ -8,7 +8,7 @@
 //! digest's mutex, because a file is not part of a transaction.
 
 use super::files::Files;
-use super::{Registry, blocking, manifests, millis, now, stored_digest};
+use super::{Registry, blocking, millis, now, rows, stored_digest};
 use crate::error::Error;
 use crate::limits::COLLECT_BATCH;
 use crate::name::Name;
@@ -115,8 +115,8 @@ impl Registry {
                 if used {
                     return Ok(false);
                 }
-                match manifests::delete(transaction, repository, &digest, lease) {
-                    Ok(()) => manifests::touch(transaction, repository).map(|()| true),
+                match rows::delete(transaction, repository, &digest, lease) {
+                    Ok(()) => rows::touch(transaction, repository).map(|()| true),
                     Err(Error::ManifestUnknown(_)) => Ok(false),
                     Err(error) => Err(error),
                 }

@@ -8,6 +8,7 @@ mod files;
 mod lists;
 mod manifests;
 mod rebuild;
+mod rows;
 mod schema;
 mod scrub;
 mod uploads;
@@ -92,7 +93,9 @@ struct Inner {
     files: Files,
     database: Database,
     settings: Settings,
-    cache: cache::Cache,
+    cache: cache::Cache<Manifest>,
+    /// Whole lists of tags.
+    tags: cache::Cache<lists::Tags>,
     uploads: uploads::Uploads,
     views: views::Views,
     events: broadcast::Sender<Event>,
@@ -113,6 +116,7 @@ impl Registry {
         }
         files.prepare()?;
         let database = Database::open(&files.database())?;
+        files::sync_directory(root)?;
         uploads::sweep_at_start(&files)?;
         let views = views::Views::start(&files, &database)?;
         let inner = Inner {
@@ -120,6 +124,7 @@ impl Registry {
             database,
             settings,
             cache: cache::Cache::default(),
+            tags: cache::Cache::default(),
             uploads: uploads::Uploads::default(),
             views,
             events: broadcast::Sender::new(EVENTS_WAITING_MAX),

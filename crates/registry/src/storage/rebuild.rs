@@ -5,7 +5,7 @@
 //! changes, and blobs that no manifest names.
 
 use super::files::Files;
-use super::manifests::{self, Row};
+use super::rows::{self, Row};
 use super::{Registry, blobs, ensure, schema, views};
 use crate::error::{Error, OpenError};
 use crate::name::{Name, Tag};
@@ -117,7 +117,7 @@ fn restore(
             }
         }
     }
-    manifests::touch(transaction, repository)
+    rows::touch(transaction, repository)
 }
 
 fn restore_manifest(
@@ -141,7 +141,7 @@ fn restore_manifest(
     }
     let tag = descriptor.annotations.get(views::REF_NAME).and_then(|tag| Tag::parse(tag));
     match tag {
-        Some(tag) => manifests::write_tag(transaction, repository, tag.as_str(), digest),
+        Some(tag) => rows::write_tag(transaction, repository, tag.as_str(), digest),
         None => Ok(()),
     }
 }

@@ -5,7 +5,7 @@
 //! the picture shows, so that a crash loses nothing: what is behind is drawn at the next start.
 
 use super::database::Database;
-use super::files::{Files, layout_mark};
+use super::files::{Files, layout_mark, sync_directory};
 use super::schema;
 use crate::error::{Error, OpenError};
 use crate::limits::VIEW_INTERVAL;
@@ -194,6 +194,9 @@ fn prepare(directory: &Path, name: &Name) -> io::Result<()> {
     }
     fs_err::create_dir_all(directory)?;
     Files::replace(&directory.join("oci-layout"), layout_mark())?;
+    // The directories above are new as well; a name is on the disk when its directory is.
+    let above = directory.ancestors().skip(1).take(name.as_str().split('/').count() + 1);
+    above.into_iter().try_for_each(sync_directory)?;
     // Out of `_layout`, the name's components and `repos`.
     let depth = name.as_str().split('/').count() + 2;
     let target: PathBuf =

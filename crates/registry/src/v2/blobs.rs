@@ -3,7 +3,7 @@
 use super::range::{Wanted, wanted};
 use super::{Answer, Call, Server, header, is_unchanged};
 use crate::error::Error;
-use crate::limits::READ_SIZE;
+use crate::limits::{READ_BUFFERS_IDLE, READ_SIZE};
 use crate::name::Name;
 use crate::storage::{OpenBlob, blocking};
 use crate::wire::{self, Refusal};
@@ -12,10 +12,13 @@ use axum::response::Response;
 use bytes::Bytes;
 use futures::{Stream, stream};
 use http::StatusCode;
-use http::header::{ACCEPT_RANGES, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, RANGE};
+use http::header::{
+    ACCEPT_RANGES, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, IF_RANGE, RANGE,
+};
 use oci::Digest;
 use std::fs::File;
-use std::io::{ErrorKind, Read, Seek, SeekFrom};
+use std::os::unix::fs::FileExt;
+use std::sync::{Mutex, PoisonError};
 
 impl Server {
     pub(super) async fn head_blob(&self, name: &Name, digest: &Digest) -> Answer {
@@ -31,7 +34,8 @@ impl Server {
             response.headers_mut().remove(CONTENT_LENGTH);
             return Ok(response);
         }
-        let (first, length) = part(&mut response, call, size)?;
+        let (first, length) =
+            if is_range_meant(call, digest) { part(&mut response, call, size)? } else { (0, size) };
         *response.body_mut() = Body::from_stream(read(file, first, length));
         Ok(response)
     }
@@ -73,28 +77,66 @@ fn part(response: &mut Response, call: &Call, size: u64) -> Result<(u64, u64), R
     }
 }
 
+/// A client may want a part only of content it knows, and all of any other.
+fn is_range_meant(call: &Call, digest: &Digest) -> bool {
+    let condition = call.parts.headers.get(IF_RANGE);
+    condition.is_none_or(|tag| tag.as_bytes() == entity_tag(digest).as_bytes())
+}
+
 fn entity_tag(digest: &Digest) -> String {
     format!("\"{digest}\"")
 }
 
 /// A file's bytes in large pieces, each read off the async threads.
 fn read(file: File, first: u64, length: u64) -> impl Stream<Item = Result<Bytes, Error>> {
-    stream::try_unfold((file, first, length), |(mut file, offset, left)| async move {
+    stream::try_unfold((file, first, length), |(file, offset, left)| async move {
         if left == 0 {
             return Ok(None);
         }
         let count = usize::try_from(left).unwrap_or(usize::MAX).min(READ_SIZE);
         let read = blocking(move || {
-            let mut piece = Vec::with_capacity(count);
-            file.seek(SeekFrom::Start(offset))?;
-            let read = (&mut file).take(count as u64).read_to_end(&mut piece)?;
-            if read < count {
-                return Err(Error::Io(ErrorKind::UnexpectedEof.into()));
-            }
-            Ok((file, Bytes::from(piece)))
+            let mut buffer = Buffer::take(count);
+            file.read_exact_at(&mut buffer.memory[..count], offset)?;
+            Ok((file, Bytes::from_owner(buffer)))
         });
         let (file, piece) = read.await?;
         let count = count as u64;
         Ok(Some((piece, (file, offset + count, left - count))))
     })
+}
+
+/// Memory to read into. Asking the system for fresh memory every time costs about as much as
+/// reading into it, so a few are kept.
+struct Buffer {
+    memory: Vec<u8>,
+    used: usize,
+}
+
+static IDLE: Mutex<Vec<Vec<u8>>> = Mutex::new(Vec::new());
+
+impl Buffer {
+    /// A buffer of which this much will be used.
+    fn take(used: usize) -> Self {
+        let idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let mut memory = idle.unwrap_or_default();
+        if memory.len() < used {
+            memory.resize(used, 0);
+        }
+        Self { memory, used }
+    }
+}
+
+impl AsRef<[u8]> for Buffer {
+    fn as_ref(&self) -> &[u8] {
+        &self.memory[..self.used]
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        let mut idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner);
+        if idle.len() < READ_BUFFERS_IDLE {
+            idle.push(std::mem::take(&mut self.memory));
+        }
+    }
 }

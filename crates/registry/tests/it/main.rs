@@ -3,8 +3,10 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may die like tests do")]
 
+mod access;
 mod blobs;
 mod collecting;
+mod hostile;
 mod lists;
 mod manifests;
 mod restart;

@@ -175,4 +175,7 @@ async fn observers_hear_of_everything_and_hinder_nothing() {
         assert_eq!(events.recv().await.unwrap(), expected);
     }
     drop(idle);
+    // One that missed something looks again.
+    let left = world.registry.manifests(&repository, "", 10).await.unwrap();
+    assert_eq!((left.items, left.more), (vec![two.digest], false));
 }

@@ -26,6 +26,7 @@ pub(crate) struct Request {
     pub(crate) mutable_versions: bool,
     pub(crate) allow_missing: bool,
     pub(crate) space_reserve: u64,
+    pub(crate) lease: Duration,
     /// Zero means never.
     pub(crate) gc_interval: Duration,
 }
@@ -38,10 +39,10 @@ pub(crate) async fn run(request: &Request) -> Outcome {
     let auth = guard(request, address)?;
     let tls = request.tls.as_ref().map(Tls::load).transpose()?;
     let settings = Settings {
+        lease: request.lease,
         space_reserve: request.space_reserve,
         versions: if request.mutable_versions { Versions::Move } else { Versions::Stay },
         missing: if request.allow_missing { Missing::Accept } else { Missing::Refuse },
-        ..Settings::default()
     };
     let registry = open(&request.directory, settings)?;
     let router = match &auth {

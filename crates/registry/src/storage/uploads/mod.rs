@@ -10,10 +10,12 @@
 //! that write, so that a client that vanishes cannot leave two writers behind. Bytes beyond the
 //! last kept offset count for nothing; a restart cuts them off.
 
+mod writing;
+
 use super::files::{self, Files};
 use super::{Registry, blobs, blocking, detached, ensure, now, schema, stored_size};
 use crate::error::{Error, OpenError};
-use crate::limits::{BLOB_SIZE_MAX, SPACE_CHECK_INTERVAL, UPLOAD_AGE_MAX, UPLOADS_MAX, WRITE_SIZE};
+use crate::limits::{SPACE_CHECK_INTERVAL, UPLOAD_AGE_MAX, UPLOADS_MAX, WRITE_SIZE};
 use crate::name::Name;
 use bytes::Bytes;
 use futures::{Stream, StreamExt};
@@ -22,10 +24,10 @@ use rusqlite::{OptionalExtension, params};
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::OwnedMutexGuard;
+use writing::{Writing, flush, hash, open};
 
 /// A body on its way in.
 pub(crate) type BodyStream = Pin<Box<dyn Stream<Item = Result<Bytes, Error>> + Send>>;
@@ -50,6 +52,8 @@ pub(crate) struct Session {
     file: Option<Arc<File>>,
     /// Whether everything up to the offset is on the disk.
     flushed: bool,
+    /// Whether the file's name is on the disk.
+    named: bool,
     touched: i64,
 }
 
@@ -89,6 +93,7 @@ impl Registry {
             hasher: Hasher::new(algorithm),
             file: None,
             flushed: true,
+            named: false,
             touched: now(),
         };
         let shared: Shared = Arc::new(tokio::sync::Mutex::new(session));
@@ -176,7 +181,7 @@ impl Registry {
 
     /// Makes the upload's bytes, offset and hash state durable.
     pub(crate) async fn keep(&self, upload: Upload) -> Result<Upload, Error> {
-        let upload = flush(upload).await?;
+        let mut upload = self.name(flush(upload).await?).await?;
         let (id, repository) = (upload.id.clone(), upload.repository.to_string());
         let (principal, offset) = (upload.principal.clone(), stored_size(upload.offset));
         let (algorithm, state) = (upload.hasher.algorithm().as_str(), upload.hasher.state());
@@ -189,6 +194,8 @@ impl Registry {
                 Ok(())
             })
             .await?;
+        // Many uploads may wait for their clients; open files are few.
+        upload.file = None;
         Ok(upload)
     }
 
@@ -292,6 +299,7 @@ impl Registry {
             hasher: hasher.ok_or(Error::UploadUnknown)?,
             file: None,
             flushed: true,
+            named: true,
             touched: now(),
         };
         let shared = Arc::new(tokio::sync::Mutex::new(session));
@@ -307,8 +315,17 @@ impl Registry {
             blocking(move || open(&path, offset)).await?
         };
         upload.file = Some(file.clone());
-        let (hasher, offset) = (upload.hasher.clone(), upload.offset);
-        Ok(Writing { upload, file, hasher, offset, count: 0 })
+        Ok(Writing::new(upload, file))
+    }
+
+    /// Makes the name of an upload's file durable, once.
+    async fn name(&self, mut upload: Upload) -> Result<Upload, Error> {
+        if !upload.named && upload.file.is_some() {
+            let directory = self.inner.files.uploads();
+            blocking(move || Ok(files::sync_directory(&directory)?)).await?;
+            upload.named = true;
+        }
+        Ok(upload)
     }
 
     async fn forget_upload(&self, id: &str) -> Result<(), Error> {
@@ -323,97 +340,6 @@ impl Registry {
             })
             .await
     }
-}
-
-/// An upload being written; until [`Writing::accept`], the session does not know.
-struct Writing {
-    upload: Upload,
-    file: Arc<File>,
-    hasher: Hasher,
-    offset: u64,
-    count: u64,
-}
-
-impl Writing {
-    /// Hashes and writes some pieces on a thread that may wait for the disk. The guard goes
-    /// along, so that the upload stays taken until the write is over.
-    async fn write(mut self, pieces: Vec<Bytes>) -> Result<Self, Error> {
-        blocking(move || {
-            for piece in pieces {
-                self.hasher.update(&piece);
-                self.file.write_all_at(&piece, self.offset)?;
-                self.offset += piece.len() as u64;
-                self.count += piece.len() as u64;
-            }
-            Ok(self)
-        })
-        .await
-    }
-
-    fn check(&self, expected: Option<u64>) -> Result<(), Error> {
-        match expected {
-            _ if self.offset > BLOB_SIZE_MAX => Err(Error::BlobTooLarge),
-            Some(expected) if self.count > expected => {
-                Err(Error::SizeMismatch { expected, actual: self.count })
-            }
-            _ => Ok(()),
-        }
-    }
-
-    fn accept(mut self) -> Upload {
-        self.upload.flushed = self.upload.flushed && self.count == 0;
-        self.upload.hasher = self.hasher;
-        self.upload.offset = self.offset;
-        self.upload
-    }
-}
-
-/// Opens an upload's file and cuts off what was never acknowledged.
-fn open(path: &std::path::Path, offset: u64) -> Result<Arc<File>, Error> {
-    let file = fs_err::OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .open(path)?;
-    if file.metadata()?.len() < offset {
-        return Err(Error::UploadUnknown);
-    }
-    file.set_len(offset)?;
-    Ok(Arc::new(file.into_parts().0))
-}
-
-/// Brings an upload's bytes to the disk, and cuts off those that do not count.
-async fn flush(mut upload: Upload) -> Result<Upload, Error> {
-    let Some(file) = upload.file.clone() else { return Ok(upload) };
-    blocking(move || {
-        if file.metadata()?.len() != upload.offset {
-            file.set_len(upload.offset)?;
-        }
-        if !upload.flushed {
-            file.sync_data()?;
-            upload.flushed = true;
-        }
-        Ok(upload)
-    })
-    .await
-}
-
-/// The digest of what was uploaded. An algorithm other than the one hashed on the way means
-/// reading the file once more.
-async fn hash(upload: Upload, algorithm: Algorithm) -> Result<(Upload, Digest), Error> {
-    if upload.hasher.algorithm() == algorithm {
-        let digest = upload.hasher.clone().finish();
-        return Ok((upload, digest));
-    }
-    let Some(file) = upload.file.clone() else { return Err(Error::UploadUnknown) };
-    blocking(move || {
-        let mut file = file.try_clone()?;
-        io::Seek::rewind(&mut file)?;
-        let (digest, _) = files::hash_file(&mut file, algorithm)?;
-        Ok((upload, digest))
-    })
-    .await
 }
 
 /// Removes files of uploads the database does not know: their clients were never told.
