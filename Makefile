@@ -44,6 +44,11 @@ bench: ## Time and memory of apron beside upstream's CLI, on the same input in o
 	@scripts/peers build crossplane
 	@scripts/bench
 
+.PHONY: bench-registry
+bench-registry: build ## Requests, CPU and memory of apron's registry beside Debian's and distribution
+	@scripts/setup bench
+	@scripts/bench-registry
+
 .PHONY: fuzz
 fuzz: ## Fuzz each target for FUZZ_SECONDS (60)
 	@scripts/fuzz $(FUZZ_SECONDS)

@@ -4,30 +4,86 @@
 //! this here ([`Access::decide`]). [`Open`] lets everybody do everything, which is right on a
 //! loopback address and nowhere else.
 
+use crate::auth::scope::Grant;
 use crate::name::Name;
 use async_trait::async_trait;
 use http::request::Parts;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 /// Somebody who makes requests.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Principal(Arc<str>);
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Principal {
+    name: Arc<str>,
+    /// What the token they came with is good for; without a token, that is up to the rules.
+    grants: Option<Arc<[Grant]>>,
+}
 
 impl Principal {
     /// Somebody by name.
     pub fn named(name: &str) -> Self {
-        Self(name.into())
+        Self { name: name.into(), grants: None }
     }
 
     /// Somebody who did not say.
     pub fn anonymous() -> Self {
-        Self("".into())
+        Self::named("")
+    }
+
+    /// The same with a token, which is good for no more than this.
+    #[must_use]
+    pub fn within(self, grants: Vec<Grant>) -> Self {
+        Self { grants: Some(grants.into()), ..self }
     }
 
     /// The name; empty if they did not say.
     pub fn as_str(&self) -> &str {
-        &self.0
+        &self.name
     }
+
+    /// What their token is good for, if they came with one.
+    pub fn grants(&self) -> Option<&[Grant]> {
+        self.grants.as_deref()
+    }
+}
+
+/// The address a request came from; whoever accepts connections puts it among its extensions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Peer(pub IpAddr);
+
+impl Peer {
+    /// Where a request came from, if anybody said.
+    pub fn of(request: &Parts) -> Option<IpAddr> {
+        request.extensions.get::<Self>().map(|peer| peer.0)
+    }
+}
+
+/// Why it is not said who makes a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// The credentials are wrong; the text is the `WWW-Authenticate` header.
+    Challenge(String),
+    /// There were too many wrong ones; try again after this many seconds.
+    Wait(u64),
+}
+
+/// Something that was done, or refused.
+#[derive(Clone, Copy, Debug)]
+pub struct Record<'request> {
+    /// Who; empty if they did not say.
+    pub who: &'request str,
+    /// From where.
+    pub peer: Option<IpAddr>,
+    /// What they wanted, in a word.
+    pub what: &'request str,
+    /// To which repository.
+    pub repository: Option<&'request str>,
+    /// By which tag or digest.
+    pub reference: Option<&'request str>,
+    /// The digest that was answered.
+    pub digest: Option<&'request str>,
+    /// The status that was answered.
+    pub status: u16,
 }
 
 /// What somebody wants to do to a repository.
@@ -39,6 +95,8 @@ pub enum Action {
     Push,
     /// Remove them.
     Delete,
+    /// Find the repository in a list.
+    List,
     /// Ask about the registry as a whole: the base address, the list of repositories.
     Look,
 }
@@ -59,12 +117,14 @@ pub enum Decision {
 /// Knows users and rules.
 #[async_trait]
 pub trait Access: Send + Sync {
-    /// Who makes this request. Wrong credentials are an answer: the text of a `WWW-Authenticate`
-    /// header.
-    async fn principal(&self, request: &Parts) -> Result<Principal, String>;
+    /// Who makes this request.
+    async fn principal(&self, request: &Parts) -> Result<Principal, Refused>;
 
     /// Whether somebody may do something to a repository; `None` is the registry as a whole.
     fn decide(&self, who: &Principal, repository: Option<&Name>, action: Action) -> Decision;
+
+    /// Takes note of what was changed or refused.
+    fn record(&self, _record: &Record<'_>) {}
 }
 
 /// Everybody may do everything.
@@ -73,7 +133,7 @@ pub struct Open;
 
 #[async_trait]
 impl Access for Open {
-    async fn principal(&self, _request: &Parts) -> Result<Principal, String> {
+    async fn principal(&self, _request: &Parts) -> Result<Principal, Refused> {
         Ok(Principal::anonymous())
     }
 

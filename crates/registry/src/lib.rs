@@ -30,13 +30,14 @@
 //!
 //! ## What it refuses to know
 //!
-//! It knows nothing about packages, Kubernetes, users or sockets. [`Access`] decides who may do
-//! what; the shell binds [`router`] to an address; whoever indexes packages listens to
+//! It knows nothing about packages, Kubernetes or sockets. [`Access`] decides who may do what
+//! ([`auth::Auth`] from users and rules, [`access::Open`] without any); the shell binds [`router`] to an address; whoever indexes packages listens to
 //! [`Registry::observe`] and can neither slow nor fail a push.
 //!
 //! Start with [`router`] and [`Registry`]; every limit is in [`limits`].
 
 pub mod access;
+pub mod auth;
 mod error;
 pub mod limits;
 mod metrics;

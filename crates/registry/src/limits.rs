@@ -29,7 +29,9 @@ pub const BODY_SILENCE_MAX: Duration = Duration::from_secs(60);
 /// How much of a body is gathered before it is hashed and written.
 pub const WRITE_SIZE: usize = 512 << 10;
 /// How much of a blob is read at once.
-pub const READ_SIZE: usize = 256 << 10;
+pub const READ_SIZE: usize = 512 << 10;
+/// Buffers of that size kept for the next reads.
+pub const READ_BUFFERS_IDLE: usize = 8;
 /// How much is written between two looks at the free space.
 pub const SPACE_CHECK_INTERVAL: u64 = 64 << 20;
 /// Manifests kept in memory, in bytes.

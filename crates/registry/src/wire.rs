@@ -68,6 +68,18 @@ impl Refusal {
             .header(http::header::WWW_AUTHENTICATE, challenge)
     }
 
+    pub(crate) fn refused(refused: crate::access::Refused) -> Self {
+        use crate::access::Refused;
+        match refused {
+            Refused::Challenge(challenge) => Self::unauthorized(challenge),
+            Refused::Wait(seconds) => {
+                let message = "too many failed attempts to sign in; wait a little";
+                Self::new(StatusCode::TOO_MANY_REQUESTS, "TOOMANYREQUESTS", message)
+                    .header(http::header::RETRY_AFTER, seconds.to_string())
+            }
+        }
+    }
+
     pub(crate) fn denied() -> Self {
         Self::new(StatusCode::FORBIDDEN, "DENIED", "you may not do this here")
     }

@@ -1,7 +1,8 @@
 //! The words of `apron registry`.
 
-use crate::command::registry::{Request, exchange, keep, serve, tls};
+use crate::command::registry::{Request, exchange, keep, serve, tls, user};
 use crate::output::Format;
+use ::registry::auth::Mode;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -35,12 +36,69 @@ pub(super) enum RegistryWords {
         #[command(flatten)]
         keep: KeepArguments,
     },
+    /// Say who may sign in to a registry, and what they may do
+    User {
+        #[command(flatten)]
+        keep: KeepArguments,
+        #[command(subcommand)]
+        words: UserWords,
+    },
+}
+
+/// Who may sign in, and what they may do.
+#[derive(Subcommand)]
+pub(super) enum UserWords {
+    /// Add a user, or change a password; it is read from standard input, or asked for
+    Add {
+        /// Name of the user
+        name: String,
+    },
+    /// Make a key for a user (who may be new) and print it, this once
+    Key {
+        /// Name of the user
+        name: String,
+        /// What to call the key; a key with the same label is replaced
+        #[arg(long, default_value = "default")]
+        label: String,
+    },
+    /// Remove a user with all keys, or only a key; rules stay, so that nothing opens by itself
+    Remove {
+        /// Name of the user
+        name: String,
+        /// Remove only the key of this label
+        #[arg(long, value_name = "LABEL")]
+        key: Option<String>,
+    },
+    /// Allow something; repositories that any rule covers are open to those it is for only
+    Allow {
+        /// Name of a user, `*` for all users, or `anonymous`
+        who: String,
+        /// Repositories: `team/*` for those directly below, `team/**` for all
+        repositories: String,
+        /// Words with commas between them: pull, push, delete, admin
+        actions: String,
+    },
+    /// Take back what was allowed
+    Forbid {
+        /// Who the rule is for
+        who: String,
+        /// The repositories as the rule has them
+        repositories: String,
+    },
+    /// List users and rules
+    List,
 }
 
 #[derive(Args)]
 struct DataArguments {
     /// Directory that holds the registry
-    #[arg(long, env = "APRON_REGISTRY_DATA", value_name = "DIR", default_value = "apron-registry")]
+    #[arg(
+        long,
+        global = true,
+        env = "APRON_REGISTRY_DATA",
+        value_name = "DIR",
+        default_value = "apron-registry"
+    )]
     data_dir: PathBuf,
 }
 
@@ -49,11 +107,12 @@ pub(super) struct KeepArguments {
     #[command(flatten)]
     data: DataArguments,
     /// Form of the result
-    #[arg(long, short, value_enum, default_value_t)]
+    #[arg(long, short, global = true, value_enum, default_value_t)]
     output: Format,
 }
 
 #[derive(Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(super) struct ServeArguments {
     #[command(flatten)]
     data: DataArguments,
@@ -63,6 +122,15 @@ pub(super) struct ServeArguments {
     /// Let anybody who can reach it push and delete, also from other machines
     #[arg(long)]
     insecure_open: bool,
+    /// Let nobody do anything without signing in
+    #[arg(long, conflicts_with = "insecure_open")]
+    private: bool,
+    /// Also let the users of this htpasswd file sign in (bcrypt entries only)
+    #[arg(long, value_name = "FILE")]
+    htpasswd: Option<PathBuf>,
+    /// Address at which clients reach the registry, if it is another than it listens on
+    #[arg(long, value_name = "URL")]
+    public_url: Option<String>,
     /// Certificate with its chain in PEM form; read again when it changes
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     tls_cert: Option<PathBuf>,
@@ -105,7 +173,9 @@ impl RegistryWords {
             Self::Serve(words) => Request::Serve(words.into_request()),
             Self::Gc(words) => Request::Collect(keep::Collect {
                 directory: words.keep.data.data_dir,
-                untagged_after: words.untagged_after.map(|days| Duration::from_secs(days * 86_400)),
+                untagged_after: words
+                    .untagged_after
+                    .map(|days| Duration::from_secs(days.saturating_mul(86_400))),
                 dry_run: words.dry_run,
                 format: words.keep.output,
             }),
@@ -128,6 +198,26 @@ impl RegistryWords {
                 layout,
                 format: keep.output,
             }),
+            Self::User { keep, words } => Request::User(user::Request {
+                directory: keep.data.data_dir,
+                change: words.into_change(),
+                format: keep.output,
+            }),
+        }
+    }
+}
+
+impl UserWords {
+    fn into_change(self) -> user::Change {
+        match self {
+            Self::Add { name } => user::Change::Add { name },
+            Self::Key { name, label } => user::Change::Key { name, label },
+            Self::Remove { name, key } => user::Change::Remove { name, key },
+            Self::Allow { who, repositories, actions } => {
+                user::Change::Allow { who, repositories, actions }
+            }
+            Self::Forbid { who, repositories } => user::Change::Forbid { who, repositories },
+            Self::List => user::Change::List,
         }
     }
 }
@@ -139,6 +229,9 @@ impl ServeArguments {
             directory: self.data.data_dir,
             listen: self.listen,
             insecure_open: self.insecure_open,
+            mode: if self.private { Mode::Private } else { Mode::Public },
+            htpasswd: self.htpasswd,
+            public_url: self.public_url,
             tls: self.tls_cert.zip(self.tls_key).map(files),
             mutable_versions: self.mutable_versions,
             allow_missing: self.allow_missing,

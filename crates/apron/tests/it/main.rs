@@ -13,6 +13,7 @@
 )]
 
 mod build;
+mod guarded;
 mod hostile;
 mod interchange;
 mod interrupt;

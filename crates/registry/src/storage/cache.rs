@@ -1,11 +1,10 @@
-//! Manifests kept in memory: most pulls never touch the disk.
+//! Answers kept in memory, manifests and lists of tags: most pulls never touch the disk.
 //!
 //! Two generations: what is asked for moves to the young one; when that is full, it becomes the
 //! old one and what was old and never asked for is forgotten. Entries are filled by readers and
 //! dropped by writers after their commit; a reader that started before a drop may not fill
 //! (`epoch`), so that an answer is never older than the last change that was acknowledged.
 
-use super::manifests::Manifest;
 use crate::limits::{CACHE_ENTRY_SIZE_MAX, CACHE_SIZE_MAX};
 use crate::name::Name;
 use std::collections::HashMap;
@@ -14,22 +13,38 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// What an entry costs beyond its bytes, about.
 const ENTRY_OVERHEAD: usize = 512;
 
-#[derive(Default)]
-pub(super) struct Cache {
-    state: Mutex<State>,
+/// Something that takes up memory.
+pub(super) trait Size {
+    /// About how many bytes.
+    fn size(&self) -> usize;
 }
 
-#[derive(Default)]
-struct State {
+pub(super) struct Cache<T> {
+    state: Mutex<State<T>>,
+}
+
+struct State<T> {
     epoch: u64,
-    young: HashMap<String, Arc<Manifest>>,
+    young: HashMap<String, Arc<T>>,
     young_size: usize,
-    old: HashMap<String, Arc<Manifest>>,
+    old: HashMap<String, Arc<T>>,
 }
 
-impl Cache {
-    /// The manifest, or the epoch that a later [`Cache::fill`] must show.
-    pub(super) fn get(&self, name: &Name, reference: &str) -> Result<Arc<Manifest>, u64> {
+impl<T> Default for Cache<T> {
+    fn default() -> Self {
+        Self { state: Mutex::new(State::new(0)) }
+    }
+}
+
+impl<T> State<T> {
+    fn new(epoch: u64) -> Self {
+        Self { epoch, young: HashMap::new(), young_size: 0, old: HashMap::new() }
+    }
+}
+
+impl<T: Size> Cache<T> {
+    /// The entry, or the epoch that a later [`Cache::fill`] must show.
+    pub(super) fn get(&self, name: &Name, reference: &str) -> Result<Arc<T>, u64> {
         let key = key(name, reference);
         let mut state = self.lock();
         if let Some(found) = state.young.get(&key) {
@@ -44,11 +59,11 @@ impl Cache {
         }
     }
 
-    /// Keeps a manifest that was read since `epoch`, unless something changed meanwhile.
-    pub(super) fn fill(&self, name: &Name, reference: &str, manifest: &Arc<Manifest>, epoch: u64) {
+    /// Keeps an entry that was read since `epoch`, unless something changed meanwhile.
+    pub(super) fn fill(&self, name: &Name, reference: &str, entry: &Arc<T>, epoch: u64) {
         let mut state = self.lock();
-        if state.epoch == epoch && manifest.bytes.len() <= CACHE_ENTRY_SIZE_MAX {
-            state.insert(key(name, reference), manifest.clone());
+        if state.epoch == epoch && entry.size() <= CACHE_ENTRY_SIZE_MAX {
+            state.insert(key(name, reference), entry.clone());
         }
     }
 
@@ -59,30 +74,30 @@ impl Cache {
         state.epoch += 1;
         state.old.remove(&key);
         if let Some(entry) = state.young.remove(&key) {
-            state.young_size -= cost(&entry);
+            state.young_size -= cost(&*entry);
         }
     }
 
     /// Forgets everything.
     pub(super) fn clear(&self) {
         let mut state = self.lock();
-        *state = State { epoch: state.epoch + 1, ..State::default() };
+        *state = State::new(state.epoch + 1);
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, State<T>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
-    fn insert(&mut self, key: String, manifest: Arc<Manifest>) {
+impl<T: Size> State<T> {
+    fn insert(&mut self, key: String, entry: Arc<T>) {
         if self.young_size > CACHE_SIZE_MAX / 2 {
             self.old = std::mem::take(&mut self.young);
             self.young_size = 0;
         }
-        self.young_size += cost(&manifest);
-        if let Some(before) = self.young.insert(key, manifest) {
-            self.young_size -= cost(&before);
+        self.young_size += cost(&*entry);
+        if let Some(before) = self.young.insert(key, entry) {
+            self.young_size -= cost(&*before);
         }
     }
 }
@@ -92,18 +107,22 @@ fn key(name: &Name, reference: &str) -> String {
     [name.as_str(), reference].join(" ")
 }
 
-fn cost(manifest: &Manifest) -> usize {
-    manifest.bytes.len() + ENTRY_OVERHEAD
+fn cost(entry: &impl Size) -> usize {
+    entry.size() + ENTRY_OVERHEAD
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn manifest(size: usize) -> Arc<Manifest> {
-        let bytes = vec![b'x'; size];
-        let digest = oci::Digest::of(&bytes);
-        Arc::new(Manifest { digest, media_type: String::new(), bytes: bytes.into() })
+    impl Size for Vec<u8> {
+        fn size(&self) -> usize {
+            self.len()
+        }
+    }
+
+    fn entry(size: usize) -> Arc<Vec<u8>> {
+        Arc::new(vec![b'x'; size])
     }
 
     #[test]
@@ -111,9 +130,9 @@ mod tests {
         let (cache, name) = (Cache::default(), Name::parse("a").unwrap());
         let epoch = cache.get(&name, "v1").unwrap_err();
         cache.forget(&name, "v1");
-        cache.fill(&name, "v1", &manifest(1), epoch);
+        cache.fill(&name, "v1", &entry(1), epoch);
         let epoch = cache.get(&name, "v1").unwrap_err();
-        cache.fill(&name, "v1", &manifest(1), epoch);
+        cache.fill(&name, "v1", &entry(1), epoch);
         assert!(cache.get(&name, "v1").is_ok());
         cache.clear();
         assert!(cache.get(&name, "v1").is_err());
@@ -122,7 +141,7 @@ mod tests {
     #[test]
     fn memory_is_bounded_and_what_is_used_stays() {
         let (cache, name) = (Cache::default(), Name::parse("a").unwrap());
-        let big = manifest(CACHE_ENTRY_SIZE_MAX);
+        let big = entry(CACHE_ENTRY_SIZE_MAX);
         for number in 0..200 {
             let tag = number.to_string();
             let epoch = cache.get(&name, &tag).unwrap_err();

@@ -15,8 +15,8 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 
 /// A change that ran and waits for the commit.
 type Ran = Box<dyn FnOnce(Result<(), Error>) + Send>;
-/// A change that waits for the writer.
-type Work = Box<dyn FnOnce(&Transaction<'_>) -> rusqlite::Result<Ran> + Send>;
+/// A change that waits for the writer; it says whether the transaction is still usable.
+type Work = Box<dyn FnOnce(&Transaction<'_>) -> (Ran, rusqlite::Result<()>) + Send>;
 
 /// The metadata of all repositories.
 #[derive(Clone)]
@@ -55,15 +55,11 @@ impl Database {
     {
         let (answer, answered) = oneshot::channel();
         let work: Work = Box::new(move |transaction| {
-            transaction.execute_batch("SAVEPOINT change")?;
-            let result = change(transaction);
-            if result.is_err() {
-                transaction.execute_batch("ROLLBACK TO change")?;
-            }
-            transaction.execute_batch("RELEASE change")?;
-            Ok(Box::new(move |committed: Result<(), Error>| {
-                let _ = answer.send(committed.and(result));
-            }))
+            let (result, usable) = behind_savepoint(transaction, change);
+            let tell = move |committed: Result<(), Error>| {
+                let _ = answer.send(result.and_then(|value| committed.map(|()| value)));
+            };
+            (Box::new(tell), usable)
         });
         self.writer.send(work).await.map_err(|_| Error::Closed)?;
         answered.await.map_err(|_| Error::Closed)?
@@ -106,6 +102,19 @@ where
     }
 }
 
+/// Runs a change so that its failure undoes nothing but itself.
+fn behind_savepoint<T>(
+    transaction: &Transaction<'_>,
+    change: impl FnOnce(&Transaction<'_>) -> Result<T, Error>,
+) -> (Result<T, Error>, rusqlite::Result<()>) {
+    if let Err(error) = transaction.execute_batch("SAVEPOINT change") {
+        return (Err(Error::Closed), Err(error));
+    }
+    let result = change(transaction);
+    let end = if result.is_ok() { "RELEASE change" } else { "ROLLBACK TO change; RELEASE change" };
+    (result, transaction.execute_batch(end))
+}
+
 fn write_all(mut connection: Connection, mut queue: mpsc::Receiver<Work>) {
     while let Some(first) = queue.blocking_recv() {
         let mut group = vec![first];
@@ -118,14 +127,16 @@ fn write_all(mut connection: Connection, mut queue: mpsc::Receiver<Work>) {
     }
 }
 
-/// Runs a group of changes in one transaction. Those whose own savepoint failed have said so in
-/// their result; if the database itself fails, all of them hear of it.
+/// Runs a group of changes in one transaction. If the database itself fails, all of them hear of
+/// it, and those that did not run are told to try again.
 fn commit(connection: &mut Connection, group: Vec<Work>) {
     let mut ran = Vec::with_capacity(group.len());
     let outcome = (|| {
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         for work in group {
-            ran.push(work(&transaction)?);
+            let (answer, usable) = work(&transaction);
+            ran.push(answer);
+            usable?;
         }
         transaction.commit()
     })();

@@ -1,12 +1,14 @@
 //! Lists, page by page: tags, repositories, referrers. All of them in ASCII order.
 
+use super::cache::Size;
 use super::{Registry, find, known, stored_digest};
 use crate::error::Error;
-use crate::limits::REFERRERS_PAGE_SIZE;
+use crate::limits::{PAGE_LENGTH_MAX, REFERRERS_PAGE_SIZE};
 use crate::name::Name;
 use oci::manifest::Annotations;
 use oci::{Descriptor, Digest, MediaType};
 use rusqlite::{Row, params};
+use std::sync::Arc;
 
 /// A part of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,6 +22,18 @@ pub struct Page<T> {
 /// A manifest that refers to another.
 pub type Referrer = Descriptor;
 
+/// A whole list of tags, as the cache keeps it.
+pub(super) struct Tags(Arc<Page<String>>);
+
+/// The key of a whole list of tags.
+const WHOLE: &str = "tags";
+
+impl Size for Tags {
+    fn size(&self) -> usize {
+        self.0.items.iter().map(|tag| tag.len() + size_of::<String>()).sum()
+    }
+}
+
 impl<T> Page<T> {
     /// A page of at most `length`, of a list of which one more was asked for.
     fn cut(mut items: Vec<T>, length: usize) -> Self {
@@ -32,6 +46,31 @@ impl<T> Page<T> {
 impl Registry {
     /// Tags after `last`, at most `length`.
     pub async fn tags(
+        &self,
+        name: &Name,
+        last: &str,
+        length: usize,
+    ) -> Result<Arc<Page<String>>, Error> {
+        // Most clients want all of them; that answer is kept in memory until a tag changes.
+        let whole = last.is_empty() && length == PAGE_LENGTH_MAX;
+        let epoch = match self.inner.tags.get(name, WHOLE) {
+            Ok(found) if whole => return Ok(found.0.clone()),
+            Ok(_) => None,
+            Err(epoch) => Some(epoch).filter(|_| whole),
+        };
+        let page = Arc::new(self.read_tags(name, last, length).await?);
+        if let Some(epoch) = epoch {
+            self.inner.tags.fill(name, WHOLE, &Arc::new(Tags(page.clone())), epoch);
+        }
+        Ok(page)
+    }
+
+    /// Forgets the list of a repository's tags.
+    pub(super) fn forget_tags(&self, name: &Name) {
+        self.inner.tags.forget(name, WHOLE);
+    }
+
+    async fn read_tags(
         &self,
         name: &Name,
         last: &str,

@@ -1,5 +1,6 @@
 //! Manifests: stored, tagged, read and deleted.
 
+use super::cache::Size;
 use super::files::Files;
 use super::rows::{self, Row};
 use super::{
@@ -23,6 +24,12 @@ pub struct Manifest {
     pub media_type: String,
     /// Its bytes.
     pub bytes: Bytes,
+}
+
+impl Size for Manifest {
+    fn size(&self) -> usize {
+        self.bytes.len()
+    }
 }
 
 /// Which manifest of a repository is meant.
@@ -161,6 +168,7 @@ impl Registry {
         for tag in &push.tags {
             self.inner.cache.forget(&name, tag.as_str());
         }
+        self.forget_tags(&name);
         self.inner.views.changed();
         self.tell(Event::Pushed { repository: name.clone(), digest: digest.clone() });
         for (tag, before) in push.tags.into_iter().zip(before) {
@@ -195,6 +203,7 @@ impl Registry {
                 self.tell(Event::Deleted { repository, digest });
             }
         }
+        self.forget_tags(name);
         self.inner.views.changed();
         Ok(())
     }

@@ -93,7 +93,9 @@ struct Inner {
     files: Files,
     database: Database,
     settings: Settings,
-    cache: cache::Cache,
+    cache: cache::Cache<Manifest>,
+    /// Whole lists of tags.
+    tags: cache::Cache<lists::Tags>,
     uploads: uploads::Uploads,
     views: views::Views,
     events: broadcast::Sender<Event>,
@@ -122,6 +124,7 @@ impl Registry {
             database,
             settings,
             cache: cache::Cache::default(),
+            tags: cache::Cache::default(),
             uploads: uploads::Uploads::default(),
             views,
             events: broadcast::Sender::new(EVENTS_WAITING_MAX),

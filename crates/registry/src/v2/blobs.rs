@@ -3,7 +3,7 @@
 use super::range::{Wanted, wanted};
 use super::{Answer, Call, Server, header, is_unchanged};
 use crate::error::Error;
-use crate::limits::READ_SIZE;
+use crate::limits::{READ_BUFFERS_IDLE, READ_SIZE};
 use crate::name::Name;
 use crate::storage::{OpenBlob, blocking};
 use crate::wire::{self, Refusal};
@@ -17,7 +17,8 @@ use http::header::{
 };
 use oci::Digest;
 use std::fs::File;
-use std::io::{ErrorKind, Read, Seek, SeekFrom};
+use std::os::unix::fs::FileExt;
+use std::sync::{Mutex, PoisonError};
 
 impl Server {
     pub(super) async fn head_blob(&self, name: &Name, digest: &Digest) -> Answer {
@@ -88,22 +89,54 @@ fn entity_tag(digest: &Digest) -> String {
 
 /// A file's bytes in large pieces, each read off the async threads.
 fn read(file: File, first: u64, length: u64) -> impl Stream<Item = Result<Bytes, Error>> {
-    stream::try_unfold((file, first, length), |(mut file, offset, left)| async move {
+    stream::try_unfold((file, first, length), |(file, offset, left)| async move {
         if left == 0 {
             return Ok(None);
         }
         let count = usize::try_from(left).unwrap_or(usize::MAX).min(READ_SIZE);
         let read = blocking(move || {
-            let mut piece = Vec::with_capacity(count);
-            file.seek(SeekFrom::Start(offset))?;
-            let read = (&mut file).take(count as u64).read_to_end(&mut piece)?;
-            if read < count {
-                return Err(Error::Io(ErrorKind::UnexpectedEof.into()));
-            }
-            Ok((file, Bytes::from(piece)))
+            let mut buffer = Buffer::take(count);
+            file.read_exact_at(&mut buffer.memory[..count], offset)?;
+            Ok((file, Bytes::from_owner(buffer)))
         });
         let (file, piece) = read.await?;
         let count = count as u64;
         Ok(Some((piece, (file, offset + count, left - count))))
     })
+}
+
+/// Memory to read into. Asking the system for fresh memory every time costs about as much as
+/// reading into it, so a few are kept.
+struct Buffer {
+    memory: Vec<u8>,
+    used: usize,
+}
+
+static IDLE: Mutex<Vec<Vec<u8>>> = Mutex::new(Vec::new());
+
+impl Buffer {
+    /// A buffer of which this much will be used.
+    fn take(used: usize) -> Self {
+        let idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let mut memory = idle.unwrap_or_default();
+        if memory.len() < used {
+            memory.resize(used, 0);
+        }
+        Self { memory, used }
+    }
+}
+
+impl AsRef<[u8]> for Buffer {
+    fn as_ref(&self) -> &[u8] {
+        &self.memory[..self.used]
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        let mut idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner);
+        if idle.len() < READ_BUFFERS_IDLE {
+            idle.push(std::mem::take(&mut self.memory));
+        }
+    }
 }

@@ -8,7 +8,15 @@ use crate::wire::{self, Refusal};
 use axum::response::Response;
 use http::header::{CONTENT_TYPE, LINK};
 use oci::{Digest, Index, MediaType};
+use serde::Serialize;
 use serde_json::json as value;
+
+/// What is said about tags.
+#[derive(Serialize)]
+struct TagList<'page> {
+    name: &'page str,
+    tags: &'page [String],
+}
 
 impl Server {
     pub(super) async fn tags(&self, call: &Call, name: &Name) -> Answer {
@@ -16,8 +24,8 @@ impl Server {
         let length = asked.unwrap_or(PAGE_LENGTH_MAX).min(PAGE_LENGTH_MAX);
         let last = call.query.get("last").unwrap_or_default();
         let page = self.registry.tags(name, last, length).await?;
-        let body = value!({ "name": name.as_str(), "tags": page.items });
-        let mut response = json(body.to_string().into_bytes());
+        let body = TagList { name: name.as_str(), tags: &page.items };
+        let mut response = json(serde_json::to_vec(&body).unwrap_or_default());
         if let (true, Some(last)) = (page.more, page.items.last()) {
             next(&mut response, &format!("/v2/{name}/tags/list?n={length}&last={}", encode(last)));
         }
@@ -27,7 +35,7 @@ impl Server {
     pub(super) async fn catalog(&self, call: &Call) -> Answer {
         let length = length(call)?.unwrap_or(CATALOG_PAGE_LENGTH).min(PAGE_LENGTH_MAX);
         let last = call.query.get("last").unwrap_or_default();
-        let visible = |name: &Name| self.may(&call.who, name, Action::Pull);
+        let visible = |name: &Name| self.may(&call.who, name, Action::List);
         let page = self.registry.repositories(last, length, visible).await?;
         let names: Vec<&str> = page.items.iter().map(Name::as_str).collect();
         let mut response = json(value!({ "repositories": names }).to_string().into_bytes());

@@ -7,7 +7,7 @@ mod manifests;
 mod range;
 mod uploads;
 
-use crate::access::{Access, Action, Decision, Principal};
+use crate::access::{Access, Action, Decision, Peer, Principal, Record};
 use crate::metrics::Metrics;
 use crate::name::Name;
 use crate::query::Query;
@@ -80,11 +80,43 @@ impl Server {
             Route::Metrics => return Ok(text(self.metrics.text())),
             _ => {}
         }
-        let who = self.access.principal(&parts).await.map_err(Refusal::unauthorized)?;
-        self.allow(&who, route.repository(), action(&route, &method))?;
-        let query = Query::parse(parts.uri.query());
-        let call = Call { who, parts, query };
-        self.dispatch(route, call, body).await
+        let who = self.access.principal(&parts).await.map_err(Refusal::refused)?;
+        let note = Note::new(&who, &parts, &route);
+        let answer = match self.allow(&who, route.repository(), note.action) {
+            Ok(()) => {
+                let query = Query::parse(parts.uri.query());
+                self.dispatch(route, Call { who, parts, query }, body).await
+            }
+            Err(refusal) => {
+                self.record(&note, refusal.status, None);
+                return Err(refusal);
+            }
+        };
+        if matches!(note.action, Action::Push | Action::Delete) {
+            match &answer {
+                // Of uploads under way only the end is worth a line.
+                Ok(response) if response.status() == StatusCode::ACCEPTED && note.is_push() => {}
+                Ok(response) => {
+                    let digest = header(response.headers(), wire::CONTENT_DIGEST);
+                    self.record(&note, response.status(), Some(digest));
+                }
+                Err(refusal) => self.record(&note, refusal.status, None),
+            }
+        }
+        answer
+    }
+
+    fn record(&self, note: &Note, status: StatusCode, digest: Option<&str>) {
+        let repository = note.repository.as_ref();
+        self.access.record(&Record {
+            who: note.who.as_str(),
+            peer: note.peer,
+            what: note.what(),
+            repository: repository.map(Name::as_str),
+            reference: note.reference.as_deref(),
+            digest: digest.filter(|digest| !digest.is_empty()),
+            status: status.as_u16(),
+        });
     }
 
     async fn dispatch(&self, route: Route, call: Call, body: Body) -> Answer {
@@ -129,6 +161,45 @@ impl Server {
         match self.registry.check().await {
             Ok(()) => Ok(text("ok\n".to_owned())),
             Err(error) => Ok(wire::answer(StatusCode::SERVICE_UNAVAILABLE, format!("{error}\n"))),
+        }
+    }
+}
+
+/// What is remembered of a request for the record.
+struct Note {
+    who: Principal,
+    peer: Option<std::net::IpAddr>,
+    action: Action,
+    repository: Option<Name>,
+    reference: Option<String>,
+}
+
+impl Note {
+    fn new(who: &Principal, parts: &Parts, route: &Route) -> Self {
+        let action = action(route, &parts.method);
+        // The address of an upload is for its owner only.
+        let named = matches!(route, Route::Blob(..) | Route::Manifest(..));
+        let kept = named && matches!(action, Action::Push | Action::Delete);
+        let last = || parts.uri.path().rsplit('/').next().unwrap_or_default().to_owned();
+        Self {
+            who: who.clone(),
+            peer: Peer::of(parts),
+            action,
+            repository: route.repository().cloned(),
+            reference: kept.then(last),
+        }
+    }
+
+    fn is_push(&self) -> bool {
+        self.action == Action::Push
+    }
+
+    fn what(&self) -> &'static str {
+        match self.action {
+            Action::Pull => "pull",
+            Action::Push => "push",
+            Action::Delete => "delete",
+            Action::List | Action::Look => "look",
         }
     }
 }

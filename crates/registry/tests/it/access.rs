@@ -4,6 +4,7 @@ use crate::support::{World, artifact};
 use async_trait::async_trait;
 use axum::body::Body;
 use http::request::Parts;
+use registry::access::Refused;
 use registry::{Access, Action, Decision, Name, Options, Principal};
 use std::sync::Arc;
 
@@ -12,10 +13,10 @@ struct Rules;
 
 #[async_trait]
 impl Access for Rules {
-    async fn principal(&self, request: &Parts) -> Result<Principal, String> {
+    async fn principal(&self, request: &Parts) -> Result<Principal, Refused> {
         match request.headers.get("x-user").and_then(|user| user.to_str().ok()) {
             None => Ok(Principal::anonymous()),
-            Some("nobody") => Err("Basic realm=\"test\"".to_owned()),
+            Some("nobody") => Err(Refused::Challenge("Basic realm=\"test\"".to_owned())),
             Some(user) => Ok(Principal::named(user)),
         }
     }
@@ -25,7 +26,7 @@ impl Access for Rules {
         match (who.as_str(), action) {
             ("ada", _) | (_, Action::Look) => Decision::Allow,
             _ if secret => Decision::Hide,
-            (_, Action::Pull) | ("bob", Action::Push) => Decision::Allow,
+            (_, Action::Pull | Action::List) | ("bob", Action::Push) => Decision::Allow,
             ("", _) => Decision::Challenge("Basic realm=\"test\"".to_owned()),
             _ => Decision::Deny,
         }

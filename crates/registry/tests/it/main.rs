@@ -10,6 +10,7 @@ mod hostile;
 mod lists;
 mod manifests;
 mod restart;
+mod security;
 mod support;
 mod uploads;
 

@@ -1,7 +1,9 @@
 //! The accept loop: connections in, the service at work, a graceful end.
 
 use super::tls::Tls;
+use ::registry::access::Peer;
 use axum::Router;
+use axum::http::Request;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
@@ -11,6 +13,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tower::ServiceExt as _;
 
 /// Connections at once; more wait to be accepted.
 const CONNECTIONS_MAX: usize = 4096;
@@ -38,13 +41,13 @@ pub(super) async fn serve(
             accepted = accept(&listener, &permits) => accepted,
             () = &mut stop => break,
         };
-        let Some((stream, permit)) = accepted else {
+        let Some((stream, peer, permit)) = accepted else {
             tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
         };
         let (router, tls, watcher) = (router.clone(), tls.clone(), graceful.watcher());
         tokio::spawn(async move {
-            connect(stream, router, tls, watcher).await;
+            connect(stream, Talk { router, peer, watcher }, tls).await;
             drop(permit);
         });
     }
@@ -55,29 +58,41 @@ pub(super) async fn serve(
 async fn accept(
     listener: &TcpListener,
     permits: &Arc<Semaphore>,
-) -> Option<(TcpStream, OwnedSemaphorePermit)> {
+) -> Option<(TcpStream, Peer, OwnedSemaphorePermit)> {
     let permit = permits.clone().acquire_owned().await.ok()?;
-    let (stream, _) = listener.accept().await.ok()?;
+    let (stream, address) = listener.accept().await.ok()?;
     stream.set_nodelay(true).ok()?;
-    Some((stream, permit))
+    Some((stream, Peer(address.ip()), permit))
 }
 
-async fn connect(stream: TcpStream, router: Router, tls: Option<Arc<Tls>>, watcher: Watcher) {
-    let Some(tls) = tls else { return talk(stream, router, watcher).await };
+/// A connection's service, who is at its other end, and who waits for its end.
+struct Talk {
+    router: Router,
+    peer: Peer,
+    watcher: Watcher,
+}
+
+async fn connect(stream: TcpStream, talking: Talk, tls: Option<Arc<Tls>>) {
+    let Some(tls) = tls else { return talk(stream, talking).await };
     let handshake = tls.acceptor().accept(stream);
     if let Ok(Ok(stream)) = tokio::time::timeout(HANDSHAKE_TIME_MAX, handshake).await {
-        talk(stream, router, watcher).await;
+        talk(stream, talking).await;
     }
 }
 
-async fn talk<S>(stream: S, router: Router, watcher: Watcher)
+async fn talk<S>(stream: S, talking: Talk)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let mut builder = Builder::new(TokioExecutor::new());
     builder.http1().timer(TokioTimer::new()).header_read_timeout(HEADERS_TIME_MAX);
     builder.http2().timer(TokioTimer::new());
-    let service = TowerToHyperService::new(router);
+    let Talk { router, peer, watcher } = talking;
+    let service = router.map_request(move |mut request: Request<_>| {
+        request.extensions_mut().insert(peer);
+        request
+    });
+    let service = TowerToHyperService::new(service);
     let connection = builder.serve_connection(TokioIo::new(stream), service).into_owned();
     // A client that hangs up is not our failure.
     let _ = watcher.watch(connection).await;

@@ -5,6 +5,7 @@ pub(crate) mod keep;
 mod listen;
 pub(crate) mod serve;
 pub(crate) mod tls;
+pub(crate) mod user;
 
 use crate::failure::{Failure, Outcome};
 use ::registry::{Error, OpenError, Registry, Settings};
@@ -18,6 +19,7 @@ pub(crate) enum Request {
     Rebuild(keep::Rebuild),
     Import(exchange::Import),
     Export(exchange::Export),
+    User(user::Request),
 }
 
 /// Does it.
@@ -29,6 +31,7 @@ pub(crate) async fn run(request: &Request) -> Outcome {
         Request::Rebuild(request) => keep::rebuild(request).await,
         Request::Import(request) => exchange::import(request).await,
         Request::Export(request) => exchange::export(request).await,
+        Request::User(request) => user::run(request),
     }
 }
 

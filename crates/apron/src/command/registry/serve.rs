@@ -5,9 +5,11 @@ use super::tls::{self, Tls};
 use super::{keep, open};
 use crate::failure::{Failure, Outcome};
 use crate::output;
+use ::registry::auth::{Auth, Mode, Users};
 use ::registry::{Collect, Missing, Options, Registry, Settings, Versions};
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -17,6 +19,9 @@ pub(crate) struct Request {
     pub(crate) directory: PathBuf,
     pub(crate) listen: String,
     pub(crate) insecure_open: bool,
+    pub(crate) mode: Mode,
+    pub(crate) htpasswd: Option<PathBuf>,
+    pub(crate) public_url: Option<String>,
     pub(crate) tls: Option<tls::Files>,
     pub(crate) mutable_versions: bool,
     pub(crate) allow_missing: bool,
@@ -28,8 +33,10 @@ pub(crate) struct Request {
 
 /// Serves until a signal ends it.
 pub(crate) async fn run(request: &Request) -> Outcome {
-    let listener = bind(request).await?;
+    let listener = TcpListener::bind(&request.listen).await;
+    let listener = listener.map_err(|error| cannot_listen(request, &error))?;
     let address = listener.local_addr().map_err(|error| cannot_listen(request, &error))?;
+    let auth = guard(request, address)?;
     let tls = request.tls.as_ref().map(Tls::load).transpose()?;
     let settings = Settings {
         lease: request.lease,
@@ -38,7 +45,14 @@ pub(crate) async fn run(request: &Request) -> Outcome {
         missing: if request.allow_missing { Missing::Accept } else { Missing::Refuse },
     };
     let registry = open(&request.directory, settings)?;
-    let router = ::registry::router(registry.clone(), Options::open());
+    let router = match &auth {
+        None => ::registry::router(registry.clone(), Options::open()),
+        Some(auth) => {
+            tokio::spawn(auth.clone().keep_fresh());
+            let options = Options { access: auth.clone() };
+            ::registry::router(registry.clone(), options).merge(auth.routes())
+        }
+    };
     if let Some(tls) = &tls {
         tokio::spawn(tls.clone().keep_fresh());
     }
@@ -52,18 +66,56 @@ pub(crate) async fn run(request: &Request) -> Outcome {
     Ok(())
 }
 
-/// Binds the address, if everybody who can reach it may use the registry.
-async fn bind(request: &Request) -> Outcome<TcpListener> {
-    let listener = TcpListener::bind(&request.listen).await;
-    let listener = listener.map_err(|error| cannot_listen(request, &error))?;
-    let address = listener.local_addr().map_err(|error| cannot_listen(request, &error))?;
-    if address.ip().is_loopback() || request.insecure_open {
-        return Ok(listener);
+/// Who may do what; nobody is asked if there are no users, and then the address must be one that
+/// only this machine can reach.
+fn guard(request: &Request, address: SocketAddr) -> Outcome<Option<Arc<Auth>>> {
+    let local = address.ip().is_loopback();
+    let scheme = if request.tls.is_some() { "https" } else { "http" };
+    let known = || (!address.ip().is_unspecified()).then(|| format!("{scheme}://{address}"));
+    let users = Users::exist(&request.directory);
+    if users || request.htpasswd.is_some() || request.mode == Mode::Private {
+        let settings = ::registry::auth::Settings {
+            directory: request.directory.clone(),
+            htpasswd: request.htpasswd.clone(),
+            mode: request.mode,
+            address: public(request)?.or_else(known),
+        };
+        let auth = Auth::open(settings).map_err(|error| cannot_guard(&error))?;
+        if !local && request.tls.is_none() {
+            output::say("passwords travel unprotected without TLS: use --tls-cert, or a proxy");
+        }
+        if !auth.has_users() {
+            output::say("nobody can sign in yet: add somebody with `apron registry user add`");
+        }
+        return Ok(Some(auth));
+    }
+    if local || request.insecure_open {
+        return Ok(None);
     }
     Err(Failure::new(
         format!("{address} can be reached from other machines, and this registry has no users"),
-        "listen on 127.0.0.1, or let anybody push and delete with --insecure-open",
+        "add one with `apron registry user add`, listen on 127.0.0.1, or let anybody push and \
+         delete with --insecure-open",
     ))
+}
+
+/// The address clients were told, if it is one.
+fn public(request: &Request) -> Outcome<Option<String>> {
+    let Some(url) = &request.public_url else { return Ok(None) };
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || b".:/-_[]".contains(&byte);
+    let bare = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
+    match bare {
+        Some(bare) if !bare.is_empty() && bare.bytes().all(fits) => Ok(Some(url.clone())),
+        _ => Err(Failure::new(
+            format!("`{url}` is not an address of a registry"),
+            "--public-url takes a scheme and a host, such as https://registry.example.org",
+        )),
+    }
+}
+
+fn cannot_guard(error: &dyn std::error::Error) -> Failure {
+    let hint = "check the data directory and --htpasswd, and their permissions";
+    Failure::new("cannot tell who may use this registry", hint).because(error)
 }
 
 fn cannot_listen(request: &Request, error: &std::io::Error) -> Failure {

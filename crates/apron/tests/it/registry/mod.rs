@@ -18,11 +18,11 @@ pub(crate) struct Served {
 }
 
 impl Served {
-    fn start(scratch: &Scratch) -> Self {
+    pub(crate) fn start(scratch: &Scratch) -> Self {
         Self::start_with(scratch, &[])
     }
 
-    fn start_with(scratch: &Scratch, flags: &[&str]) -> Self {
+    pub(crate) fn start_with(scratch: &Scratch, flags: &[&str]) -> Self {
         let started = Self::try_start(command(scratch), scratch, flags);
         started.expect("the registry starts")
     }
@@ -42,11 +42,15 @@ impl Served {
         line.contains(&served.address).then_some(served)
     }
 
-    fn reference(&self, path: &str) -> String {
+    pub(crate) fn address(&self) -> &str {
+        &self.address
+    }
+
+    pub(crate) fn reference(&self, path: &str) -> String {
         format!("{}/{path}", self.address)
     }
 
-    fn get(&self, path: &str) -> (u16, String) {
+    pub(crate) fn get(&self, path: &str) -> (u16, String) {
         ask(&self.address, &format!("GET {path} HTTP/1.0\r\n\r\n"), b"").unwrap()
     }
 
@@ -82,7 +86,7 @@ impl Drop for Served {
 }
 
 /// One request, past all clients; gives status and everything else. `None` if nobody answered.
-fn ask(address: &str, head: &str, body: &[u8]) -> Option<(u16, String)> {
+pub(crate) fn ask(address: &str, head: &str, body: &[u8]) -> Option<(u16, String)> {
     let mut stream = TcpStream::connect(address).ok()?;
     stream.write_all(head.as_bytes()).ok()?;
     stream.write_all(body).ok()?;
@@ -94,7 +98,7 @@ fn ask(address: &str, head: &str, body: &[u8]) -> Option<(u16, String)> {
     answer.contains("\r\n\r\n").then_some((status, answer))
 }
 
-fn package(scratch: &Scratch) -> &'static str {
+pub(crate) fn package(scratch: &Scratch) -> &'static str {
     scratch.copy_package("provider-nop");
     apron(scratch, ["build", "provider-nop", "-o", "nop.xpkg"]).ok();
     "nop.xpkg"

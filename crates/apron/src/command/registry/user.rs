@@ -1,0 +1,201 @@
+//! `registry user`: who may sign in to a registry, and what they may do. A running registry
+//! takes changes up within a second.
+
+use crate::failure::{Failure, Outcome};
+use crate::output::{self, Format, table};
+use ::registry::auth::rules::{ANONYMOUS, EVERYBODY, is_pattern};
+use ::registry::auth::users::check_name;
+use ::registry::auth::{Actions, Rule, Users, UsersError};
+use serde_json::json;
+use std::io::{BufRead as _, IsTerminal as _};
+use std::path::{Path, PathBuf};
+
+/// The shortest password that is taken.
+const PASSWORD_LENGTH_MIN: usize = 8;
+
+/// What to do with the users.
+pub(crate) struct Request {
+    pub(crate) directory: PathBuf,
+    pub(crate) change: Change,
+    pub(crate) format: Format,
+}
+
+/// A change, or none.
+pub(crate) enum Change {
+    Add { name: String },
+    Key { name: String, label: String },
+    Remove { name: String, key: Option<String> },
+    Allow { who: String, repositories: String, actions: String },
+    Forbid { who: String, repositories: String },
+    List,
+}
+
+/// Does it.
+pub(crate) fn run(request: &Request) -> Outcome {
+    let directory = &request.directory;
+    match &request.change {
+        Change::Add { name } => add(directory, name),
+        Change::Key { name, label } => key(request, name, label),
+        Change::Remove { name, key } => remove(directory, name, key.as_deref()),
+        Change::Allow { who, repositories, actions } => {
+            allow(directory, who, repositories, actions)
+        }
+        Change::Forbid { who, repositories } => forbid(directory, who, repositories),
+        Change::List => list(request),
+    }
+}
+
+fn add(directory: &Path, name: &str) -> Outcome {
+    check_name(name).map_err(|error| failed(&error))?;
+    let password = read_password(name)?;
+    let known = Users::change(directory, |users| {
+        let known = users.users.contains_key(name);
+        users.set_password(name, &password)?;
+        Ok(known)
+    });
+    let known = known.map_err(|error| failed(&error))?;
+    let done = if known { "changed the password of" } else { "added" };
+    output::print(format_args!("{done} {name}"));
+    Ok(())
+}
+
+fn key(request: &Request, name: &str, label: &str) -> Outcome {
+    let key = Users::change(&request.directory, |users| users.add_key(name, label));
+    let key = key.map_err(|error| failed(&error))?;
+    if request.format == Format::Json {
+        return output::print_json(&json!({ "user": name, "label": label, "key": key }));
+    }
+    output::say(format_args!("the key `{label}` of {name}, told this once:"));
+    output::print(key);
+    Ok(())
+}
+
+fn remove(directory: &Path, name: &str, key: Option<&str>) -> Outcome {
+    let removed = Users::change(directory, |users| {
+        let Some(key) = key else { return Ok(users.users.remove(name).is_some()) };
+        Ok(users.users.get_mut(name).is_some_and(|user| user.keys.remove(key).is_some()))
+    });
+    if removed.map_err(|error| failed(&error))? {
+        let what = key.map(|key| format!("the key `{key}` of ")).unwrap_or_default();
+        output::print(format_args!("removed {what}{name}"));
+        // Without its rule, a repository of theirs would be everybody's.
+        let users = Users::read(directory).map_err(|error| failed(&error))?;
+        if key.is_none() && users.rules.iter().any(|rule| rule.who == name) {
+            output::say(format_args!("rules of {name} stay: what they cover is closed to others"));
+        }
+        return Ok(());
+    }
+    let hint = "`apron registry user list` tells who and what there is";
+    Err(match key {
+        Some(key) => Failure::new(format!("{name} has no key `{key}`"), hint),
+        None => Failure::new(format!("there is no user {name}"), hint),
+    })
+}
+
+fn allow(directory: &Path, who: &str, repositories: &str, actions: &str) -> Outcome {
+    if who != ANONYMOUS && who != EVERYBODY {
+        check_name(who).map_err(|error| failed(&error))?;
+    }
+    if !is_pattern(repositories) {
+        return Err(Failure::new(
+            format!("`{repositories}` is not a pattern for repositories"),
+            "write it like a name: `team/*` for those directly below, `team/**` for all",
+        ));
+    }
+    let unknown = || {
+        Failure::new(
+            format!("`{actions}` holds something that cannot be allowed"),
+            "the words are pull, push, delete and admin, with commas between them",
+        )
+    };
+    let actions = Actions::parse(actions).ok_or_else(unknown)?;
+    let rule = Rule { who: who.to_owned(), repositories: repositories.to_owned(), actions };
+    let changed = Users::change(directory, |users| {
+        users.rules.retain(|it| !(it.who == rule.who && it.repositories == rule.repositories));
+        users.rules.push(rule);
+        Ok(())
+    });
+    changed.map_err(|error| failed(&error))?;
+    output::print(format_args!("{who} may {actions} in {repositories}"));
+    Ok(())
+}
+
+fn forbid(directory: &Path, who: &str, repositories: &str) -> Outcome {
+    let removed = Users::change(directory, |users| {
+        let before = users.rules.len();
+        users.rules.retain(|it| !(it.who == who && it.repositories == repositories));
+        let governed = users.rules.iter().any(|it| it.repositories == repositories);
+        Ok((users.rules.len() < before).then_some(governed))
+    });
+    if let Some(governed) = removed.map_err(|error| failed(&error))? {
+        output::print(format_args!("removed the rule of {who} for {repositories}"));
+        if !governed {
+            output::say(format_args!(
+                "it was the last one for {repositories}: other rules or the defaults hold there now"
+            ));
+        }
+        return Ok(());
+    }
+    Err(Failure::new(
+        format!("there is no rule of {who} for {repositories}"),
+        "`apron registry user list` shows the rules",
+    ))
+}
+
+fn list(request: &Request) -> Outcome {
+    let users = Users::read(&request.directory).map_err(|error| failed(&error))?;
+    if request.format == Format::Json {
+        let people = users.users.iter().map(|(name, user)| {
+            let keys: Vec<&String> = user.keys.keys().collect();
+            json!({ "name": name, "password": user.password.is_some(), "keys": keys })
+        });
+        let people: Vec<_> = people.collect();
+        return output::print_json(&json!({ "users": people, "rules": users.rules }));
+    }
+    let people = users.users.iter().map(|(name, user)| {
+        let keys: Vec<&str> = user.keys.keys().map(String::as_str).collect();
+        let password = if user.password.is_some() { "yes" } else { "no" };
+        vec![name.clone(), password.to_owned(), keys.join(",")]
+    });
+    for line in table::table(&["USER", "PASSWORD", "KEYS"], &people.collect::<Vec<_>>()) {
+        output::print(line);
+    }
+    if !users.rules.is_empty() {
+        let rules = users.rules.iter().map(|rule| {
+            vec![rule.who.clone(), rule.repositories.clone(), rule.actions.to_string()]
+        });
+        output::print("");
+        for line in table::table(&["WHO", "REPOSITORIES", "MAY"], &rules.collect::<Vec<_>>()) {
+            output::print(line);
+        }
+    }
+    Ok(())
+}
+
+fn read_password(name: &str) -> Outcome<String> {
+    let password = if std::io::stdin().is_terminal() {
+        rpassword::prompt_password(format!("password for {name}: "))
+            .map_err(|error| Failure::file(&error))?
+    } else {
+        let mut line = String::new();
+        std::io::stdin().lock().read_line(&mut line).map_err(|error| Failure::file(&error))?;
+        line.trim_end_matches(['\r', '\n']).to_owned()
+    };
+    let length = PASSWORD_LENGTH_MIN..=::registry::auth::password::PASSWORD_LENGTH_MAX;
+    if length.contains(&password.len()) {
+        return Ok(password);
+    }
+    Err(Failure::new(
+        format!("the password must have at least {PASSWORD_LENGTH_MIN} characters"),
+        "give it on standard input, or make a key with `apron registry user key`",
+    ))
+}
+
+fn failed(error: &UsersError) -> Failure {
+    let hint = match error {
+        UsersError::Name(_) => "names have letters, digits and . _ @ + - and at most 64 of them",
+        UsersError::Later(_) => "use the version of apron that wrote it, or a later one",
+        _ => "check the file, the directory and their permissions",
+    };
+    Failure::new("cannot change or read the users", hint).because(error)
+}

@@ -1,0 +1,232 @@
+//! The users file: people, their keys, and the rules, in one file that only its owner reads.
+//!
+//! It is replaced as a whole, so that a running registry, which looks at it every second, sees
+//! one version or the next.
+
+use super::password;
+use super::rules::{ANONYMOUS, Rule};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+use std::collections::BTreeMap;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+/// What keys begin with, so that they are recognised where they do not belong.
+pub const KEY_PREFIX: &str = "apr_";
+/// The file in the data directory.
+pub const USERS_FILE: &str = "users.json";
+const FORMAT: u32 = 1;
+
+/// Everybody who may sign in, and what they may do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Users {
+    format: u32,
+    /// People by name.
+    pub users: BTreeMap<String, User>,
+    /// What they may do.
+    #[serde(default)]
+    pub rules: Vec<Rule>,
+}
+
+/// Somebody who may sign in.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct User {
+    /// The hash of their password; without one, only keys are good.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub password: Option<String>,
+    /// Their keys: label → sha256 of the key. A key has 256 random bits, so nothing slower is
+    /// needed.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub keys: BTreeMap<String, String>,
+}
+
+/// Why the users cannot be read or changed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum UsersError {
+    /// The name has characters that names do not have.
+    #[error("`{0}` cannot be the name of a user")]
+    Name(String),
+    /// The file is not one of ours.
+    #[error("{} cannot be read as users", .path.display())]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        #[source]
+        cause: serde_json::Error,
+    },
+    /// The file was made by a later version.
+    #[error("{} has a format this version does not know", .0.display())]
+    Later(PathBuf),
+    /// The disk or the operating system failed.
+    #[error("cannot use the users file")]
+    Io(#[source] io::Error),
+}
+
+impl Default for Users {
+    fn default() -> Self {
+        Self { format: FORMAT, users: BTreeMap::new(), rules: Vec::new() }
+    }
+}
+
+impl Users {
+    /// Reads the file of a data directory; without a file there is nobody.
+    pub fn read(directory: &Path) -> Result<Self, UsersError> {
+        let path = directory.join(USERS_FILE);
+        let bytes = match fs_err::read(&path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
+            Err(error) => return Err(UsersError::Io(error)),
+        };
+        let users: Self = serde_json::from_slice(&bytes)
+            .map_err(|cause| UsersError::Format { path: path.clone(), cause })?;
+        if users.format == FORMAT { Ok(users) } else { Err(UsersError::Later(path)) }
+    }
+
+    /// Whether a data directory has the file: then it is not open to everybody, even if nobody
+    /// is left in it.
+    pub fn exist(directory: &Path) -> bool {
+        directory.join(USERS_FILE).exists()
+    }
+
+    /// Changes the file, one change at a time.
+    pub fn change<T>(
+        directory: &Path,
+        change: impl FnOnce(&mut Self) -> Result<T, UsersError>,
+    ) -> Result<T, UsersError> {
+        fs_err::create_dir_all(directory).map_err(UsersError::Io)?;
+        let lock = private_file(&directory.join("users.lock")).map_err(UsersError::Io)?;
+        lock.lock().map_err(UsersError::Io)?;
+        let mut users = Self::read(directory)?;
+        let answer = change(&mut users)?;
+        let mut bytes = serde_json::to_vec_pretty(&users)
+            .map_err(|error| UsersError::Io(io::Error::other(error)))?;
+        bytes.push(b'\n');
+        replace(&directory.join(USERS_FILE), &bytes).map_err(UsersError::Io)?;
+        Ok(answer)
+    }
+
+    /// Adds somebody, or gives them another password.
+    pub fn set_password(&mut self, name: &str, password: &str) -> Result<(), UsersError> {
+        let name = check_name(name)?;
+        let no_randomness = || UsersError::Io(io::Error::other("no randomness"));
+        let hash = password::hash(password).ok_or_else(no_randomness)?;
+        self.users.entry(name.to_owned()).or_default().password = Some(hash);
+        Ok(())
+    }
+
+    /// Gives somebody (who may be new) a key; it is told once and cannot be found out later.
+    pub fn add_key(&mut self, name: &str, label: &str) -> Result<String, UsersError> {
+        let name = check_name(name)?;
+        let label = check_name(label)?;
+        let mut secret = [0; 32];
+        getrandom::fill(&mut secret)
+            .map_err(|error| UsersError::Io(io::Error::other(error.to_string())))?;
+        let key = format!("{KEY_PREFIX}{}", URL_SAFE_NO_PAD.encode(secret));
+        let user = self.users.entry(name.to_owned()).or_default();
+        user.keys.insert(label.to_owned(), key_hash(&key));
+        Ok(key)
+    }
+
+    /// Whose key this is.
+    pub(super) fn key_owner(&self, key: &str) -> Option<&str> {
+        let hash = key_hash(key);
+        let same = |known: &String| {
+            aws_lc_rs::constant_time::verify_slices_are_equal(known.as_bytes(), hash.as_bytes())
+                .is_ok()
+        };
+        let mut owners = self.users.iter().filter(|(_, user)| user.keys.values().any(same));
+        owners.next().map(|(name, _)| name.as_str())
+    }
+}
+
+/// The names there can be: they go into logs, URLs and `Basic` credentials.
+pub fn check_name(name: &str) -> Result<&str, UsersError> {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"._@+-".contains(&byte);
+    let starts = name.bytes().next().is_some_and(|byte| byte.is_ascii_alphanumeric());
+    if starts && name.len() <= 64 && name.bytes().all(fits) && name != ANONYMOUS {
+        return Ok(name);
+    }
+    Err(UsersError::Name(name.chars().take(64).collect()))
+}
+
+/// Reads an htpasswd file: bcrypt entries only, everything else is passed over.
+pub(super) fn read_htpasswd(path: &Path) -> io::Result<BTreeMap<String, String>> {
+    let text = fs_err::read_to_string(path)?;
+    let entry = |line: &str| {
+        let (name, hash) = line.trim().split_once(':')?;
+        let bcrypt = ["$2a$", "$2b$", "$2y$"].iter().any(|mark| hash.starts_with(mark));
+        (bcrypt && check_name(name).is_ok()).then(|| (name.to_owned(), hash.to_owned()))
+    };
+    Ok(text.lines().filter_map(entry).collect())
+}
+
+fn key_hash(key: &str) -> String {
+    hex::encode(Sha256::digest(key.as_bytes()))
+}
+
+/// Opens a file that only its owner can read, making it if need be.
+pub(super) fn private_file(path: &Path) -> io::Result<std::fs::File> {
+    use fs_err::os::unix::fs::OpenOptionsExt as _;
+    let mut options = fs_err::OpenOptions::new();
+    options.create(true).append(true).mode(0o600);
+    Ok(options.open(path)?.into_parts().0)
+}
+
+/// Replaces a file by one that only its owner can read, durably.
+pub(super) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let directory = path.parent().unwrap_or_else(|| Path::new("."));
+    // Made with mode 0600.
+    let mut file = tempfile::NamedTempFile::new_in(directory)?;
+    file.write_all(bytes)?;
+    file.as_file().sync_all()?;
+    file.persist(path).map_err(|error| error.error)?;
+    fs_err::File::open(directory)?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    #[test]
+    fn users_are_kept_in_a_file_of_their_own() {
+        let directory = tempfile::tempdir().unwrap();
+        assert_eq!(Users::read(directory.path()).unwrap(), Users::default());
+        let key = Users::change(directory.path(), |users| {
+            users.set_password("alice", "secret")?;
+            users.add_key("ci", "github")
+        })
+        .unwrap();
+        assert_eq!(key.len(), KEY_PREFIX.len() + 43);
+        let users = Users::read(directory.path()).unwrap();
+        assert_eq!(users.key_owner(&key), Some("ci"));
+        assert_eq!(users.key_owner("apr_x"), None);
+        let path = directory.path().join(USERS_FILE);
+        let text = fs_err::read_to_string(&path).unwrap();
+        assert!(!text.contains("secret") && !text.contains(&key));
+        assert_eq!(fs_err::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn odd_names_are_refused() {
+        let check = |name: &str| assert!(check_name(name).is_err(), "{name}");
+        for name in ["", "a:b", "a b", "anonymous", "-x", "*", "a\n", "ä", &"x".repeat(65)] {
+            check(name);
+        }
+        assert!(check_name("bot+ci@example.org").is_ok());
+    }
+
+    #[test]
+    fn htpasswd_gives_bcrypt_entries_only() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs_err::write(file.path(), "# x\na:$2y$05$abc\nb:plain\nc:{SHA}x\n\nd:$2b$05$d\n").unwrap();
+        let entries = read_htpasswd(file.path()).unwrap();
+        assert_eq!(entries.keys().collect::<Vec<_>>(), ["a", "d"]);
+    }
+}
