@@ -3,4 +3,5 @@
 //! Under construction; see the modules.
 
 pub mod apply;
+pub mod log;
 pub mod schema;
