@@ -147,7 +147,7 @@ impl Log {
     /// A log that lives and dies with the process. Writes happen in the calling task, so
     /// that a simulation with a paused clock stays deterministic.
     pub fn in_memory() -> Self {
-        Self::inline(Box::new(Memory::default()), Limits::default())
+        Self::inline(Box::new(Memory), Limits::default())
     }
 
     /// A log whose writes happen in the calling task, on an empty `disk`.

@@ -117,7 +117,9 @@ impl Core {
             return answers;
         }
         let (version, oldest) = self.shared.with(|state| {
-            batch.into_iter().for_each(|record| state.apply(record));
+            for record in batch {
+                state.apply(record);
+            }
             (state.version(), state.oldest())
         });
         self.shared.announce(version);
