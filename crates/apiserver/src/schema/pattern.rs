@@ -1,0 +1,160 @@
+//! Go's regular expressions on the `regex` crate
+//!
+//! Both engines are of one family (linear time, no back-references), but in Go `\d`, `\s`, `\w`
+//! and `\b` are ASCII, a `[` inside a class is itself, and `\<` is a `<`. A pattern is rewritten
+//! accordingly, and compiled when it is first needed: most are not.
+
+use std::hash::{Hash, Hasher};
+use std::sync::OnceLock;
+
+use regex::{Regex, RegexBuilder};
+
+/// A pattern as the schema spells it.
+#[derive(Debug)]
+pub(crate) struct Pattern {
+    source: Box<str>,
+    compiled: OnceLock<Option<Box<Regex>>>,
+}
+
+impl Pattern {
+    pub(crate) fn new(source: &str) -> Self {
+        Self { source: source.into(), compiled: OnceLock::new() }
+    }
+
+    pub(crate) fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// Whether some part of the text matches; a pattern that does not compile matches nothing.
+    pub(crate) fn matches(&self, text: &str) -> bool {
+        let compiled = self.compiled.get_or_init(|| compile(&self.source).ok().map(Box::new));
+        compiled.as_ref().is_some_and(|regex| regex.is_match(text))
+    }
+}
+
+impl PartialEq for Pattern {
+    fn eq(&self, other: &Self) -> bool {
+        self.source == other.source
+    }
+}
+
+impl Eq for Pattern {}
+
+impl Hash for Pattern {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.source.hash(state);
+    }
+}
+
+/// Compiles a Go pattern.
+pub(crate) fn compile(source: &str) -> Result<Regex, regex::Error> {
+    RegexBuilder::new(&translate(source)).size_limit(64 << 20).build()
+}
+
+/// Rewrites a Go pattern so that it means the same here.
+fn translate(source: &str) -> String {
+    let mut out = String::with_capacity(source.len() + 16);
+    let mut class = Class::Outside;
+    let mut chars = source.chars().peekable();
+    while let Some(c) = chars.next() {
+        match (c, class) {
+            ('\\', _) => {
+                let Some(next) = chars.next() else {
+                    out.push('\\');
+                    break;
+                };
+                out.push_str(&escape(next, class != Class::Outside));
+                class = class.after();
+            }
+            ('[', Class::Outside) => {
+                out.push('[');
+                if chars.next_if_eq(&'^').is_some() {
+                    out.push('^');
+                }
+                class = Class::First;
+            }
+            ('[', _) if chars.peek() == Some(&':') => {
+                out.push('[');
+                for c in chars.by_ref() {
+                    out.push(c);
+                    if c == ']' {
+                        break;
+                    }
+                }
+                class = Class::Inside;
+            }
+            (']', Class::First) => {
+                out.push_str("\\]");
+                class = Class::Inside;
+            }
+            (']', Class::Inside) => {
+                out.push(']');
+                class = Class::Outside;
+            }
+            ('[' | '&' | '~', Class::First | Class::Inside) => {
+                out.push('\\');
+                out.push(c);
+                class = Class::Inside;
+            }
+            (c, _) => {
+                out.push(c);
+                class = class.after();
+            }
+        }
+    }
+    out
+}
+
+/// Where in a character class the reader is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Class {
+    Outside,
+    First,
+    Inside,
+}
+
+impl Class {
+    fn after(self) -> Self {
+        if self == Self::Outside { Self::Outside } else { Self::Inside }
+    }
+}
+
+/// What stands for an escape, inside a class or outside.
+fn escape(c: char, in_class: bool) -> String {
+    let (set, negated) = match c {
+        'd' | 'D' => ("0-9", c == 'D'),
+        'w' | 'W' => ("0-9A-Za-z_", c == 'W'),
+        's' | 'S' => ("\\t\\n\\f\\r ", c == 'S'),
+        'b' | 'B' if !in_class => return format!("(?-u:\\{c})"),
+        '<' | '>' => return c.to_string(),
+        c => return format!("\\{c}"),
+    };
+    match (in_class, negated) {
+        (true, false) => set.to_owned(),
+        (false, false) => format!("[{set}]"),
+        (_, true) => format!("[^{set}]"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_mean_what_they_mean_in_go() {
+        let check = |pattern: &str, text: &str, matches: bool| {
+            assert_eq!(Pattern::new(pattern).matches(text), matches, "{pattern} on {text}");
+        };
+        check(r"^\d+$", "12", true);
+        check(r"^\d+$", "१२", false);
+        check(r"^[\w.-]+$", "a.b-c", true);
+        check(r"^[\w]$", "é", false);
+        check("^[[a]$", "[", true);
+        check("^[]a]$", "]", true);
+        check("^[[:alpha:]_]$", "_", true);
+        check(r"^[^\s]+$", "a b", false);
+        check(r"\<a", "<a", true);
+        check("^[a&&b]$", "&", true);
+        check("(", "(", false);
+    }
+}
