@@ -58,7 +58,7 @@ fn versions(object: &Value, wrong: &mut Vec<FieldError>) {
     for (at, version) in versions.iter().enumerate() {
         if version.pointer("/schema/openAPIV3Schema").is_none() {
             let path = format!("spec.versions[{at}].schema.openAPIV3Schema");
-            wrong.push(FieldError::required(&path, "schemas are required"));
+            wrong.push(FieldError::required(&path, ""));
         }
     }
 }

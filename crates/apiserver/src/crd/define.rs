@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{GROUP, is_deleting};
 use crate::Server;
-use crate::kind::{AGE, Column, Kind, Scale};
+use crate::kind::{Kind, LazyShape, Scale};
 use crate::object::meta_text;
 use crate::object::name::NameRule;
 use crate::rest::open;
@@ -76,85 +76,69 @@ fn kind(object: &Value, version: &Value) -> Kind {
             .flatten()
             .map(|field| text(field, "/jsonPath").trim_start_matches('.').to_owned())
             .collect(),
-        columns: columns(version),
+        columns: Vec::new(),
         storage_version: storage_version(object),
+        shape: LazyShape::custom(
+            version.clone(),
+            object.pointer("/spec/preserveUnknownFields") == Some(&json!(true)),
+        ),
         terminating: is_deleting(object),
     }
 }
 
-fn columns(version: &Value) -> Vec<Column> {
-    let declared = version.get("additionalPrinterColumns").and_then(Value::as_array);
-    let Some(declared) = declared.filter(|columns| !columns.is_empty()) else {
-        return vec![Column {
-            name: "Age".to_owned(),
-            type_: "date".to_owned(),
-            format: String::new(),
-            description: AGE.to_owned(),
-            priority: 0,
-            path: ".metadata.creationTimestamp".to_owned(),
-        }];
+/// The names that are free, and the last one that is not with the reason.
+pub(crate) fn accept(server: &Server, object: &Value) -> (Value, Option<(String, String)>) {
+    let (resources, kinds) = taken(server, object);
+    let mut accepted = json!({"plural": "", "kind": ""});
+    let mut conflict = None;
+    let mut judge = |field: &str, reason: &str, names: &[String]| {
+        let name = text(object, &format!("/spec/names/{field}"));
+        if names.contains(&name) {
+            conflict = Some((reason.to_owned(), format!("{name:?} is already in use")));
+        } else if !name.is_empty() {
+            accepted[field] = json!(name);
+        }
     };
-    declared
-        .iter()
-        .map(|column| {
-            let path = text(column, "/jsonPath");
-            let said = text(column, "/description");
-            let description = if said.is_empty() {
-                format!("Custom resource definition column (in JSONPath format): {path}")
-            } else {
-                said
-            };
-            Column {
-                name: text(column, "/name"),
-                type_: text(column, "/type"),
-                format: text(column, "/format"),
-                description,
-                priority: column.get("priority").and_then(Value::as_i64).unwrap_or(0),
-                path,
-            }
-        })
-        .collect()
+    judge("plural", "PluralConflict", &resources);
+    judge("singular", "SingularConflict", &resources);
+    judge("kind", "KindConflict", &kinds);
+    judge("listKind", "ListKindConflict", &kinds);
+    let short = texts(object, "/spec/names/shortNames");
+    match short.iter().find(|name| resources.contains(name)) {
+        Some(name) if conflict.is_none() => {
+            let why = format!("{name:?} is already in use");
+            conflict = Some(("ShortNamesConflict".to_owned(), why));
+        }
+        Some(_) => {}
+        None if short.is_empty() => {}
+        None => accepted["shortNames"] = json!(short),
+    }
+    if let Some(categories) = object.pointer("/spec/names/categories") {
+        accepted["categories"] = categories.clone();
+    }
+    (accepted, conflict)
 }
 
-/// Another definition of the same group that has one of these names already.
-pub(crate) fn conflict(server: &Server, object: &Value) -> Option<(String, String)> {
-    let kind = server.kinds.find(GROUP, "v1", "customresourcedefinitions")?;
-    let snapshot = server.log.list(&kind.prefix(None), None).ok()?;
+/// The names that other definitions of the same group have.
+fn taken(server: &Server, object: &Value) -> (Vec<String>, Vec<String>) {
+    let (mut resources, mut kinds) = (Vec::new(), Vec::new());
+    let Some(kind) = server.kinds.find(GROUP, "v1", "customresourcedefinitions") else {
+        return (resources, kinds);
+    };
+    let Ok(snapshot) = server.log.list(&kind.prefix(None), None) else {
+        return (resources, kinds);
+    };
     let group = text(object, "/spec/group");
     for (_, entry) in &snapshot.entries {
         let Ok(other) = open(&kind, entry) else { continue };
-        if meta_text(&other, "name") == meta_text(object, "name")
-            || text(&other, "/spec/group") != group
-        {
+        let same = meta_text(&other, "name") == meta_text(object, "name");
+        if same || text(&other, "/spec/group") != group {
             continue;
         }
-        if let Some(found) = clash(object, &other) {
-            return Some(found);
-        }
+        let name = |field: &str| text(&other, &format!("/status/acceptedNames/{field}"));
+        resources.extend([name("plural"), name("singular")]);
+        resources.extend(texts(&other, "/status/acceptedNames/shortNames"));
+        kinds.extend([name("kind"), name("listKind")]);
     }
-    None
-}
-
-fn clash(object: &Value, other: &Value) -> Option<(String, String)> {
-    let taken = |pointer: &str| text(other, &format!("/status/acceptedNames{pointer}"));
-    let mut resources = vec![taken("/plural"), taken("/singular")];
-    resources.extend(texts(other, "/status/acceptedNames/shortNames"));
-    let kinds = [taken("/kind"), taken("/listKind")];
-    let wish = |pointer: &str| text(object, &format!("/spec/names{pointer}"));
-    let said = |name: &str| format!("\"{name}\" is already in use");
-    let checks = [
-        ("/plural", "PluralConflict", resources.as_slice()),
-        ("/singular", "SingularConflict", resources.as_slice()),
-        ("/kind", "KindConflict", kinds.as_slice()),
-        ("/listKind", "ListKindConflict", kinds.as_slice()),
-    ];
-    for (pointer, reason, names) in checks {
-        let name = wish(pointer);
-        if !name.is_empty() && names.contains(&name) {
-            return Some((reason.to_owned(), said(&name)));
-        }
-    }
-    let short = texts(object, "/spec/names/shortNames");
-    let found = short.iter().find(|name| resources.contains(name))?;
-    Some(("ShortNamesConflict".to_owned(), said(found)))
+    (resources, kinds)
 }

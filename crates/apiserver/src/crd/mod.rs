@@ -16,7 +16,7 @@ use crate::Server;
 use crate::kind::Kind;
 use crate::log::{Expect, Write};
 use crate::object::{is_deleting, map_at, meta_list, meta_text, metadata_mut, time};
-use crate::rest::{close, open};
+use crate::rest::{close, open, track_own};
 
 pub use check::check;
 pub use define::kinds;
@@ -30,6 +30,9 @@ pub const FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
 
 /// Fills in what a definition leaves out.
 pub fn complete(kind: &Kind, object: &mut Value) {
+    if kind.custom {
+        kind.shape.default(object);
+    }
     if kind.group != GROUP || kind.kind != KIND {
         return;
     }
@@ -95,6 +98,8 @@ pub async fn settle(server: &Arc<Server>, name: &str) {
             metadata_mut(&mut next).insert("finalizers".to_owned(), json!(left));
         } else {
             judge(server, &mut next);
+            next = track_own(server, &kind, &object, next);
+            crate::apply::keep_times(&object, &mut next);
         }
         let gone = is_deleting(&next) && meta_list(&next, "finalizers").is_empty();
         if next == object {
@@ -126,7 +131,9 @@ pub fn mark_terminating(server: &Server, object: &mut Value) {
 /// Accepts the names, or says whose they are already.
 fn judge(server: &Server, object: &mut Value) {
     let now = time::format(server.world.now());
-    if let Some((reason, message)) = define::conflict(server, object) {
+    let (names, conflict) = define::accept(server, object);
+    map_at(object, "status").insert("acceptedNames".to_owned(), names);
+    if let Some((reason, message)) = conflict {
         set_condition(object, "NamesAccepted", ("False", &reason, &message), &now);
         if !define::is_established(object) {
             let why = "not all names are accepted";
@@ -134,8 +141,6 @@ fn judge(server: &Server, object: &mut Value) {
         }
         return;
     }
-    let names = object.pointer("/spec/names").cloned().unwrap_or_else(|| json!({}));
-    map_at(object, "status").insert("acceptedNames".to_owned(), names);
     set_condition(object, "NamesAccepted", ("True", "NoConflicts", "no conflicts found"), &now);
     if !define::is_established(object) {
         let why = "the initial names have been accepted";

@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::query::FieldValidation;
 use super::status::Failure;
 use crate::kind::Kind;
+use crate::object::field_error::FieldError;
 use crate::object::{meta, strict};
 
 /// The biggest body accepted.
@@ -49,13 +50,16 @@ pub fn decode(kind: &Kind, media: &str, bytes: &[u8]) -> Result<Decoded, Failure
     }
     let mut odd: Vec<String> =
         duplicates.iter().map(|path| format!("duplicate field {path:?}")).collect();
-    odd.extend(shape(&mut object));
+    odd.extend(shape(kind, &mut object));
     Ok(Decoded { object, odd })
 }
 
 /// Drops what nobody knows; names what was dropped.
-pub fn shape(object: &mut Value) -> Vec<String> {
-    let unknown = meta::tidy(object);
+pub fn shape(kind: &Kind, object: &mut Value) -> Vec<String> {
+    let mut unknown = meta::tidy(object);
+    unknown.extend(kind.shape.prune(object));
+    unknown.sort();
+    unknown.dedup();
     unknown.iter().map(|path| format!("unknown field {path:?}")).collect()
 }
 
@@ -121,9 +125,12 @@ fn check_kind(kind: &Kind, bytes: &[u8], object: &Value) -> Result<(), Failure> 
         // Upstream takes what the URL says for what the body leaves out.
         return if kind.custom {
             Err(Failure::bad_request(format!(
-                "the object provided is unrecognized (must be of type {}): Object 'Kind' is \
-                 missing in '{object}'",
-                kind.kind
+                "the object provided is unrecognized (must be of type {}): Object '{}' is missing \
+                 in '{}' ({})",
+                kind.kind,
+                if name.is_empty() { "Kind" } else { "apiVersion" },
+                String::from_utf8_lossy(bytes),
+                super::syntax::excerpt(bytes)
             )))
         } else {
             Ok(())
@@ -131,6 +138,12 @@ fn check_kind(kind: &Kind, bytes: &[u8], object: &Value) -> Result<(), Failure> 
     }
     if name == kind.kind && version == kind.api_version() {
         return Ok(());
+    }
+    if kind.custom && version == kind.api_version() {
+        let why = format!("must be {}", kind.kind);
+        let wrong = FieldError::invalid("kind", &Value::from(name), &why);
+        let named = crate::object::meta_text(object, "name");
+        return Err(Failure::invalid(name, &kind.group, named, &[wrong]));
     }
     if kind.custom {
         return Err(Failure::bad_request(format!(

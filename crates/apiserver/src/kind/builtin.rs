@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Column, Kind, Scale};
+use super::{Column, Kind, LazyShape, Scale};
 use crate::object::name::NameRule;
 
 /// A row: what differs between built-in kinds.
@@ -159,6 +159,14 @@ fn kind(row: &Row) -> Kind {
         selectable: row.fields.iter().map(|path| (*path).to_owned()).collect(),
         columns: columns(plural),
         storage_version: row.at.1.to_owned(),
+        shape: LazyShape::builtin(
+            if row.at.0.is_empty() {
+                row.at.1.to_owned()
+            } else {
+                format!("{}/{}", row.at.0, row.at.1)
+            },
+            kind.to_owned(),
+        ),
         terminating: false,
     }
 }

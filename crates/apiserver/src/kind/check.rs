@@ -17,7 +17,10 @@ pub fn check(kind: &Kind, object: &Value, old: Option<&Value>) -> Vec<FieldError
             if let Some(old) = old
                 && old.get("roleRef") != object.get("roleRef")
             {
-                let value = object.get("roleRef").cloned().unwrap_or(Value::Null);
+                let part = |field: &str| object.pointer(&format!("/roleRef/{field}")).cloned();
+                let value = json!({
+                    "APIGroup": part("apiGroup"), "Kind": part("kind"), "Name": part("name"),
+                });
                 wrong.push(FieldError::invalid("roleRef", &value, "cannot change roleRef"));
             }
         }

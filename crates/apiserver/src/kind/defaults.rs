@@ -32,6 +32,9 @@ pub fn complete(kind: &Kind, object: &mut Value) {
 
 /// What is set once, when an object is made.
 pub fn prepare(kind: &Kind, object: &mut Value) {
+    if object.get("rules") == Some(&json!([])) {
+        map_of(object).insert("rules".to_owned(), Value::Null);
+    }
     if kind.group.is_empty() && kind.kind == "Namespace" {
         let spec = map_at(object, "spec");
         let finalizers = spec.entry("finalizers").or_insert_with(|| json!([]));
@@ -175,4 +178,40 @@ fn container(container: &mut Map<String, Value>) {
     for port in container.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten() {
         set_default(map_of(port), "protocol", json!("TCP"));
     }
+}
+
+/// An object of a built-in kind in which nobody has said anything: what its typed form
+/// always shows is nobody's field.
+pub fn blank(kind: &Kind) -> Option<Value> {
+    let mut blank = match (kind.group.as_str(), kind.kind.as_str()) {
+        ("", "Namespace") => json!({"spec": {}, "status": {}}),
+        ("", "Pod") => json!({"spec": {"containers": null}, "status": {}}),
+        ("", "Service") => json!({"spec": {}, "status": {"loadBalancer": {}}}),
+        ("", "Event") => json!({
+            "involvedObject": {}, "source": {}, "eventTime": null, "firstTimestamp": null,
+            "lastTimestamp": null, "reportingComponent": "", "reportingInstance": "",
+        }),
+        ("apps", "Deployment") => json!({
+            "spec": {
+                "selector": null, "strategy": {},
+                "template": {"metadata": {}, "spec": {"containers": null}},
+            },
+            "status": {},
+        }),
+        ("coordination.k8s.io", _) => json!({"spec": {}}),
+        ("rbac.authorization.k8s.io", "ClusterRole" | "Role") => json!({"rules": null}),
+        ("apiextensions.k8s.io", _) => json!({
+            "spec": {
+                "group": "", "names": {"plural": "", "kind": ""}, "scope": "", "versions": null,
+            },
+            "status": {
+                "conditions": null, "acceptedNames": {"plural": "", "kind": ""},
+                "storedVersions": null,
+            },
+        }),
+        _ => return None,
+    };
+    blank["apiVersion"] = json!(kind.api_version());
+    blank["kind"] = json!(kind.kind);
+    Some(blank)
 }

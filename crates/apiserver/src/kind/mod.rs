@@ -6,6 +6,7 @@
 mod builtin;
 mod check;
 mod defaults;
+mod shape;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -15,7 +16,8 @@ use serde_json::Value;
 use crate::object::name::NameRule;
 
 pub use check::check;
-pub use defaults::{complete, prepare};
+pub use defaults::{blank, complete, prepare};
+pub use shape::{LazyShape, Shape};
 
 /// What the column `Age` means.
 pub(crate) const AGE: &str = "CreationTimestamp is a timestamp representing the server time when this object \
@@ -92,6 +94,8 @@ pub struct Kind {
     pub columns: Vec<Column>,
     /// The version under which objects are stored.
     pub storage_version: String,
+    /// What its objects may look like.
+    pub shape: LazyShape,
     /// Whether its definition is being removed: nothing may be made any more.
     pub terminating: bool,
 }

@@ -54,6 +54,13 @@ impl FieldError {
         }
     }
 
+    /// A fault that a schema found.
+    pub fn of(fault: &crate::schema::FieldError) -> Self {
+        let cause = fault.cause();
+        let text = |field: &str| cause[field].as_str().unwrap_or_default().to_owned();
+        Self { reason: fault.kind.reason(), field: text("field"), message: text("message") }
+    }
+
     /// As one of `details.causes`.
     pub fn cause(&self) -> Value {
         json!({"reason": self.reason, "message": self.message, "field": self.field})

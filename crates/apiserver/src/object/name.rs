@@ -31,6 +31,9 @@ pub fn check(rule: NameRule, name: &str) -> Vec<String> {
     let against = |fine: bool, text: &str| (!fine).then(|| text.to_owned());
     match rule {
         NameRule::Subdomain => [too_long(253), against(name.split('.').all(is_label), SUBDOMAIN)],
+        NameRule::Label if name.contains('.') => {
+            [too_long(63), Some("must not contain dots".to_owned())]
+        }
         NameRule::Label => [too_long(63), against(is_label(name), LABEL)],
         NameRule::Label1035 => {
             let alphabetic = name.starts_with(|c: char| c.is_ascii_lowercase());

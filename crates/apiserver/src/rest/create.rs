@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{Answer, Request, present, store, update};
+use super::{Answer, Request, owner, present, store, update};
 use crate::Server;
 use crate::http::body;
 use crate::http::query::WriteOptions;
 use crate::http::status::Failure;
 use crate::kind::{self, Kind};
+use crate::object::field_error::FieldError;
 use crate::object::{self, meta, meta_text, metadata_mut, time};
 use crate::{crd, world};
 
@@ -24,9 +25,18 @@ pub(crate) async fn create(server: &Arc<Server>, request: &Request) -> Result<An
     let options = request.query.write_options("CreateOptions", &request.agent)?;
     let decoded = body::decode(kind, &request.media, &request.body)?;
     let warnings = body::judge(kind, decoded.odd, options.validation)?;
-    let object = insert(server, request, decoded.object, &options).await?;
+    let object = insert(server, request, decoded.object, &options, Tracked::No).await?;
     let body = present::one(server, request, object);
     Ok(Answer::Object { code: 201, body, warnings })
+}
+
+/// Whether the owners of an object's fields are known already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tracked {
+    /// An apply found them.
+    Yes,
+    /// They are to be found.
+    No,
 }
 
 /// Makes `object` where the request points.
@@ -35,6 +45,7 @@ pub(crate) async fn insert(
     request: &Request,
     mut object: Value,
     options: &WriteOptions,
+    tracked: Tracked,
 ) -> Result<Value, Failure> {
     let kind = &request.kind;
     place(request, &mut object)?;
@@ -47,6 +58,13 @@ pub(crate) async fn insert(
         return Err(failure);
     }
     let versioned = !meta_text(&object, "resourceVersion").is_empty();
+    for field in ["deletionTimestamp", "deletionGracePeriodSeconds"] {
+        metadata_mut(&mut object).shift_remove(field);
+    }
+    update::fill(kind, &mut object);
+    if tracked == Tracked::No {
+        object = owner::track(server, request, options, None, object);
+    }
     prepare(server, kind, &mut object);
     let generated = generate(server, &mut object);
     let wrong = check(server, kind, &object);
@@ -127,8 +145,11 @@ fn generate(server: &Server, object: &mut Value) -> bool {
     true
 }
 
-fn check(server: &Server, kind: &Kind, object: &Value) -> Vec<object::field_error::FieldError> {
+fn check(server: &Server, kind: &Kind, object: &Value) -> Vec<FieldError> {
     let mut wrong = meta::check(object, kind.names);
+    if kind.custom {
+        wrong.extend(kind.shape.check(object, None, false).iter().map(FieldError::of));
+    }
     wrong.extend(update::check_content(server, kind, object, None));
     wrong
 }

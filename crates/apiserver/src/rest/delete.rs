@@ -37,7 +37,10 @@ struct Options {
 pub(crate) async fn delete(server: &Arc<Server>, request: &Request) -> Result<Answer, Failure> {
     let options = options(request)?;
     let changed = remove(server, request, &options).await?;
-    let body = if changed.removed {
+    // Two kinds show what was removed; the others only say so.
+    let shown = request.kind.group.is_empty()
+        && ["ServiceAccount", "Pod"].contains(&request.kind.kind.as_str());
+    let body = if changed.removed && !shown {
         let uid = meta_text(&changed.object, "uid").to_owned();
         status::removed(&request.kind, request.name(), &uid)
     } else {

@@ -11,6 +11,7 @@
 mod create;
 mod delete;
 mod list;
+mod owner;
 mod patch;
 mod present;
 mod scale;
@@ -24,6 +25,7 @@ use axum::body::Body;
 use bytes::Bytes;
 use serde_json::Value;
 
+pub(crate) use owner::track_own;
 pub(crate) use store::{close, open};
 
 use crate::Server;

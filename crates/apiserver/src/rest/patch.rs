@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Answer, Request, create, present, store, update};
+use super::create::Tracked;
+use super::{Answer, Request, create, owner, present, store, update};
 use crate::Server;
 use crate::http::body;
 use crate::http::query::WriteOptions;
 use crate::http::status::Failure;
+use crate::object::field_error::FieldError;
 use crate::object::{meta_text, strict};
 use crate::patch;
 
@@ -18,6 +20,9 @@ const APPLY: &str = "application/apply-patch+yaml";
 
 /// Changes an object as the body says.
 pub(crate) async fn patch(server: &Arc<Server>, request: &Request) -> Result<Answer, Failure> {
+    if request.media == APPLY {
+        return apply(server, request).await;
+    }
     let options = request.query.write_options("PatchOptions", &request.agent)?;
     let (patch, duplicates) = parse(request)?;
     let warnings = std::sync::Mutex::new(Vec::new());
@@ -30,10 +35,52 @@ pub(crate) async fn patch(server: &Arc<Server>, request: &Request) -> Result<Ans
         if !version.is_empty() && version != meta_text(&old, "resourceVersion") {
             return Err(Failure::stale(&request.kind, request.name()));
         }
+        let mut new = new;
+        update::fill(&request.kind, &mut new);
+        let new = owner::track(server, request, &options, Some(&old), new);
         update::advance(server, request, &old, new)
     })
     .await?;
     let warnings = warnings.into_inner().unwrap_or_default();
+    let body = present::one(server, request, changed.object);
+    Ok(Answer::Object { code: 200, body, warnings })
+}
+
+/// Server-side apply: what the client wants to be so, made so.
+async fn apply(server: &Arc<Server>, request: &Request) -> Result<Answer, Failure> {
+    let options = request.query.write_options("PatchOptions", &request.agent)?;
+    if request.query.get("fieldManager").is_empty() {
+        let wrong = FieldError::required("fieldManager", "is required for apply patch");
+        return Err(Failure::invalid_options("PatchOptions", &[wrong]));
+    }
+    let (config, duplicates) = strict::parse(&request.body)
+        .map_err(|error| Failure::bad_request(format!("error decoding YAML: {error}")))?;
+    let duplicates: Vec<String> =
+        duplicates.iter().map(|path| format!("duplicate field {path:?}")).collect();
+    let warnings = body::judge(&request.kind, duplicates, options.validation)?;
+    if server.log.get(&request.key()).is_none() {
+        if request.subresource() == "status" {
+            return Err(Failure::not_found(&request.kind, request.name()));
+        }
+        let mut object = owner::applied(server, request, &options, None, &config)?;
+        update::check_name(request, &object)?;
+        body::shape(&request.kind, &mut object);
+        let object = create::insert(server, request, object, &options, Tracked::Yes).await?;
+        let body = present::one(server, request, object);
+        return Ok(Answer::Object { code: 201, body, warnings });
+    }
+    let changed = store::change(server, request, options.dry_run, |old| {
+        let mut new = owner::applied(server, request, &options, Some(&old), &config)?;
+        body::shape(&request.kind, &mut new);
+        create::place(request, &mut new)?;
+        update::check_name(request, &new)?;
+        let version = meta_text(&new, "resourceVersion");
+        if !version.is_empty() && version != meta_text(&old, "resourceVersion") {
+            return Err(Failure::stale(&request.kind, request.name()));
+        }
+        update::advance(server, request, &old, new)
+    })
+    .await?;
     let body = present::one(server, request, changed.object);
     Ok(Answer::Object { code: 200, body, warnings })
 }
@@ -82,7 +129,7 @@ fn patched(
         }
         patch::merge(&mut new, patch);
     }
-    odd.extend(body::shape(&mut new));
+    odd.extend(body::shape(&request.kind, &mut new));
     create::place(request, &mut new)?;
     update::check_name(request, &new)?;
     Ok(new)
@@ -96,7 +143,7 @@ fn judged(
 ) -> Result<Vec<String>, Failure> {
     use crate::http::query::FieldValidation::Strict;
     if options.validation == Strict && !odd.is_empty() {
-        let wrong = crate::object::field_error::FieldError::invalid(
+        let wrong = FieldError::invalid(
             "patch",
             &Value::String(format!(
                 "(\n\"\"\"\n{}\n\"\"\"\n)",

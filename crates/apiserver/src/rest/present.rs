@@ -52,10 +52,20 @@ pub(crate) fn many(
             "metadata": metadata, "items": items.iter().map(partial).collect::<Vec<_>>(),
         }),
         Form::Object | Form::Discovery => json!({
-            "kind": kind.list_kind, "apiVersion": kind.api_version(), "metadata": metadata,
+            "kind": kind.list_kind, "apiVersion": kind.api_version(),
+            "metadata": list_metadata(kind, metadata),
             "items": items.into_iter().map(|item| bare(kind, item)).collect::<Vec<_>>(),
         }),
     }
+}
+
+/// Lists of custom kinds say that they are complete.
+fn list_metadata(kind: &Kind, metadata: &Value) -> Value {
+    let mut metadata = metadata.clone();
+    if kind.custom && metadata.get("continue").is_none() {
+        metadata["continue"] = json!("");
+    }
+    metadata
 }
 
 /// Items of built-in lists do not say their kind again.
@@ -111,6 +121,9 @@ fn table(
 }
 
 fn columns(kind: &Kind) -> Value {
+    if let Some(columns) = kind.shape.columns().filter(|_| kind.custom) {
+        return json!(columns.definitions());
+    }
     let name = json!({
         "name": "Name", "type": "string", "format": "name", "description": NAME, "priority": 0,
     });
@@ -124,9 +137,14 @@ fn columns(kind: &Kind) -> Value {
 }
 
 fn row(server: &Server, request: &Request, item: &Value) -> Value {
-    let mut cells = vec![json!(meta_text(item, "name"))];
     let now = server.world.now();
-    cells.extend(request.kind.columns.iter().map(|column| cell(column, item, now)));
+    let kind = &request.kind;
+    let cells = match kind.shape.columns().filter(|_| kind.custom) {
+        Some(columns) => columns.cells(item, i64::try_from(now).unwrap_or_default()),
+        None => std::iter::once(json!(meta_text(item, "name")))
+            .chain(kind.columns.iter().map(|column| cell(column, item, now)))
+            .collect(),
+    };
     let object = match request.query.get("includeObject") {
         "None" => Value::Null,
         "Object" => item.clone(),

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{Answer, Request, patch as patches, store, update};
+use super::{Answer, Request, owner, patch as patches, store, update};
 use crate::Server;
+use crate::http::query::WriteOptions;
 use crate::http::status::Failure;
 use crate::kind::Scale;
 use crate::object::field_error::FieldError;
@@ -27,14 +28,14 @@ pub(crate) async fn put(server: &Arc<Server>, request: &Request) -> Result<Answe
     let options = request.query.write_options("UpdateOptions", &request.agent)?;
     let (wished, _) = strict::parse(&request.body)
         .map_err(|error| Failure::bad_request(format!("the scale is not JSON: {error}")))?;
-    set(server, request, options.dry_run, |_| Ok(wished.clone())).await
+    set(server, request, options, |_| Ok(wished.clone())).await
 }
 
 /// Sets the wished number from a patch of the `Scale`.
 pub(crate) async fn patch(server: &Arc<Server>, request: &Request) -> Result<Answer, Failure> {
     let options = request.query.write_options("PatchOptions", &request.agent)?;
     let (patch, _) = patches::parse(request)?;
-    set(server, request, options.dry_run, |mut scale| {
+    set(server, request, options, |mut scale| {
         if request.media.starts_with("application/json-patch") {
             rules::json(&mut scale, &patch).map_err(|_| Failure::patch_rejected())?;
         } else {
@@ -48,13 +49,13 @@ pub(crate) async fn patch(server: &Arc<Server>, request: &Request) -> Result<Ans
 async fn set(
     server: &Arc<Server>,
     request: &Request,
-    dry_run: bool,
+    options: WriteOptions,
     wish: impl Fn(Value) -> Result<Value, Failure>,
 ) -> Result<Answer, Failure> {
     let rule = rule(request)?;
     let mut plain = request.clone();
     plain.target.subresource = None;
-    let changed = store::change(server, request, dry_run, |old| {
+    let changed = store::change(server, request, options.dry_run, |old| {
         let scale = wish(view(rule, &old))?;
         let version = meta_text(&scale, "resourceVersion");
         if !version.is_empty() && version != meta_text(&old, "resourceVersion") {
@@ -62,16 +63,32 @@ async fn set(
         }
         let replicas = scale.pointer("/spec/replicas").and_then(Value::as_i64).unwrap_or(0);
         if replicas < 0 {
-            let why = "must be greater than or equal to 0";
-            let wrong = FieldError::invalid("spec.replicas", &json!(replicas), why);
-            return Err(Failure::invalid("Scale", "autoscaling", request.name(), &[wrong]));
+            let why = "should be a non-negative integer";
+            let wrong = FieldError::invalid(&rule.spec_path, &json!(replicas), why);
+            return Err(Failure::invalid_object(&request.kind, request.name(), &[wrong]));
         }
         let mut new = old.clone();
         write(&mut new, &rule.spec_path, json!(replicas));
+        let mut new = owner::track(server, request, &options, Some(&old), new);
+        forget_time(&mut new);
         update::advance(server, &plain, &old, new)
     })
     .await?;
     Ok(Answer::ok(view(rule, &changed.object)))
+}
+
+/// Upstream carries owners through the `Scale`, where the time of this entry is lost; entries
+/// without a time come first.
+fn forget_time(object: &mut Value) {
+    let entries = object.pointer_mut("/metadata/managedFields").and_then(Value::as_array_mut);
+    let Some(entries) = entries else { return };
+    let scaled = |entry: &Value| entry.get("subresource") == Some(&json!("scale"));
+    for entry in entries.iter_mut().filter(|entry| scaled(entry)) {
+        if let Value::Object(map) = entry {
+            map.shift_remove("time");
+        }
+    }
+    entries.sort_by_key(|entry| (entry.get("operation") != Some(&json!("Apply")), !scaled(entry)));
 }
 
 fn rule(request: &Request) -> Result<&Scale, Failure> {

@@ -40,6 +40,11 @@ pub(crate) fn open(kind: &Kind, entry: &Entry) -> Result<Value, Failure> {
     })?;
     object["apiVersion"] = json!(kind.api_version());
     object["kind"] = json!(kind.kind);
+    if kind.custom {
+        // A definition may have changed since the object was written.
+        kind.shape.prune(&mut object);
+        kind.shape.default(&mut object);
+    }
     set_version(&mut object, entry.version);
     Ok(object)
 }

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::store::{self, Change};
-use super::{Answer, Request, create, present};
+use super::{Answer, Request, create, owner, present};
 use crate::Server;
+use crate::apply;
 use crate::crd;
 use crate::http::body;
 use crate::http::status::Failure;
@@ -32,7 +33,10 @@ pub(crate) async fn update(server: &Arc<Server>, request: &Request) -> Result<An
         if !version.is_empty() && version != meta_text(&old, "resourceVersion") {
             return Err(Failure::stale(kind, request.name()));
         }
-        advance(server, request, &old, object.clone())
+        let mut new = object.clone();
+        fill(kind, &mut new);
+        let new = owner::track(server, request, &options, Some(&old), new);
+        advance(server, request, &old, new)
     })
     .await?;
     let body = present::one(server, request, changed.object);
@@ -96,8 +100,7 @@ pub(crate) fn advance(
     let kind = &request.kind;
     carry_over(old, &mut new);
     keep_other_half(kind, request.subresource(), old, &mut new);
-    kind::complete(kind, &mut new);
-    crd::complete(kind, &mut new);
+    fill(kind, &mut new);
     count_generation(kind, request.subresource(), old, &mut new);
     let mut wrong = meta::check_update(&new, old);
     let general = meta::check(&new, kind.names);
@@ -107,6 +110,10 @@ pub(crate) fn advance(
         wrong.extend(general);
         wrong.extend(wrong.clone());
     }
+    if kind.custom {
+        let faults = kind.shape.check(&new, Some(old), request.subresource() == "status");
+        wrong.extend(faults.iter().map(FieldError::of));
+    }
     wrong.extend(check_content(server, kind, &new, Some(old)));
     if !wrong.is_empty() {
         return Err(Failure::invalid_object(kind, request.name(), &wrong));
@@ -114,7 +121,14 @@ pub(crate) fn advance(
     if may_go(kind, &new) {
         return Ok(Change::Remove(new));
     }
+    apply::keep_times(old, &mut new);
     if new == *old { Ok(Change::Keep) } else { Ok(Change::Put(new)) }
+}
+
+/// Fills in what the client left out.
+pub(crate) fn fill(kind: &Kind, object: &mut Value) {
+    kind::complete(kind, object);
+    crd::complete(kind, object);
 }
 
 /// Whether nothing holds a deleted object any more.
@@ -171,6 +185,11 @@ fn keep_other_half(kind: &Kind, subresource: &str, old: &Value, new: &mut Value)
                     };
                 }
             }
+            let owners = metadata(new).get("managedFields").cloned();
+            match owners {
+                Some(owners) => metadata_mut(&mut kept).insert("managedFields".to_owned(), owners),
+                None => metadata_mut(&mut kept).shift_remove("managedFields"),
+            };
             *new = kept;
         }
         "finalize" => {

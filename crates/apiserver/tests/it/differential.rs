@@ -131,6 +131,7 @@ async fn ours_answers_like_the_real_one() {
         .build()
         .expect("a client");
     let plane = ControlPlane::start(&client).await;
+    crate::openapi::check(&client, &plane).await;
     let router = apiserver::router(Log::in_memory(), apiserver::Options::default())
         .await
         .expect("our server");

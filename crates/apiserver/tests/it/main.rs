@@ -5,5 +5,6 @@
 
 mod differential;
 mod normal;
+mod openapi;
 mod peers;
 mod probe;

@@ -35,7 +35,6 @@ fn mask(value: &mut Value, key: &str) {
         Value::String(text) => *value = json!(mask_text(text)),
         Value::Object(map) => {
             map.remove("storageVersionHash");
-            map.remove("managedFields");
             for (key, value) in map.iter_mut() {
                 mask(value, key);
             }
