@@ -12,6 +12,12 @@ use super::fieldpath::{FieldsError, Set};
 use super::golang::{self, Style};
 use super::time::Timestamp;
 
+/// The most entries made by updates; older ones are thrown together.
+pub const UPDATE_MANAGERS_MAX: usize = 10;
+
+/// The manager of entries thrown together.
+const ANCIENT_CHANGES: &str = "ancient-changes";
+
 /// How a manager came to own its fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Operation {
@@ -201,6 +207,48 @@ impl ManagedFields {
     /// The entries by identity.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Entry)> {
         self.entries.iter().map(|(identity, entry)| (identity.as_str(), entry))
+    }
+
+    /// Throws the oldest update entries together until few enough are left.
+    pub(super) fn cap(&mut self) {
+        let mut updaters: Vec<(i64, String)> = self
+            .iter()
+            .filter(|(_, entry)| entry.operation == Operation::Update)
+            .map(|(identity, entry)| (entry.time.map_or(0, |time| time.0), identity.to_owned()))
+            .collect();
+        updaters.sort();
+        let mut left = updaters.len();
+        let mut first_of_version: Vec<(String, String)> = Vec::new();
+        for (_, identity) in updaters {
+            if left <= UPDATE_MANAGERS_MAX {
+                return;
+            }
+            let Some(entry) = self.get(&identity).cloned() else { continue };
+            let version = entry.api_version.clone();
+            let first = first_of_version.iter().find(|(of, _)| *of == version);
+            let Some((_, first)) = first.cloned() else {
+                first_of_version.push((version, identity));
+                continue;
+            };
+            let bucket = Entry {
+                manager: ANCIENT_CHANGES.to_owned(),
+                subresource: String::new(),
+                ..entry.clone()
+            };
+            let name = bucket.identity();
+            let entries = &mut self.entries;
+            if !entries.contains_key(&name)
+                && let Some(oldest) = entries.remove(&first)
+            {
+                entries.insert(name.clone(), Entry { fields: oldest.fields, ..bucket });
+            }
+            if let Some(bucket) = entries.get_mut(&name) {
+                bucket.fields = entry.fields.union(&bucket.fields);
+                bucket.time = entry.time;
+            }
+            entries.remove(&identity);
+            left -= 1;
+        }
     }
 
     pub(super) fn map(&mut self) -> &mut BTreeMap<String, Entry> {

@@ -59,13 +59,8 @@ use owner::OnConflict;
 use typed::{Duplicates, validate};
 use types::Schema;
 
-/// The most entries made by updates; older ones are thrown together.
-pub const UPDATE_MANAGERS_MAX: usize = 10;
-
 /// The manager of everything that was there before the first apply.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
-/// The manager of entries thrown together.
-const ANCIENT_CHANGES: &str = "ancient-changes";
 
 /// Everything about a write but the objects.
 #[derive(Clone, Copy)]
@@ -204,7 +199,7 @@ pub fn update(
     }
     let live = without_managed_fields(live);
     let mut managed = update_owners(&live, &new, managed, context.manager, context)?;
-    cap(&mut managed);
+    managed.cap();
     managed.write(&mut new).map_err(UpdateError::Encode)?;
     Ok(new)
 }
@@ -307,7 +302,7 @@ fn apply_tracked(
     if managed.is_empty() {
         managed = update_owners(&context.blank(), live, managed, BEFORE_FIRST_APPLY, context)
             .map_err(ApplyError::FirstApply)?;
-        cap(&mut managed);
+        managed.cap();
     }
     if raw_entries(config).is_some() {
         return Err(ApplyError::ManagedFieldsGiven);
@@ -335,48 +330,6 @@ fn update_owners(
     context
         .own_update(live, new, managed, writer)
         .map_err(|source| UpdateError::Ownership { object: describe(new), source })
-}
-
-/// Throws the oldest update entries together until few enough are left.
-fn cap(managed: &mut ManagedFields) {
-    let mut updaters: Vec<(i64, String)> = managed
-        .iter()
-        .filter(|(_, entry)| entry.operation == Operation::Update)
-        .map(|(identity, entry)| (entry.time.map_or(0, |time| time.0), identity.to_owned()))
-        .collect();
-    updaters.sort();
-    let mut left = updaters.len();
-    let mut first_of_version: Vec<(String, String)> = Vec::new();
-    for (_, identity) in updaters {
-        if left <= UPDATE_MANAGERS_MAX {
-            return;
-        }
-        let Some(entry) = managed.get(&identity).cloned() else { continue };
-        let version = entry.api_version.clone();
-        let first = first_of_version.iter().find(|(of, _)| *of == version);
-        let Some((_, first)) = first.cloned() else {
-            first_of_version.push((version, identity));
-            continue;
-        };
-        let bucket = Entry {
-            manager: ANCIENT_CHANGES.to_owned(),
-            subresource: String::new(),
-            ..entry.clone()
-        };
-        let name = bucket.identity();
-        let entries = managed.map();
-        if !entries.contains_key(&name)
-            && let Some(oldest) = entries.remove(&first)
-        {
-            entries.insert(name.clone(), Entry { fields: oldest.fields, ..bucket });
-        }
-        if let Some(bucket) = entries.get_mut(&name) {
-            bucket.fields = entry.fields.union(&bucket.fields);
-            bucket.time = entry.time;
-        }
-        entries.remove(&identity);
-        left -= 1;
-    }
 }
 
 fn check_type(config: &Value, context: &ApplyContext<'_>) -> Result<(), ApplyError> {

@@ -238,8 +238,10 @@ impl ApplyContext<'_> {
         let Some(last) = last.filter(|last| !last.fields.is_empty()) else { return Ok(merged) };
         let same_version = last.api_version == self.api_version;
         let now = managers.get(applier).map(|entry| &entry.fields);
-        if same_version && now.is_some_and(|now| last.fields.is_subset(now)) {
-            // Everything applied last time is applied again: nothing can go.
+        let one_version = managers.iter().all(|(_, entry)| entry.api_version == self.api_version);
+        if same_version && one_version && now.is_some_and(|now| last.fields.is_subset(now)) {
+            // Everything applied last time is applied again: nothing can go. With other versions
+            // around the long way still finds objects that do not convert.
             return Ok(merged);
         }
         let home = self.typed(Cow::Owned(merged));

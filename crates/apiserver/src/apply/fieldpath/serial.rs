@@ -140,4 +140,42 @@ mod tests {
         assert!(matches!(check(json!({"v:": {}})), Err(FieldsError::BadKey { .. })));
         assert!(matches!(check(json!({"i:x": {}})), Err(FieldsError::BadKey { .. })));
     }
+
+    use proptest::prelude::*;
+
+    fn fields() -> impl Strategy<Value = Value> {
+        let key = prop_oneof![
+            "[a-c]".prop_map(|name| format!("f:{name}")),
+            (0..3).prop_map(|value| format!("v:{value}")),
+            (0..3).prop_map(|value| format!("k:{{\"n\":{value}}}")),
+        ];
+        Just(json!({})).prop_recursive(3, 24, 4, move |below| {
+            let own = prop_oneof![Just("."), Just("")];
+            (proptest::collection::btree_map(key.clone(), below, 0..4), own).prop_map(
+                |(map, own)| {
+                    let mut map: Map<String, Value> = map.into_iter().collect();
+                    if own == "." {
+                        map.insert(".".to_owned(), json!({}));
+                    }
+                    Value::Object(map)
+                },
+            )
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn sets_obey_the_laws(a in fields(), b in fields()) {
+            let (a, b) = (Set::from_fields(&a).unwrap(), Set::from_fields(&b).unwrap());
+            prop_assert_eq!(&Set::from_fields(&a.to_fields().unwrap()).unwrap(), &a);
+            let (union, both, rest) = (a.union(&b), a.intersection(&b), a.difference(&b));
+            prop_assert_eq!(union.len() + both.len(), a.len() + b.len());
+            prop_assert_eq!(&rest.union(&both), &a);
+            prop_assert!(a.is_subset(&union) && both.is_subset(&b) && rest.intersection(&b).is_empty());
+            prop_assert!(a.recursive_difference(&b).is_subset(&rest));
+            for path in a.paths() {
+                prop_assert_eq!(both.has(&path.0), b.has(&path.0));
+            }
+        }
+    }
 }

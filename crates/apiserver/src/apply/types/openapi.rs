@@ -307,3 +307,76 @@ static META: LazyLock<Json> = LazyLock::new(|| {
     });
     Json::from_iter([(OBJECT_META.to_owned(), meta)])
 });
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The type at a path of field names; `[]` goes to a list's items, `{}` to a map's values.
+    fn at<'s>(schema: &'s Schema, path: &str) -> &'s Atom {
+        let mut of = schema.root();
+        for name in path.split('.').filter(|name| !name.is_empty()) {
+            let atom = schema.resolve(of).unwrap();
+            of = match name {
+                "[]" => atom.list.as_ref().unwrap().element,
+                "{}" => atom.map.as_ref().unwrap().element,
+                name => atom.map.as_ref().unwrap().field(name).unwrap().of,
+            };
+        }
+        schema.resolve(of).unwrap()
+    }
+
+    #[test]
+    fn references_may_recurse_and_override() {
+        let schema = Schema::from_openapi(&json!({
+            "$ref": "#/components/schemas/x.Node",
+            "components": {"schemas": {"x.Node": {
+                "type": "object",
+                "properties": {
+                    "next": {"allOf": [{"$ref": "#/components/schemas/x.Node"}]},
+                    "whole": {
+                        "$ref": "#/components/schemas/x.Node", "x-kubernetes-map-type": "atomic",
+                    },
+                    "list": {
+                        "type": "array", "items": {"$ref": "#/components/schemas/x.Node"},
+                        "x-kubernetes-patch-strategy": "merge",
+                        "x-kubernetes-patch-merge-key": "name",
+                    },
+                    "name": {"type": "string", "default": "n"},
+                },
+            }}},
+        }));
+        assert!(!at(&schema, "next.next.next").map.as_ref().unwrap().atomic);
+        assert!(at(&schema, "next.whole").map.as_ref().unwrap().atomic);
+        let list = at(&schema, "whole.list").list.as_ref().unwrap();
+        assert!(list.associative && list.keys == ["name".into()]);
+        let item = at(&schema, "list.[]").map.as_ref().unwrap();
+        assert_eq!(item.field("name").unwrap().default.as_deref(), Some(&json!("n")));
+    }
+
+    #[test]
+    fn custom_resources_and_embedded_ones_have_metadata() {
+        let schema = Schema::from_crd(
+            Some(&json!({
+                "type": "object",
+                "properties": {
+                    "sub": {"type": "object", "x-kubernetes-embedded-resource": true},
+                    "any": {"x-kubernetes-preserve-unknown-fields": true},
+                    "port": {"x-kubernetes-int-or-string": true},
+                },
+            })),
+            false,
+        );
+        for path in ["metadata.labels.{}", "sub.metadata.annotations.{}", "kind", "sub.apiVersion"]
+        {
+            assert_eq!(at(&schema, path).scalar, Some(Scalar::String), "{path}");
+        }
+        let owners = at(&schema, "metadata.ownerReferences").list.as_ref().unwrap();
+        assert!(owners.associative && owners.keys == ["uid".into()]);
+        assert!(at(&schema, "metadata.ownerReferences.[]").map.as_ref().unwrap().atomic);
+        let any = at(&schema, "any");
+        assert!(any.scalar.is_some() && any.list.is_some());
+        assert!(any.map.as_ref().unwrap().free);
+        assert_eq!(at(&schema, "port").scalar, Some(Scalar::Untyped));
+    }
+}
