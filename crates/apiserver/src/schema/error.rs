@@ -83,7 +83,7 @@ pub struct FieldError {
     pub detail: String,
     /// The offending value; `None` where the text leaves it out.
     pub bad_value: Option<Value>,
-    /// The value stands for a Go struct: its fields are shown in their own order.
+    /// The value stands for a Go struct or pointer: shown as JSON, fields in their own order.
     field_order: bool,
 }
 
@@ -92,7 +92,7 @@ impl FieldError {
         Self { path: path.to_string(), kind, detail, bad_value, field_order: false }
     }
 
-    /// Shows the fields of the value in their own order instead of sorted.
+    /// Shows the value as JSON, with the fields in their own order instead of sorted.
     #[must_use]
     pub(crate) fn with_field_order(mut self) -> Self {
         self.field_order = true;
@@ -165,9 +165,9 @@ impl FieldError {
         if let Some(value) = self.bad_value.as_ref().filter(|_| self.kind.shows_value()) {
             out.push_str(": ");
             match value {
+                value if self.field_order => out.push_str(&text::json_in_order(value)),
                 Value::String(s) => out.push_str(&text::quote(s)),
                 Value::Number(n) => out.push_str(&text::Num::of(n).plain()),
-                other if self.field_order => out.push_str(&other.to_string()),
                 other => out.push_str(&text::json(other)),
             }
         }

@@ -365,20 +365,18 @@ fn descendants(value: Cow<'_, Value>) -> Values<'_> {
 }
 
 /// The elements a slice selects; `None` for a slice of nothing, which ends the evaluation.
-fn pick<'a>(
-    items: Values<'a>,
+fn pick(
+    items: Values<'_>,
     start: Option<i64>,
     end: End,
     step: Option<i64>,
-) -> Result<Option<Values<'a>>, Misfit> {
+) -> Result<Option<Values<'_>>, Misfit> {
     let length = i64::try_from(items.len()).map_err(|_| Misfit)?;
     let from_end = |index: i64| if index < 0 { index + length } else { index };
     let start = from_end(start.unwrap_or(0));
     let end = match end {
-        End::Open => length,
-        End::At(end) => from_end(end),
-        End::After(0) => length,
-        End::After(end) => from_end(end),
+        End::Open | End::After(0) => length,
+        End::At(end) | End::After(end) => from_end(end),
     };
     if start == end {
         return Ok(None);
@@ -395,13 +393,8 @@ fn pick<'a>(
     Ok(Some(items.into_iter().skip(skip).take(take).step_by(step).collect()))
 }
 
-fn passes(
-    item: &Cow<'_, Value>,
-    left: &[Step],
-    right: &[Step],
-    operator: &str,
-) -> Result<bool, Misfit> {
-    let lefts = walk(left, vec![item.clone()]);
+fn passes(item: &Value, left: &[Step], right: &[Step], operator: &str) -> Result<bool, Misfit> {
+    let lefts = walk(left, vec![Cow::Borrowed(item)]);
     if operator == "exists" {
         return Ok(lefts.is_ok_and(|lefts| !lefts.is_empty()));
     }
@@ -411,7 +404,7 @@ fn passes(
         [left] => left,
         _ => return Err(Misfit),
     };
-    let rights = walk(right, vec![item.clone()])?;
+    let rights = walk(right, vec![Cow::Borrowed(item)])?;
     let right = match rights.as_slice() {
         [] => return Ok(false),
         [right] => right,

@@ -14,7 +14,7 @@
 //!        ├─ default   stray nulls out, defaults in, recursively    defaults
 //!        └─ validate  values (validate, format, pattern),
 //!                     embedded resources (metadata), sets and maps (lists),
-//!                     rules (the seam: see below)
+//!                     rules (the seam: see below)                 rules
 //! ```
 //!
 //! Everything is a function of its arguments: no clock, no files, no state but a [`Pool`] that
@@ -23,12 +23,13 @@
 //! The specification is the Go code of Kubernetes 1.36: vectors made with it are replayed by the
 //! tests. Where Go's answer depends on the order of a map, ours is in order of name.
 //!
-//! **Rules** (`x-kubernetes-validations`) are compiled into the schema but not evaluated here
-//! yet: [`Structural::has_rules`] tells a caller that an object passed without them. The walk
-//! they need (values with their correlated old values) is `validate::Correlated`.
+//! **Rules** (`x-kubernetes-validations`) are applied by [`Structural::validate_rules`] with an
+//! evaluator that is handed in: [`rules`] is the seam. There is none in this module yet, and
+//! [`Structural::validate`] does not apply rules; [`Structural::has_rules`] tells.
 
 pub mod clock;
 pub mod columns;
+mod crd;
 mod defaults;
 mod error;
 mod format;
@@ -39,6 +40,7 @@ mod names;
 mod node;
 mod pattern;
 mod prune;
+pub mod rules;
 mod structural;
 #[cfg(test)]
 mod tests;
@@ -49,6 +51,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
+pub use crd::validate_crd;
 pub use error::{ErrorKind, FieldError, Path, summary};
 pub use metadata::{Malformed, NameRule, Scope};
 pub use node::Pool;
@@ -151,6 +154,16 @@ impl Structural {
         self.root.has(Flags::HOLDS_RULES)
     }
 
+    /// Applies the rules with an evaluator; to be called when nothing blocks them.
+    pub fn validate_rules(
+        &self,
+        new: &Value,
+        old: Option<&Value>,
+        evaluator: &mut dyn rules::Evaluator,
+    ) -> Vec<FieldError> {
+        rules::check(&self.root, new, old, evaluator)
+    }
+
     /// The error the server adds instead of evaluating rules when other errors get in the way.
     pub fn rules_blocked(&self, errors: &[FieldError]) -> Option<FieldError> {
         let blocked = self.has_rules() && errors.iter().any(validate::blocks_rules);
@@ -164,8 +177,25 @@ pub fn validate_metadata(metadata: &Value, scope: Scope, rule: NameRule) -> Vec<
     let path = Path::new("metadata");
     let mut errors = Vec::new();
     match metadata::read_meta(metadata) {
-        Ok((read, _)) => metadata::check_meta(&read, scope, rule, &path, &mut errors),
+        Ok((read, _)) => {
+            let faults = |name: &str, prefix| rule.faults(name, prefix);
+            metadata::check_meta(&read, scope, &faults, &path, &mut errors);
+        }
         Err(error) => errors.push(FieldError::invalid(&path, metadata.clone(), error)),
+    }
+    errors
+}
+
+/// Everything wrong with a change of `metadata`.
+pub fn validate_metadata_update(new: &Value, old: &Value) -> Vec<FieldError> {
+    let path = Path::new("metadata");
+    let mut errors = Vec::new();
+    match (metadata::read_meta(new), metadata::read_meta(old)) {
+        (Ok((new, _)), Ok((old, _))) => {
+            metadata::check_meta_update(&new, &old, &path, &mut errors);
+        }
+        (Err(error), _) => errors.push(FieldError::invalid(&path, new.clone(), error)),
+        (Ok(_), Err(_)) => {}
     }
     errors
 }

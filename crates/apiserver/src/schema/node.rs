@@ -229,6 +229,8 @@ impl Body {
 pub struct Pool {
     names: HashSet<Arc<str>>,
     nodes: HashSet<Arc<Node>>,
+    /// Keep formats that are not checked, as the server does for defaults.
+    all_formats: bool,
 }
 
 impl Pool {
@@ -274,6 +276,16 @@ impl Pool {
     /// check has spoken about them before.
     pub(crate) fn compile(&mut self, schema: &Value) -> Arc<Node> {
         self.compile_at(schema, Place::Root)
+    }
+
+    /// Compiles a part of a schema on its own.
+    pub(crate) fn compile_part(&mut self, schema: &Value) -> Arc<Node> {
+        self.compile_at(schema, Place::Field)
+    }
+
+    /// A pool whose schemas keep formats that are not checked.
+    pub(crate) fn with_all_formats() -> Self {
+        Self { all_formats: true, ..Self::default() }
     }
 
     fn compile_at(&mut self, schema: &Value, place: Place) -> Arc<Node> {
@@ -363,7 +375,9 @@ impl Pool {
         let int = |key: &str| map.get(key).and_then(Value::as_i64);
         let kind = body.kind.filter(|_| !body.has(Flags::INT_OR_STRING));
         Checks {
-            format: text(map, "format").and_then(|name| Format::parse(name, kind)),
+            format: text(map, "format").and_then(|name| {
+                if self.all_formats { Format::any(name) } else { Format::parse(name, kind) }
+            }),
             maximum: float("maximum"),
             minimum: float("minimum"),
             exclusive_maximum: flag(map, "exclusiveMaximum"),

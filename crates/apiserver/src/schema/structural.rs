@@ -192,7 +192,9 @@ impl Checker {
             self.nested(not, false, level, &path.child("not"));
         }
         let source = text(schema, "pattern");
-        if let Err(error) = pattern::compile(source) {
+        if !source.is_empty()
+            && let Err(error) = pattern::compile(source)
+        {
             let detail = format!("must be a valid regular expression, but isn't: {error}");
             self.invalidate(&path.child("pattern"), source, &detail);
         }

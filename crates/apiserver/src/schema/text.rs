@@ -121,11 +121,18 @@ fn with_exponent(scientific: &str, width: usize) -> String {
 /// JSON as Go's `encoding/json` writes it: keys sorted, HTML characters escaped.
 pub(crate) fn json(value: &Value) -> String {
     let mut out = String::new();
-    write_json(&mut out, value);
+    write_json(&mut out, value, true);
     out
 }
 
-fn write_json(out: &mut String, value: &Value) {
+/// The same for a value that stands for a struct: keys in their own order.
+pub(crate) fn json_in_order(value: &Value) -> String {
+    let mut out = String::new();
+    write_json(&mut out, value, false);
+    out
+}
+
+fn write_json(out: &mut String, value: &Value, sorted: bool) {
     match value {
         Value::Null => out.push_str("null"),
         Value::Bool(b) => out.push_str(if *b { "true" } else { "false" }),
@@ -140,13 +147,15 @@ fn write_json(out: &mut String, value: &Value) {
                 if i > 0 {
                     out.push(',');
                 }
-                write_json(out, item);
+                write_json(out, item, sorted);
             }
             out.push(']');
         }
         Value::Object(map) => {
             let mut keys: Vec<&String> = map.keys().collect();
-            keys.sort();
+            if sorted {
+                keys.sort();
+            }
             out.push('{');
             for (i, key) in keys.into_iter().enumerate() {
                 if i > 0 {
@@ -154,7 +163,7 @@ fn write_json(out: &mut String, value: &Value) {
                 }
                 write_json_string(out, key);
                 out.push(':');
-                write_json(out, &map[key]);
+                write_json(out, &map[key], sorted);
             }
             out.push('}');
         }

@@ -67,6 +67,12 @@ impl Format {
         known.then(|| Self { name: name.into(), text })
     }
 
+    /// The format of that name, checked or not: its presence alone relaxes the check of types.
+    pub(crate) fn any(name: &str) -> Option<Self> {
+        let text = TEXT.binary_search(&name.replace('-', "").as_str()).is_ok();
+        (!name.is_empty()).then(|| Self { name: name.into(), text })
+    }
+
     pub(crate) fn name(&self) -> &str {
         &self.name
     }

@@ -1,11 +1,14 @@
 //! Whether metadata holds what it may
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value};
 
 use super::{OWNER_REFERENCE, read_meta};
 use crate::schema::error::{FieldError, Path};
 use crate::schema::names;
 use crate::schema::node::{Flags, Node};
+use crate::schema::text;
 
 /// Checks embedded resources at or below a value.
 pub(crate) fn check_embedded(
@@ -65,7 +68,8 @@ fn check_resource(map: &Map<String, Value>, path: &Path, errors: &mut Vec<FieldE
             read.entry("name").or_insert_with(|| Value::from("fakename"));
             let scope =
                 if read.contains_key("namespace") { Scope::Namespaced } else { Scope::Cluster };
-            check_meta(&read, scope, NameRule::PathSegment, &path, errors);
+            let rule = |name: &str, prefix| NameRule::PathSegment.faults(name, prefix);
+            check_meta(&read, scope, &rule, &path, errors);
         }
     }
 }
@@ -107,7 +111,8 @@ pub enum NameRule {
 }
 
 impl NameRule {
-    fn faults(self, name: &str, prefix: bool) -> Vec<String> {
+    /// What is wrong with a name, or with the beginning of one.
+    pub(crate) fn faults(self, name: &str, prefix: bool) -> Vec<String> {
         // A generated suffix may follow a prefix: a trailing dash is judged as if it did.
         let masked = match name.strip_suffix('-').filter(|_| prefix && name.len() > 1) {
             Some(stem) => format!("{stem}a"),
@@ -126,24 +131,19 @@ impl NameRule {
 pub(crate) fn check_meta(
     meta: &Map<String, Value>,
     scope: Scope,
-    rule: NameRule,
+    rule: &dyn Fn(&str, bool) -> Vec<String>,
     path: &Path,
     errors: &mut Vec<FieldError>,
 ) {
     let text = |name: &str| meta.get(name).and_then(Value::as_str).unwrap_or_default();
     let (name, generate_name, namespace) = (text("name"), text("generateName"), text("namespace"));
     if !generate_name.is_empty() {
-        push_all(
-            errors,
-            &path.child("generateName"),
-            generate_name,
-            rule.faults(generate_name, true),
-        );
+        push_all(errors, &path.child("generateName"), generate_name, rule(generate_name, true));
     }
     if name.is_empty() {
         errors.push(FieldError::required(&path.child("name"), "name or generateName is required"));
     } else {
-        push_all(errors, &path.child("name"), name, rule.faults(name, false));
+        push_all(errors, &path.child("name"), name, rule(name, false));
     }
     let below = path.child("namespace");
     match (scope, namespace) {
@@ -267,3 +267,58 @@ fn check_managed_fields(meta: &Map<String, Value>, path: &Path, errors: &mut Vec
         }
     }
 }
+
+/// Validates metadata on update: what must stay, and what it holds. Finalizers are not looked
+/// at, except that none may come to an object that is being deleted.
+pub(crate) fn check_meta_update(
+    new: &Map<String, Value>,
+    old: &Map<String, Value>,
+    path: &Path,
+    errors: &mut Vec<FieldError>,
+) {
+    let finalizers = |meta: &Map<String, Value>| -> BTreeSet<String> {
+        let list = meta.get("finalizers").and_then(Value::as_array).into_iter().flatten();
+        list.filter_map(Value::as_str).map(str::to_owned).collect()
+    };
+    if old.contains_key("deletionTimestamp") {
+        let extra: Vec<String> =
+            finalizers(new).difference(&finalizers(old)).map(|name| text::quote(name)).collect();
+        if !extra.is_empty() {
+            let detail = format!(
+                "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
+                extra.join(", ")
+            );
+            errors.push(FieldError::forbidden(&path.child("finalizers"), detail));
+        }
+    }
+    if !new.contains_key("resourceVersion") {
+        let detail = "must be specified for an update";
+        errors.push(FieldError::invalid(&path.child("resourceVersion"), "", detail));
+    }
+    let generation =
+        |meta: &Map<String, Value>| meta.get("generation").and_then(Value::as_i64).unwrap_or(0);
+    if generation(new) < generation(old) {
+        let detail = "must not be decremented";
+        errors.push(FieldError::invalid(&path.child("generation"), generation(new), detail));
+    }
+    for (name, text) in IMMUTABLE {
+        if new.get(name) != old.get(name) {
+            let missing = if text { Value::from("") } else { Value::Null };
+            let value = new.get(name).cloned().unwrap_or(missing);
+            errors.push(FieldError::invalid(&path.child(name), value, "field is immutable"));
+        }
+    }
+    check_labels(new, path, errors);
+    check_owners(new, &path.child("ownerReferences"), errors);
+    check_managed_fields(new, &path.child("managedFields"), errors);
+}
+
+/// Fields that never change, and whether they are text.
+const IMMUTABLE: [(&str, bool); 6] = [
+    ("name", true),
+    ("namespace", true),
+    ("uid", true),
+    ("creationTimestamp", false),
+    ("deletionTimestamp", false),
+    ("deletionGracePeriodSeconds", false),
+];

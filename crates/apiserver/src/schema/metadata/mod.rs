@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 mod check;
 
 pub use check::{NameRule, Scope};
-pub(crate) use check::{check_embedded, check_meta};
+pub(crate) use check::{check_embedded, check_meta, check_meta_update};
 
 use super::clock;
 use super::error::{FieldError, Path};
@@ -262,8 +262,19 @@ pub(crate) fn coerce(
     root: bool,
     malformed: Malformed,
 ) -> Result<Vec<String>, Box<FieldError>> {
+    coerce_at(&Path::NIL, node, value, root, malformed)
+}
+
+/// The same for a value at some path.
+pub(crate) fn coerce_at(
+    path: &Path,
+    node: &Node,
+    value: &mut Value,
+    root: bool,
+    malformed: Malformed,
+) -> Result<Vec<String>, Box<FieldError>> {
     let mut unknown = Vec::new();
-    coerce_value(&Path::NIL, node, value, root, malformed, &mut unknown)?;
+    coerce_value(path, node, value, root, malformed, &mut unknown)?;
     unknown.sort();
     Ok(unknown)
 }

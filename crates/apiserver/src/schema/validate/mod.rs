@@ -15,7 +15,7 @@ use std::fmt;
 
 use serde_json::{Map, Value, json};
 
-pub(crate) use correlate::Correlated;
+pub(crate) use correlate::{Correlated, find};
 
 use super::error::{ErrorKind, FieldError, Path};
 use super::format::Format;

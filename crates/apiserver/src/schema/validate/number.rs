@@ -40,7 +40,12 @@ fn range_of<'a>(node: &Node, checks: Option<&'a Checks>) -> Range<'a> {
         !node.has(Flags::INT_OR_STRING) && matches!(kind, Kind::Integer | Kind::Number)
     });
     let format = checks.and_then(|c| c.format.as_ref()).map_or("", Format::name);
-    Range { kind, format: if kind.is_some() { format } else { "" } }
+    let fits = match kind {
+        Some(Kind::Integer) => matches!(format, "int32" | "int64"),
+        Some(Kind::Number) => matches!(format, "float" | "double"),
+        _ => false,
+    };
+    Range { kind, format: if fits { format } else { "" } }
 }
 
 /// Whether a number fits a range; says so if not.
