@@ -33,6 +33,7 @@ pub mod http;
 pub mod kind;
 pub mod log;
 pub mod object;
+pub mod openapi;
 pub mod patch;
 pub mod rest;
 pub mod schema;

@@ -123,7 +123,8 @@ async fn open_file(path: &Path) -> Outcome<Opened> {
 pub(crate) fn not_an_archive(path: &Path, error: &store::Error) -> Failure {
     let mut failure = registry::failed(format!("{} is not a package file", path.display()), error);
     if error.advice() == store::Advice::Other {
-        failure.hint = "a package file is an archive as `apron build` and `docker save` make it".to_owned();
+        failure.hint =
+            "a package file is an archive as `apron build` and `docker save` make it".to_owned();
     }
     failure
 }
@@ -203,8 +204,11 @@ pub(crate) async fn locate(
         return Err(not_a_package(&opened.name, "its index is nested too deeply"));
     };
     let contents = locate::locate(manifest).map_err(|error| {
-        Failure::new(format!("{} is not a package", opened.name), "packages are built with `apron build`")
-            .because(&error)
+        Failure::new(
+            format!("{} is not a package", opened.name),
+            "packages are built with `apron build`",
+        )
+        .because(&error)
     })?;
     let wanted: Vec<Descriptor> = match contents {
         Contents::Base(layer) => vec![layer],

@@ -39,8 +39,8 @@ async fn read(path: &Path, work: &Path) -> Outcome<RuntimeImage> {
     let raw = match root.index() {
         None => root,
         Some(index) => {
-            let child = xpkg::locate::choose(index, Some(&Platform::linux_amd64()))
-                .map_err(|error| {
+            let child =
+                xpkg::locate::choose(index, Some(&Platform::linux_amd64())).map_err(|error| {
                     Failure::new(cannot(), "embed an archive of one image, for one platform")
                         .because(&error)
                 })?;

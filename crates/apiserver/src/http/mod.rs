@@ -22,7 +22,7 @@ use self::query::Query;
 use self::status::Failure;
 use self::target::Target;
 use crate::rest::{self, Answer};
-use crate::{Identity, Server, discovery};
+use crate::{Identity, Server, discovery, openapi};
 
 const DISCOVERY: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
@@ -113,6 +113,11 @@ fn discover(server: &Server, path: &str, headers: &HeaderMap) -> Option<Response
         }
         ["apis", group, version] => discovery::resources(&server.kinds, group, version)
             .map(|answer| json_answer(200, &answer)),
+        ["openapi", "v3"] => Some(json_answer(200, &openapi::root(&server.kinds))),
+        ["openapi", "v3", ..] => {
+            let path = path.trim_matches('/').trim_start_matches("openapi/v3/");
+            openapi::document(&server.kinds, path).map(|answer| json_answer(200, &answer))
+        }
         _ => None,
     }
 }
@@ -137,7 +142,8 @@ fn aggregated(server: &Server, core: bool, headers: &HeaderMap) -> Response<Body
     response
 }
 
-fn fingerprint(bytes: &[u8]) -> u64 {
+/// A number that changes when the bytes do.
+pub(crate) fn fingerprint(bytes: &[u8]) -> u64 {
     let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, step)
 }

@@ -5,6 +5,7 @@ use std::sync::{Arc, LazyLock};
 
 use serde_json::{Map, Value, json};
 
+use super::Kind;
 use crate::apply::types::Schema;
 use crate::schema::columns::Columns;
 use crate::schema::{FieldError, Malformed, Root, Structural};
@@ -25,6 +26,7 @@ pub struct Shape {
     structural: Structural,
     types: Schema,
     columns: Option<Columns>,
+    declared: Value,
     custom: bool,
 }
 
@@ -65,18 +67,22 @@ impl LazyShape {
 fn builtin(api_version: &str, kind: &str) -> Shape {
     let empty = Map::new();
     let components = DOCUMENT.get("schemas").and_then(Value::as_object).unwrap_or(&empty);
-    let name = DOCUMENT
-        .get("kinds")
-        .and_then(|kinds| kinds.get(format!("{api_version}/{kind}")))
-        .and_then(Value::as_str)
-        .unwrap_or_default();
+    let name = component(api_version, kind);
     let unfolded = unfold(components, &json!({"$ref": format!("#/{name}")}), 0);
     Shape {
         structural: Structural::compile_stored(&mut crate::schema::Pool::default(), &unfolded),
         types: Schema::from_components(components, name),
         columns: None,
+        declared: Value::Null,
         custom: false,
     }
+}
+
+/// The name under which a built-in kind is described.
+fn component(api_version: &str, kind: &str) -> &'static str {
+    let kinds = DOCUMENT.get("kinds");
+    let name = kinds.and_then(|kinds| kinds.get(format!("{api_version}/{kind}")));
+    name.and_then(Value::as_str).unwrap_or_default()
 }
 
 /// A schema without references; what refers to itself is open at some depth.
@@ -127,6 +133,7 @@ fn custom(version: &Value, preserve: bool) -> Shape {
         structural: Structural::compile_stored(&mut crate::schema::Pool::default(), &open),
         types: Schema::from_crd(schema, preserve),
         columns: Some(Columns::compile(version)),
+        declared: open,
         custom: true,
     }
 }
@@ -167,6 +174,25 @@ impl Shape {
         };
         wrong.extend(self.structural.rules_blocked(&wrong));
         wrong
+    }
+
+    /// Puts what this describes into the components of an `OpenAPI` document.
+    pub fn describe(&self, kind: &Kind, schemas: &mut Map<String, Value>) {
+        let mark = json!([crate::openapi::group_version_kind(kind)]);
+        if self.custom {
+            let mut schema = self.declared.clone();
+            schema["x-kubernetes-group-version-kind"] = mark;
+            schemas.insert(crate::openapi::component(kind), schema);
+            return;
+        }
+        for (name, schema) in
+            DOCUMENT.get("schemas").and_then(Value::as_object).into_iter().flatten()
+        {
+            schemas.entry(name).or_insert_with(|| schema.clone());
+        }
+        if let Some(schema) = schemas.get_mut(component(&kind.api_version(), &kind.kind)) {
+            schema["x-kubernetes-group-version-kind"] = mark;
+        }
     }
 
     /// What merging knows of the kind.

@@ -24,7 +24,11 @@ pub struct Sqlite {
 impl Sqlite {
     /// Opens (or makes) the database in `directory` and takes it for this process alone.
     pub fn open(directory: &Path) -> Result<Self, DiskError> {
-        fs_err::create_dir_all(directory).map_err(DiskError::Directory)?;
+        // Objects hold secrets: what we make is for its owner only.
+        std::os::unix::fs::DirBuilderExt::mode(&mut std::fs::DirBuilder::new(), 0o700)
+            .recursive(true)
+            .create(directory)
+            .map_err(DiskError::Directory)?;
         let path = directory.join("log.sqlite");
         let connection = Connection::open(&path).map_err(|error| translate(error, &path))?;
         let mut disk = Self { connection, path };

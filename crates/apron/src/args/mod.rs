@@ -9,7 +9,9 @@ mod crossplane;
 mod kubectl;
 pub(crate) mod registry;
 
-use crate::command::{build, copy, extract, init, inspect, lint, login, pull, push, version};
+use crate::command::{
+    apiserver, build, copy, extract, init, inspect, lint, login, pull, push, version,
+};
 use clap::{CommandFactory, Parser};
 use std::ffi::OsString;
 use std::path::Path;
@@ -26,6 +28,7 @@ pub(crate) enum Command {
     Copy(copy::Request),
     Login(login::Login),
     Logout(login::Logout),
+    Apiserver(apiserver::Request),
     Completion(clap_complete::Shell),
     Version(version::Request),
 }

@@ -9,7 +9,12 @@ use std::time::Duration;
 #[command(next_help_heading = "Registry options")]
 pub(crate) struct RegistryArguments {
     /// Registry that is meant when a reference names none
-    #[arg(long, env = "APRON_DEFAULT_REGISTRY", default_value = "index.docker.io", value_name = "HOST")]
+    #[arg(
+        long,
+        env = "APRON_DEFAULT_REGISTRY",
+        default_value = "index.docker.io",
+        value_name = "HOST"
+    )]
     pub(crate) default_registry: String,
     /// Accept any TLS certificate (unsafe: anyone on the way can read and change what you send)
     #[arg(long, visible_alias = "insecure-skip-tls-verify")]

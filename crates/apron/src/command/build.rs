@@ -139,8 +139,7 @@ fn check(directory: &Directory, request: &Request) -> Outcome<(Plan, Vec<Diagnos
         findings.extend(kind_mismatch(plan, wanted, &files));
     }
     output::findings(&findings, output::say);
-    let errors =
-        findings.iter().filter(|finding| finding.severity == Severity::Error).count();
+    let errors = findings.iter().filter(|finding| finding.severity == Severity::Error).count();
     let failed = errors > 0 || (request.strict && !findings.is_empty());
     let trouble = match errors {
         0 => output::count(findings.len(), "warning"),
@@ -163,9 +162,9 @@ fn kind_mismatch(plan: &Plan, wanted: PackageKind, files: &[SourceFile]) -> Opti
     }
     let documents = files.iter().flat_map(|file| &file.documents);
     let report = documents.map(|document| &document.report).find(|report| report.meta.is_some())?;
-    let message =
-        format!("this is a {} package, not a {}", found.as_str(), wanted.as_str());
-    let hint = format!("build it with `kubectl crossplane build {}`", found.as_str().to_lowercase());
+    let message = format!("this is a {} package, not a {}", found.as_str(), wanted.as_str());
+    let hint =
+        format!("build it with `kubectl crossplane build {}`", found.as_str().to_lowercase());
     Some(Diagnostic::error("package-kind", &report.file, report.position, message).hint(hint))
 }
 

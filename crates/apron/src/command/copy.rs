@@ -136,9 +136,8 @@ impl Copy<'_> {
 
     async fn to_file(&self, path: &Path) -> Outcome<Copied> {
         let cannot = || format!("cannot write {}", path.display());
-        let sink = TarballSink::create(path)
-            .await
-            .map_err(|error| registry::failed(cannot(), &error))?;
+        let sink =
+            TarballSink::create(path).await.map_err(|error| registry::failed(cannot(), &error))?;
         let id = self.image_for_file().await?;
         let options = CopyOptions { referrers: self.referrers, ..CopyOptions::new() };
         let to = Identifier::Tag("latest".to_owned());
@@ -156,7 +155,10 @@ impl Copy<'_> {
         let Some(index) = raw.index() else { return Ok(self.source.id.clone()) };
         if !self.single && self.platform.is_none() {
             return Err(Failure::new(
-                format!("{} holds images for several platforms, and a file holds one", self.source.name),
+                format!(
+                    "{} holds images for several platforms, and a file holds one",
+                    self.source.name
+                ),
                 "choose one with --platform OS/ARCH, or copy all of them to a layout: oci:DIR",
             ));
         }

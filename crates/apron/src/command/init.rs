@@ -39,10 +39,8 @@ const CONFIGURATION: Files = files!(
     "examples/app.yaml",
     "README.md"
 );
-const PROVIDER: Files =
-    files!("provider": "crossplane.yaml", "crds/example.org_things.yaml", "examples/thing.yaml", "README.md");
-const FUNCTION: Files =
-    files!("function": "crossplane.yaml", "input/input.yaml", "README.md");
+const PROVIDER: Files = files!("provider": "crossplane.yaml", "crds/example.org_things.yaml", "examples/thing.yaml", "README.md");
+const FUNCTION: Files = files!("function": "crossplane.yaml", "input/input.yaml", "README.md");
 
 impl Template {
     /// The template that upstream calls by this name.

@@ -31,8 +31,7 @@ pub(crate) async fn login(request: &Login, settings: &Settings) -> Outcome {
     let file = auth_file(request.registry.auth_file.as_deref(), settings)?;
     let (username, password) = credentials(request, &host)?;
     let credential = Credential::Basic { user: username.clone(), password: password.clone() };
-    let client =
-        registry::client_with(Keychain::fixed(credential), &request.registry, settings)?;
+    let client = registry::client_with(Keychain::fixed(credential), &request.registry, settings)?;
     // Which repository does not matter: the question is whether the registry lets us in.
     let repository = repository(&host)?;
     client.check_login(&repository).await.map_err(|error| {
@@ -42,9 +41,11 @@ pub(crate) async fn login(request: &Login, settings: &Settings) -> Outcome {
         }
         failure
     })?;
-    auth::login(&file, &host, &username, &password, &Helpers::default()).await.map_err(|error| {
-        registry::failed(format!("cannot store the credentials in {}", file.display()), &error)
-    })?;
+    auth::login(&file, &host, &username, &password, &Helpers::default()).await.map_err(
+        |error| {
+            registry::failed(format!("cannot store the credentials in {}", file.display()), &error)
+        },
+    )?;
     output::print(format_args!("logged in to {} as {username}", output::bold(&host)));
     output::print(format_args!("  stored in {}", file.display()));
     Ok(())
@@ -54,9 +55,9 @@ pub(crate) async fn login(request: &Login, settings: &Settings) -> Outcome {
 pub(crate) async fn logout(request: &Logout, settings: &Settings) -> Outcome {
     let host = host(&request.host)?;
     let file = auth_file(request.auth_file.as_deref(), settings)?;
-    let known = auth::logout(&file, &host, &Helpers::default()).await.map_err(|error| {
-        registry::failed(format!("cannot change {}", file.display()), &error)
-    })?;
+    let known = auth::logout(&file, &host, &Helpers::default())
+        .await
+        .map_err(|error| registry::failed(format!("cannot change {}", file.display()), &error))?;
     output::print(match known {
         true => format!("logged out of {host}"),
         false => format!("there were no credentials for {host}"),

@@ -65,9 +65,9 @@ pub(crate) async fn run(request: &Request, settings: &Settings) -> Outcome {
     }
     let client = registry::client(&request.registry, settings).await?;
     let sink = client.repository(reference.repository().clone());
-    let pushed = push(&packages, &sink, &reference, annotations).await.map_err(|error| {
-        registry::failed(format!("cannot push to {reference}"), &error)
-    })?;
+    let pushed = push(&packages, &sink, &reference, annotations)
+        .await
+        .map_err(|error| registry::failed(format!("cannot push to {reference}"), &error))?;
     tell(&pushed, request.format)
 }
 
@@ -216,8 +216,7 @@ pub(crate) fn files(named: &[PathBuf]) -> Outcome<Vec<PathBuf>> {
         return Ok(named.to_vec());
     }
     let entries = fs_err::read_dir(".").map_err(|error| Failure::file(&error))?;
-    let is_package =
-        |path: &PathBuf| path.extension().is_some_and(|extension| extension == "xpkg");
+    let is_package = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "xpkg");
     let mut found: Vec<PathBuf> =
         entries.filter_map(Result::ok).map(|entry| entry.file_name().into()).collect();
     found.retain(is_package);

@@ -9,10 +9,8 @@ pub(crate) fn table(header: &[&str], rows: &[Vec<String>]) -> Vec<String> {
         }
     }
     let line = |cells: &mut dyn Iterator<Item = &str>| {
-        let padded: Vec<String> = cells
-            .zip(&widths)
-            .map(|(cell, width)| format!("{cell:width$}"))
-            .collect();
+        let padded: Vec<String> =
+            cells.zip(&widths).map(|(cell, width)| format!("{cell:width$}")).collect();
         padded.join("  ").trim_end().to_owned()
     };
     let head = line(&mut header.iter().copied());

@@ -26,7 +26,14 @@ fn objects_keep_every_letter_the_author_wrote() {
     let composition = format!("# why this exists\n{}  # a trailing thought\n", composition("a"));
     scratch.write("src/crossplane.yaml", format!("---\n{META}...\n---\n# nothing here\n---\n"));
     scratch.write("src/z/composition.yml", &composition);
-    scratch.write("src/a.yaml", format!("\u{feff}{}---\n{}", composition.replace(": a\n", ": b\n"), composition.replace(": a\n", ": c\n").trim_end()));
+    scratch.write(
+        "src/a.yaml",
+        format!(
+            "\u{feff}{}---\n{}",
+            composition.replace(": a\n", ": b\n"),
+            composition.replace(": a\n", ": c\n").trim_end()
+        ),
+    );
     apron(&scratch, ["build", "src", "-o", "p.xpkg"]).ok();
     let b = composition.replace(": a\n", ": b\n");
     let c = composition.replace(": a\n", ": c\n");
@@ -43,7 +50,10 @@ fn what_goes_in_is_yaml_below_the_root_and_nothing_else() {
     scratch.write("src/in.yaml", composition("in"));
     scratch.write("src/deep/er/in.yml", composition("deep"));
     scratch.write("src/examples-of-old/in.yaml", composition("not-an-example"));
-    scratch.write("src/examples/claim.yaml", "apiVersion: example.org/v1\nkind: X\nmetadata: {name: x}\n");
+    scratch.write(
+        "src/examples/claim.yaml",
+        "apiVersion: example.org/v1\nkind: X\nmetadata: {name: x}\n",
+    );
     scratch.write("src/out.json", "{}");
     scratch.write("src/empty.yaml", "");
     scratch.write("src/comment.yaml", "# only words\n");
@@ -58,8 +68,7 @@ fn what_goes_in_is_yaml_below_the_root_and_nothing_else() {
     let words = ["build", "src", "-o", "p.xpkg", "--ignore", "ignored/,./kind-*.yaml"];
     apron(&scratch, words).ok();
     let text = stream(&scratch, "p.xpkg");
-    let names: Vec<&str> =
-        text.lines().filter_map(|line| line.strip_prefix("  name: ")).collect();
+    let names: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("  name: ")).collect();
     assert_eq!(names, ["mine", "deep", "not-an-example", "in"]);
     let shown = apron(&scratch, ["inspect", "p.xpkg"]).ok().stdout;
     assert!(shown.contains("examples  "), "{shown}");

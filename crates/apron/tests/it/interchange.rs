@@ -14,8 +14,7 @@ fn json(ran: &Ran) -> Value {
 fn objects(scratch: &Scratch, package: &str) -> Vec<(String, String, String)> {
     let shown = json(&apron(scratch, ["inspect", package, "-o", "json"]).ok());
     let text = |value: &Value| value.as_str().unwrap().to_owned();
-    let identity =
-        |one: &Value| (text(&one["apiVersion"]), text(&one["kind"]), text(&one["name"]));
+    let identity = |one: &Value| (text(&one["apiVersion"]), text(&one["kind"]), text(&one["name"]));
     let mut all: Vec<_> = shown["objects"].as_array().unwrap().iter().map(identity).collect();
     all.push(identity(&shown["package"]));
     all.sort();
@@ -25,7 +24,8 @@ fn objects(scratch: &Scratch, package: &str) -> Vec<(String, String, String)> {
 /// A package directory that holds the 2,065 CRDs and a Provider.
 fn big_package(scratch: &Scratch) -> String {
     fs_err::create_dir_all(scratch.join("big")).unwrap();
-    let meta = "apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata:\n  name: provider-aws\n";
+    let meta =
+        "apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata:\n  name: provider-aws\n";
     scratch.write("big/crossplane.yaml", meta);
     fs_err::create_dir_all(scratch.join("big/crds")).unwrap();
     for entry in fs_err::read_dir(corpus().join("crds")).unwrap() {
@@ -79,8 +79,12 @@ fn the_largest_provider_travels_everywhere() {
     upstream_extracts(&scratch, "big.xpkg");
     assert_eq!(objects(&scratch, "big.xpkg").len(), 2066);
     // skopeo takes the file for what it is, a docker-save archive.
-    program(&scratch, "skopeo", ["copy", "--insecure-policy", "docker-archive:big.xpkg", "dir:skopeo"])
-        .ok();
+    program(
+        &scratch,
+        "skopeo",
+        ["copy", "--insecure-policy", "docker-archive:big.xpkg", "dir:skopeo"],
+    )
+    .ok();
     // Both push the file to the same digest.
     let ours = registry.reference("ours/provider-aws:v1");
     let theirs = registry.reference("theirs/provider-aws:v1");
@@ -102,10 +106,7 @@ fn the_base_layer_is_annotated_in_the_registry() {
     let manifest = registry.get("/v2/p/nop/manifests/v1", MANIFEST_TYPES);
     let manifest: Value = serde_json::from_str(&manifest).unwrap();
     assert_eq!(manifest["layers"][0]["annotations"]["io.crossplane.xpkg"], "base");
-    assert_eq!(
-        manifest["mediaType"],
-        "application/vnd.docker.distribution.manifest.v2+json"
-    );
+    assert_eq!(manifest["mediaType"], "application/vnd.docker.distribution.manifest.v2+json");
     // An independent client finds nothing wrong with it.
     peer(&scratch, "crane", ["validate", "--remote", &registry.reference("p/nop:v1")]).ok();
 }
@@ -157,7 +158,10 @@ fn copies_keep_the_digest_through_every_medium() {
     assert_eq!((mounted["bytes"].as_u64(), mounted["blobs_mounted"].as_u64()), (Some(0), Some(2)));
     // And what is there already is not sent at all.
     let again = json(&apron(&scratch, ["copy", &one, &three, "-o", "json"]).ok());
-    assert_eq!((again["blobs_already_there"].as_u64(), again["bytes"].as_u64()), (Some(2), Some(0)));
+    assert_eq!(
+        (again["blobs_already_there"].as_u64(), again["bytes"].as_u64()),
+        (Some(2), Some(0))
+    );
 }
 
 /// A runtime image made by other tools: skopeo converts what crane makes.
@@ -226,7 +230,8 @@ fn several_files_become_one_package_for_several_platforms() {
     scratch.write("root/bin/provider", "x");
     program(&scratch, "tar", ["-C", "root", "-cf", "root.tar", "."]).ok();
     for architecture in ["amd64", "arm64"] {
-        let append = ["append", "-f", "root.tar", "-t", "example.org/team/runtime:v1", "-o", "plain.tar"];
+        let append =
+            ["append", "-f", "root.tar", "-t", "example.org/team/runtime:v1", "-o", "plain.tar"];
         peer(&scratch, "crane", append).ok();
         let platform = format!("linux/{architecture}");
         let runtime = format!("{architecture}.tar");

@@ -2,6 +2,7 @@
 //!
 //! One test binary; each file is a chapter. `support` starts what the others need.
 
+mod apiserver;
 mod build;
 mod interchange;
 mod support;

@@ -107,7 +107,10 @@ pub(crate) fn command_at(scratch: &Scratch, program: &Path) -> Command {
 }
 
 /// Runs apron in a scratch directory.
-pub(crate) fn apron<A: AsRef<OsStr>>(scratch: &Scratch, arguments: impl IntoIterator<Item = A>) -> Ran {
+pub(crate) fn apron<A: AsRef<OsStr>>(
+    scratch: &Scratch,
+    arguments: impl IntoIterator<Item = A>,
+) -> Ran {
     command(scratch).args(arguments).output().unwrap().into()
 }
 
@@ -166,9 +169,8 @@ pub(crate) fn shared(path: &str) -> PathBuf {
 /// The 2,065 CRDs of the corpus, unpacked once into the user's cache.
 pub(crate) fn corpus() -> PathBuf {
     let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
-    let cache = cache.unwrap_or_else(|| {
-        PathBuf::from(std::env::var_os("HOME").unwrap()).join(".cache")
-    });
+    let cache =
+        cache.unwrap_or_else(|| PathBuf::from(std::env::var_os("HOME").unwrap()).join(".cache"));
     let target = cache.join("apron/corpus-2065");
     if !target.exists() {
         fs_err::create_dir_all(target.parent().unwrap()).unwrap();

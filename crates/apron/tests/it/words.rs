@@ -165,8 +165,12 @@ fn mistake_a_tag_that_is_not_there() {
     let scratch = built();
     let registry = Registry::start();
     apron(&scratch, ["push", &registry.reference("team/mine:v1.0.0")]).ok();
-    let mut story = steady(&scratch, &apron(&scratch, ["pull", &registry.reference("team/mine:v2.0.0")]));
-    story.push_str(&steady(&scratch, &apron(&scratch, ["inspect", &registry.reference("team/yours:v1")])));
+    let mut story =
+        steady(&scratch, &apron(&scratch, ["pull", &registry.reference("team/mine:v2.0.0")]));
+    story.push_str(&steady(
+        &scratch,
+        &apron(&scratch, ["inspect", &registry.reference("team/yours:v1")]),
+    ));
     insta::assert_snapshot!(story);
 }
 
@@ -226,7 +230,10 @@ fn the_guides_words_work_through_kubectl() {
     let mut story = String::new();
     let mut step = |words: &[&str]| {
         let ran = apron_as(&scratch, "kubectl-crossplane", words);
-        story.push_str(&format!("$ kubectl crossplane {}\n", words.join(" ").replace(&registry.address, "REGISTRY")));
+        story.push_str(&format!(
+            "$ kubectl crossplane {}\n",
+            words.join(" ").replace(&registry.address, "REGISTRY")
+        ));
         story.push_str(&steady(&scratch, &ran).replace(&registry.address, "REGISTRY"));
     };
     step(&["build", "configuration", "-f", "provider-nop"]);
@@ -257,7 +264,12 @@ fn upstreams_words_work_and_say_as_little() {
     assert!(scratch.join("out.gz").exists());
     quiet(&["xpkg", "extract", &there, "-o", "cache.xyz"]);
     assert!(scratch.join("cache.gz").exists());
-    apron_as(&scratch, "crossplane", ["xpkg", "init", "mine", "configuration-template", "-d", "new"]).ok();
+    apron_as(
+        &scratch,
+        "crossplane",
+        ["xpkg", "init", "mine", "configuration-template", "-d", "new"],
+    )
+    .ok();
     assert!(scratch.join("new/crossplane.yaml").exists());
     let strict = apron_as(&scratch, "crossplane", ["xpkg", "push", "team/mine:v1"]).failed();
     assert!(strict.contains("does not name its registry"), "{strict}");
@@ -266,7 +278,8 @@ fn upstreams_words_work_and_say_as_little() {
 #[test]
 fn lint_speaks_json_and_sarif() {
     let scratch = Scratch::new();
-    scratch.write("crossplane.yaml", format!("{META}spec:\n  crossplane:\n    version: nonsense\n"));
+    scratch
+        .write("crossplane.yaml", format!("{META}spec:\n  crossplane:\n    version: nonsense\n"));
     let mut story = steady(&scratch, &apron(&scratch, ["lint", "-o", "json"]));
     let sarif = apron(&scratch, ["lint", "-o", "sarif"]);
     let log: serde_json::Value = serde_json::from_str(&sarif.stdout).unwrap();

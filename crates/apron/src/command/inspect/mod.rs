@@ -165,8 +165,7 @@ fn inspect_image(place: &Place, request: &Request, settings: &Settings) -> Outco
     let opened = xpkg::open::package_yaml(&located.layers, &limits)
         .and_then(|reader| xpkg::open::read(reader, &limits))
         .map_err(|error| place::unreadable(&name, &error))?;
-    let mut inspection =
-        Inspection::new(name, &opened.reports, &opened.diagnostics, opened.size);
+    let mut inspection = Inspection::new(name, &opened.reports, &opened.diagnostics, opened.size);
     inspection.image = Some(ImageFacts::new(&located));
     Ok(inspection)
 }
@@ -179,8 +178,7 @@ impl Inspection {
         stream_size: u64,
     ) -> Self {
         let meta = reports.iter().find_map(|report| report.meta.as_ref());
-        let errors =
-            findings.iter().filter(|finding| finding.severity == Severity::Error).count();
+        let errors = findings.iter().filter(|finding| finding.severity == Severity::Error).count();
         let objects = reports.iter().filter(|report| !report.is_metadata);
         Self {
             source,

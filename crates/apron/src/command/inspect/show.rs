@@ -1,8 +1,8 @@
 //! An inspection for people's eyes.
 
 use super::{ImageFacts, Inspection, ObjectFacts, PackageFacts};
-use crate::output::{self, bold, dim, print};
 use crate::output::table;
+use crate::output::{self, bold, dim, print};
 
 /// How many objects are listed before the rest is only counted.
 const OBJECTS_SHOWN: usize = 20;
@@ -19,8 +19,7 @@ pub(super) fn table(inspection: &Inspection, all: bool) {
         .collect();
     section("dependencies", &["KIND", "PACKAGE", "VERSION"], &dependencies, dependencies.len());
     let total = inspection.objects.len();
-    let objects: Vec<Vec<String>> =
-        shown(inspection, all).iter().map(|one| row(one)).collect();
+    let objects: Vec<Vec<String>> = shown(inspection, all).iter().map(|one| row(one)).collect();
     section("objects", &["KIND", "NAME", "APIVERSION"], &objects, total);
     if let Some(image) = &inspection.image {
         section("layers", &["ROLE", "SIZE", "DIGEST"], &layers(image), image.layers.len());
