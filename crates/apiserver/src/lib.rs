@@ -32,6 +32,7 @@ pub mod discovery;
 pub mod http;
 pub mod kind;
 pub mod log;
+pub mod namespace;
 pub mod object;
 pub mod openapi;
 pub mod patch;

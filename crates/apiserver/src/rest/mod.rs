@@ -102,19 +102,26 @@ pub async fn serve(
 ) -> Result<Answer, Failure> {
     let kind = Arc::clone(&request.kind);
     let name = request.target.name.clone();
+    let namespace = request.target.namespace.clone();
     let answer = answer(server, method, request).await?;
     if method != "GET" {
         let made = match &answer {
             Answer::Object { body, .. } => crate::object::meta_text(body, "name").to_owned(),
             Answer::Stream(_) => String::new(),
         };
-        follow(server, &kind, &name.unwrap_or(made)).await;
+        follow(server, &kind, &name.unwrap_or(made), namespace.as_deref()).await;
     }
     Ok(answer)
 }
 
-/// Definitions have consequences, and so has the last object of one that is going.
-async fn follow(server: &Arc<Server>, kind: &Kind, name: &str) {
+/// Definitions and namespaces have consequences, and so has the last object of one that is
+/// going.
+async fn follow(server: &Arc<Server>, kind: &Kind, name: &str, namespace: Option<&str>) {
+    if kind.group.is_empty() && kind.kind == "Namespace" {
+        crate::namespace::settle(server, name).await;
+    } else if let Some(namespace) = namespace {
+        crate::namespace::settle(server, namespace).await;
+    }
     if kind.group == crd::GROUP && kind.kind == crd::KIND {
         crd::settle(server, name).await;
     } else if kind.terminating {

@@ -1,5 +1,7 @@
 //! `apron apiserver` with a real kubectl: what a user does first, and what a crash leaves.
 
+#![expect(clippy::expect_used, clippy::panic, reason = "a test that cannot go on must stop")]
+
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
