@@ -5,6 +5,7 @@
 
 pub mod body;
 pub mod negotiate;
+pub mod protobuf;
 pub mod query;
 pub mod status;
 pub mod syntax;
@@ -171,7 +172,14 @@ async fn objects(
     }
     let form = negotiate::accept(header_text(&parts.headers, &header::ACCEPT), false)
         .ok_or_else(|| Failure::not_acceptable(kind.custom))?;
-    let media = body::media(header_text(&parts.headers, &header::CONTENT_TYPE)).to_owned();
+    let mut media = body::media(header_text(&parts.headers, &header::CONTENT_TYPE)).to_owned();
+    let mut body = body::read(body).await?;
+    if media == protobuf::MEDIA && !body.is_empty() {
+        let object = protobuf::decode(&body)
+            .ok_or_else(|| Failure::unknown_format(&["application/json"]))?;
+        "application/json".clone_into(&mut media);
+        body = object.to_string().into();
+    }
     let request = rest::Request {
         kind,
         target,
@@ -179,7 +187,7 @@ async fn objects(
         form,
         agent: header_text(&parts.headers, &header::USER_AGENT).to_owned(),
         media,
-        body: body::read(body).await?,
+        body,
     };
     rest::serve(server, parts.method.as_str(), request).await.map(Some)
 }

@@ -88,6 +88,12 @@ fn kubectl_works_and_a_crash_loses_nothing() {
     let (definition, widget) = (file("crd.json", DEFINITION), file("widget.json", WIDGET));
     let server = Server::start(&data);
     assert!(server.must(&["get", "namespaces"]).contains("kube-system"));
+    // These go as protobuf.
+    server.must(&["create", "namespace", "demo"]);
+    server.must(&["create", "configmap", "c", "-n", "demo", "--from-literal=a=b"]);
+    server.must(&["create", "secret", "generic", "s", "-n", "demo", "--from-literal=a=b"]);
+    assert!(server.must(&["get", "configmap", "c", "-n", "demo", "-o", "yaml"]).contains("a: b"));
+    server.must(&["delete", "namespace", "demo"]);
     server.must(&["apply", "--server-side", "-f", &definition]);
     server.must(&["wait", "--for=condition=Established", "crd/widgets.example.org"]);
     server.must(&["apply", "--server-side", "-f", &widget]);
