@@ -3,7 +3,9 @@
 use super::Command;
 use super::registry::RegistryArguments;
 use super::serving::RegistryWords;
-use crate::command::{build, copy, extract, init, inspect, lint, login, pull, push, version};
+use crate::command::{
+    apiserver, build, copy, extract, init, inspect, lint, login, pull, push, version,
+};
 use crate::output::Format;
 use clap::{Args, Parser, Subcommand};
 use oci::Platform;
@@ -57,6 +59,8 @@ enum Words {
     /// Keep and serve packages: a registry of your own
     #[command(subcommand)]
     Registry(RegistryWords),
+    /// Serve the Kubernetes API from this process, without a cluster
+    Apiserver(ApiserverArguments),
     /// Print a completion script for your shell
     Completion {
         /// The shell
@@ -68,6 +72,24 @@ enum Words {
         #[arg(long, short, value_enum, default_value_t)]
         output: Format,
     },
+}
+
+/// Everything lives in one directory: objects, the certificate authority, and a kubeconfig
+/// that lets kubectl in. One process at a time may use it.
+#[derive(Args)]
+struct ApiserverArguments {
+    /// Where objects and certificates are kept
+    #[arg(long, value_name = "DIR", default_value = "apron-data")]
+    data_dir: PathBuf,
+    /// Address to listen on; port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:6443")]
+    listen: std::net::SocketAddr,
+    /// Kubeconfig to write [default: DIR/kubeconfig]
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// Keep objects in memory only; they are gone when the server stops
+    #[arg(long)]
+    in_memory: bool,
 }
 
 #[derive(Args)]
@@ -311,6 +333,12 @@ impl Arguments {
                 Command::Logout(login::Logout { host: words.host, auth_file: words.auth_file })
             }
             Words::Registry(words) => Command::Registry(words.into_request()),
+            Words::Apiserver(words) => Command::Apiserver(apiserver::Request {
+                data_dir: words.data_dir,
+                listen: words.listen,
+                kubeconfig: words.kubeconfig,
+                in_memory: words.in_memory,
+            }),
             Words::Completion { shell } => Command::Completion(shell),
             Words::Version { output } => Command::Version(version::Request { format: output }),
         }

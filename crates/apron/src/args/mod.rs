@@ -10,7 +10,9 @@ mod kubectl;
 pub(crate) mod registry;
 mod serving;
 
-use crate::command::{build, copy, extract, init, inspect, lint, login, pull, push, version};
+use crate::command::{
+    apiserver, build, copy, extract, init, inspect, lint, login, pull, push, version,
+};
 use clap::{CommandFactory, Parser};
 use std::ffi::OsString;
 use std::path::Path;
@@ -28,6 +30,7 @@ pub(crate) enum Command {
     Login(login::Login),
     Logout(login::Logout),
     Registry(crate::command::registry::Request),
+    Apiserver(apiserver::Request),
     Completion(clap_complete::Shell),
     Version(version::Request),
 }

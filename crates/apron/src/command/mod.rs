@@ -1,5 +1,6 @@
 //! One file per verb: a request in, a result printed.
 
+pub(crate) mod apiserver;
 pub(crate) mod build;
 pub(crate) mod copy;
 pub(crate) mod extract;

@@ -12,6 +12,7 @@
     reason = "helpers of tests fail the test that called them, and know where they are"
 )]
 
+mod apiserver;
 mod build;
 mod guarded;
 mod hostile;

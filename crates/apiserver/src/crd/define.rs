@@ -1,0 +1,144 @@
+//! From a definition to the kinds it serves.
+
+use serde_json::{Value, json};
+
+use super::{GROUP, is_deleting};
+use crate::Server;
+use crate::kind::{Kind, LazyShape, Scale};
+use crate::object::meta_text;
+use crate::object::name::NameRule;
+use crate::rest::open;
+
+/// The kinds a definition serves now; none before its names are accepted.
+pub fn kinds(object: &Value) -> Vec<Kind> {
+    if !is_established(object) {
+        return Vec::new();
+    }
+    let versions = object.pointer("/spec/versions").and_then(Value::as_array);
+    versions
+        .into_iter()
+        .flatten()
+        .filter(|version| version.get("served") == Some(&json!(true)))
+        .map(|version| kind(object, version))
+        .collect()
+}
+
+/// Whether the definition's names were accepted at some time.
+pub(crate) fn is_established(object: &Value) -> bool {
+    let conditions = object.pointer("/status/conditions").and_then(Value::as_array);
+    conditions.into_iter().flatten().any(|one| {
+        one.get("type") == Some(&json!("Established")) && one.get("status") == Some(&json!("True"))
+    })
+}
+
+/// The version in which objects are stored.
+pub(crate) fn storage_version(object: &Value) -> String {
+    let versions = object.pointer("/spec/versions").and_then(Value::as_array);
+    let storage =
+        versions.into_iter().flatten().find(|version| version.get("storage") == Some(&json!(true)));
+    storage.map(|version| text(version, "/name")).unwrap_or_default()
+}
+
+fn text(value: &Value, pointer: &str) -> String {
+    value.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned()
+}
+
+fn texts(value: &Value, pointer: &str) -> Vec<String> {
+    let list = value.pointer(pointer).and_then(Value::as_array);
+    list.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+fn kind(object: &Value, version: &Value) -> Kind {
+    let scale = version.pointer("/subresources/scale").map(|scale| Scale {
+        spec_path: text(scale, "/specReplicasPath"),
+        status_path: text(scale, "/statusReplicasPath"),
+        selector_path: Some(text(scale, "/labelSelectorPath")).filter(|path| !path.is_empty()),
+    });
+    let fields = version.get("selectableFields").and_then(Value::as_array);
+    Kind {
+        group: text(object, "/spec/group"),
+        version: text(version, "/name"),
+        plural: text(object, "/spec/names/plural"),
+        singular: text(object, "/spec/names/singular"),
+        kind: text(object, "/spec/names/kind"),
+        list_kind: text(object, "/spec/names/listKind"),
+        short_names: texts(object, "/spec/names/shortNames"),
+        categories: texts(object, "/spec/names/categories"),
+        namespaced: text(object, "/spec/scope") == "Namespaced",
+        status: version.pointer("/subresources/status").is_some(),
+        scale,
+        custom: true,
+        generation: true,
+        unconditional: false,
+        names: NameRule::Subdomain,
+        selectable: fields
+            .into_iter()
+            .flatten()
+            .map(|field| text(field, "/jsonPath").trim_start_matches('.').to_owned())
+            .collect(),
+        columns: Vec::new(),
+        storage_version: storage_version(object),
+        shape: LazyShape::custom(
+            version.clone(),
+            object.pointer("/spec/preserveUnknownFields") == Some(&json!(true)),
+        ),
+        terminating: is_deleting(object),
+    }
+}
+
+/// The names that are free, and the last one that is not with the reason.
+pub(crate) fn accept(server: &Server, object: &Value) -> (Value, Option<(String, String)>) {
+    let (resources, kinds) = taken(server, object);
+    let mut accepted = json!({"plural": "", "kind": ""});
+    let mut conflict = None;
+    let mut judge = |field: &str, reason: &str, names: &[String]| {
+        let name = text(object, &format!("/spec/names/{field}"));
+        if names.contains(&name) {
+            conflict = Some((reason.to_owned(), format!("{name:?} is already in use")));
+        } else if !name.is_empty() {
+            accepted[field] = json!(name);
+        }
+    };
+    judge("plural", "PluralConflict", &resources);
+    judge("singular", "SingularConflict", &resources);
+    judge("kind", "KindConflict", &kinds);
+    judge("listKind", "ListKindConflict", &kinds);
+    let short = texts(object, "/spec/names/shortNames");
+    match short.iter().find(|name| resources.contains(name)) {
+        Some(name) if conflict.is_none() => {
+            let why = format!("{name:?} is already in use");
+            conflict = Some(("ShortNamesConflict".to_owned(), why));
+        }
+        Some(_) => {}
+        None if short.is_empty() => {}
+        None => accepted["shortNames"] = json!(short),
+    }
+    if let Some(categories) = object.pointer("/spec/names/categories") {
+        accepted["categories"] = categories.clone();
+    }
+    (accepted, conflict)
+}
+
+/// The names that other definitions of the same group have.
+fn taken(server: &Server, object: &Value) -> (Vec<String>, Vec<String>) {
+    let (mut resources, mut kinds) = (Vec::new(), Vec::new());
+    let Some(kind) = server.kinds.find(GROUP, "v1", "customresourcedefinitions") else {
+        return (resources, kinds);
+    };
+    let Ok(snapshot) = server.log.list(&kind.prefix(None), None) else {
+        return (resources, kinds);
+    };
+    let group = text(object, "/spec/group");
+    for (_, entry) in &snapshot.entries {
+        let Ok(other) = open(&kind, entry) else { continue };
+        let same = meta_text(&other, "name") == meta_text(object, "name");
+        if same || text(&other, "/spec/group") != group {
+            continue;
+        }
+        let name = |field: &str| text(&other, &format!("/status/acceptedNames/{field}"));
+        resources.extend([name("plural"), name("singular")]);
+        resources.extend(texts(&other, "/status/acceptedNames/shortNames"));
+        kinds.extend([name("kind"), name("listKind")]);
+    }
+    (resources, kinds)
+}

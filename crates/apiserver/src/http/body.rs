@@ -1,0 +1,171 @@
+//! A request's body as an object.
+
+use axum::body::Body;
+use bytes::Bytes;
+use serde_json::Value;
+
+use super::query::FieldValidation;
+use super::status::Failure;
+use crate::kind::Kind;
+use crate::object::field_error::FieldError;
+use crate::object::{meta, strict};
+
+/// The biggest body accepted.
+pub const BODY_MAX: usize = 3 << 20;
+
+/// Reads all of a body, unless it is too big.
+pub async fn read(body: Body) -> Result<Bytes, Failure> {
+    axum::body::to_bytes(body, BODY_MAX).await.map_err(|_| {
+        let message = format!("Request entity too large: limit is {BODY_MAX}");
+        Failure::new(413, "RequestEntityTooLarge", message)
+    })
+}
+
+/// The media type without its parameters.
+pub fn media(header: &str) -> &str {
+    header.split(';').next().unwrap_or_default().trim()
+}
+
+/// An incoming object and what was odd about it.
+#[derive(Debug)]
+pub struct Decoded {
+    /// The object.
+    pub object: Value,
+    /// `unknown field "x"` and `duplicate field "y"`.
+    pub odd: Vec<String>,
+}
+
+/// Parses the body of a create or an update.
+pub fn decode(kind: &Kind, media: &str, bytes: &[u8]) -> Result<Decoded, Failure> {
+    if !["application/json", "", "*/*"].contains(&media) {
+        return Err(unknown_media(kind));
+    }
+    let (mut object, duplicates) =
+        strict::parse(bytes).map_err(|error| unparsable(kind, bytes, &error))?;
+    check_kind(kind, bytes, &object)?;
+    for (field, value) in [("apiVersion", kind.api_version()), ("kind", kind.kind.clone())] {
+        if let Value::Object(map) = &mut object {
+            map.insert(field.to_owned(), Value::String(value));
+        }
+    }
+    let mut odd: Vec<String> =
+        duplicates.iter().map(|path| format!("duplicate field {path:?}")).collect();
+    odd.extend(shape(kind, &mut object));
+    Ok(Decoded { object, odd })
+}
+
+/// Drops what nobody knows; names what was dropped.
+pub fn shape(kind: &Kind, object: &mut Value) -> Vec<String> {
+    let mut unknown = meta::tidy(object);
+    unknown.extend(kind.shape.prune(object));
+    unknown.sort();
+    unknown.dedup();
+    unknown.iter().map(|path| format!("unknown field {path:?}")).collect()
+}
+
+/// Decides what oddities mean: warnings, a refusal, or nothing.
+pub fn judge(
+    kind: &Kind,
+    odd: Vec<String>,
+    validation: FieldValidation,
+) -> Result<Vec<String>, Failure> {
+    match validation {
+        FieldValidation::Ignore => Ok(Vec::new()),
+        FieldValidation::Warn => Ok(odd),
+        FieldValidation::Strict if odd.is_empty() => Ok(odd),
+        FieldValidation::Strict => Err(Failure::bad_request(format!(
+            "{} in version {:?} cannot be handled as a {}: strict decoding error: {}",
+            kind.kind,
+            kind.version,
+            kind.kind,
+            odd.join(", ")
+        ))),
+    }
+}
+
+fn unknown_media(_kind: &Kind) -> Failure {
+    Failure::unknown_format(&[
+        "application/json",
+        "application/yaml",
+        "application/vnd.kubernetes.protobuf",
+    ])
+}
+
+fn unparsable(kind: &Kind, bytes: &[u8], error: &serde_json::Error) -> Failure {
+    Failure::bad_request(format!(
+        "the object provided is unrecognized (must be of type {}): couldn't get version/kind; \
+         json parse error: {} ({})",
+        kind.kind,
+        super::syntax::complaint(bytes).unwrap_or_else(|| error.to_string()),
+        super::syntax::excerpt(bytes)
+    ))
+}
+
+fn check_kind(kind: &Kind, bytes: &[u8], object: &Value) -> Result<(), Failure> {
+    let what = match object {
+        Value::Object(_) => "",
+        Value::Array(_) => "array",
+        Value::String(_) => "string",
+        Value::Bool(_) => "bool",
+        _ => "number",
+    };
+    if !what.is_empty() {
+        return Err(Failure::bad_request(format!(
+            "the object provided is unrecognized (must be of type {}): couldn't get version/kind; \
+             json parse error: json: cannot unmarshal {what} into Go value of type struct {{ \
+             APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \
+             \"json:\\\"kind,omitempty\\\"\" }} ({})",
+            kind.kind,
+            super::syntax::excerpt(bytes)
+        )));
+    }
+    let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
+    let (version, name) = (text("apiVersion"), text("kind"));
+    if name.is_empty() || version.is_empty() {
+        // Upstream takes what the URL says for what the body leaves out.
+        return if kind.custom {
+            Err(Failure::bad_request(format!(
+                "the object provided is unrecognized (must be of type {}): Object '{}' is missing \
+                 in '{}' ({})",
+                kind.kind,
+                if name.is_empty() { "Kind" } else { "apiVersion" },
+                String::from_utf8_lossy(bytes),
+                super::syntax::excerpt(bytes)
+            )))
+        } else {
+            Ok(())
+        };
+    }
+    if name == kind.kind && version == kind.api_version() {
+        return Ok(());
+    }
+    if kind.custom && version == kind.api_version() {
+        let why = format!("must be {}", kind.kind);
+        let wrong = FieldError::invalid("kind", &Value::from(name), &why);
+        let named = crate::object::meta_text(object, "name");
+        return Err(Failure::invalid(name, &kind.group, named, &[wrong]));
+    }
+    if kind.custom {
+        return Err(Failure::bad_request(format!(
+            "the API version in the data ({version}) does not match the expected API version ({})",
+            kind.api_version()
+        )));
+    }
+    let plain = version.rsplit_once('/').map_or(version, |(_, plain)| plain);
+    let why = if version == kind.api_version() && crate::kind::is_builtin(version, name) {
+        let package = match kind.group.split('.').next() {
+            None | Some("") => "core",
+            Some(package) => package,
+        };
+        format!("converting (v1.{name}) to ({package}.{}): unknown conversion", kind.kind)
+    } else {
+        format!(
+            "no kind {name:?} is registered for version {version:?} in scheme \
+             \"pkg/runtime/scheme.go:111\""
+        )
+    };
+    Err(Failure::bad_request(format!(
+        "{name} in version {plain:?} cannot be handled as a {}: {why}",
+        kind.kind
+    )))
+}

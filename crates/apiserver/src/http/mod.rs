@@ -1,0 +1,260 @@
+//! # The door: HTTP in, HTTP out
+//!
+//! One fallback handler takes every path, because what paths there are changes while the
+//! server runs. Nothing below this module knows about HTTP beyond codes and media types.
+
+pub mod body;
+pub mod negotiate;
+pub mod protobuf;
+pub mod query;
+pub mod status;
+pub mod syntax;
+pub mod target;
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::State;
+use http::{HeaderMap, HeaderValue, Response, header};
+use serde_json::{Value, json};
+
+use self::negotiate::Form;
+use self::query::Query;
+use self::status::Failure;
+use self::target::Target;
+use crate::rest::{self, Answer};
+use crate::{Identity, Server, discovery, openapi};
+
+const DISCOVERY: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+
+/// Answers every request.
+pub async fn handle(
+    State(server): State<Arc<Server>>,
+    request: http::Request<Body>,
+) -> Response<Body> {
+    let (parts, body) = request.into_parts();
+    let path = parts.uri.path().to_owned();
+    if let Some(answer) = open_to_all(&server, &path) {
+        return answer;
+    }
+    if server.options.authenticate && !is_known(&server, &parts) {
+        return refuse(&Failure::new(401, "Unauthorized", "Unauthorized"));
+    }
+    if parts.method == http::Method::GET
+        && let Some(answer) = discover(&server, &path, &parts.headers)
+    {
+        return answer;
+    }
+    match objects(&server, &path, &parts, body).await {
+        Ok(Some(answer)) => send(answer),
+        Ok(None) if has_builtin_group(&server, &path) => {
+            let message = "the server could not find the requested resource";
+            let mut failure = Failure::new(404, "NotFound", message);
+            failure.details = Some(json!({}));
+            refuse(&failure)
+        }
+        Ok(None) => not_a_page(),
+        Err(failure) => refuse(&failure),
+    }
+}
+
+/// Health and version: everybody may ask.
+fn open_to_all(server: &Server, path: &str) -> Option<Response<Body>> {
+    match path {
+        "/healthz" | "/livez" | "/readyz" => Some(text(200, "ok")),
+        "/version" | "/version/" => Some(json_answer(200, &server.version())),
+        _ => None,
+    }
+}
+
+/// Whether the client showed a certificate (the listener says so) or a token of ours.
+fn is_known(server: &Server, parts: &http::request::Parts) -> bool {
+    if parts.extensions.get::<Identity>().is_some() {
+        return true;
+    }
+    let token = header_text(&parts.headers, &header::AUTHORIZATION).strip_prefix("Bearer ");
+    token.is_some_and(|token| server.options.tokens.iter().any(|known| same(known, token)))
+}
+
+/// Compares without telling by the time it takes how much was right.
+fn same(a: &str, b: &str) -> bool {
+    a.len() == b.len() && a.bytes().zip(b.bytes()).fold(0, |seen, (a, b)| seen | (a ^ b)) == 0
+}
+
+/// Whether a path lies in a group that is always there: then what is missing is a thing,
+/// not a page.
+fn has_builtin_group(server: &Server, path: &str) -> bool {
+    let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
+    match parts.as_slice() {
+        ["api", ..] => true,
+        ["apis", group, _, ..] => server.kinds.has_builtin_group(group),
+        _ => false,
+    }
+}
+
+fn header_text<'a>(headers: &'a HeaderMap, name: &header::HeaderName) -> &'a str {
+    headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
+}
+
+fn discover(server: &Server, path: &str, headers: &HeaderMap) -> Option<Response<Body>> {
+    let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
+    let accept = header_text(headers, &header::ACCEPT);
+    let all = negotiate::accept(accept, true) == Some(Form::Discovery);
+    let host = header_text(headers, &header::HOST);
+    match parts.as_slice() {
+        ["api"] if all => Some(aggregated(server, true, headers)),
+        ["apis"] if all => Some(aggregated(server, false, headers)),
+        ["api"] => Some(json_answer(200, &discovery::versions(host))),
+        ["apis"] => Some(json_answer(200, &discovery::group_list(&server.kinds))),
+        ["apis", group] => {
+            discovery::group(&server.kinds, group).map(|answer| json_answer(200, &answer))
+        }
+        ["api", version] => {
+            discovery::resources(&server.kinds, "", version).map(|answer| json_answer(200, &answer))
+        }
+        ["apis", group, version] => discovery::resources(&server.kinds, group, version)
+            .map(|answer| json_answer(200, &answer)),
+        ["openapi", "v3"] => Some(json_answer(200, &openapi::root(&server.kinds))),
+        ["openapi", "v3", ..] => {
+            let path = path.trim_matches('/').trim_start_matches("openapi/v3/");
+            openapi::document(&server.kinds, path).map(|answer| json_answer(200, &answer))
+        }
+        _ => None,
+    }
+}
+
+/// Aggregated discovery, with a tag by which a client can ask whether it changed.
+fn aggregated(server: &Server, core: bool, headers: &HeaderMap) -> Response<Body> {
+    let text = discovery::aggregated(&server.kinds, core).to_string();
+    let tag = format!("\"{:016X}\"", fingerprint(text.as_bytes()));
+    let known = header_text(headers, &header::IF_NONE_MATCH) == tag;
+    let mut response = if known {
+        let mut response = Response::new(Body::empty());
+        *response.status_mut() = http::StatusCode::NOT_MODIFIED;
+        response
+    } else {
+        answer(200, DISCOVERY, Body::from(text + "\n"))
+    };
+    let headers = response.headers_mut();
+    headers.insert(header::VARY, HeaderValue::from_static("Accept"));
+    if let Ok(tag) = HeaderValue::from_str(&tag) {
+        headers.insert(header::ETAG, tag);
+    }
+    response
+}
+
+/// A number that changes when the bytes do.
+pub(crate) fn fingerprint(bytes: &[u8]) -> u64 {
+    let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, step)
+}
+
+/// Requests for objects; `None` when the path names nothing.
+async fn objects(
+    server: &Arc<Server>,
+    path: &str,
+    parts: &http::request::Parts,
+    body: Body,
+) -> Result<Option<Answer>, Failure> {
+    let Some(target) = Target::parse(path) else { return Ok(None) };
+    let Some(kind) = server.kinds.find(&target.group, &target.version, &target.resource) else {
+        return Ok(None);
+    };
+    let part = match target.subresource.as_deref() {
+        None => true,
+        Some("status") => kind.status,
+        Some("scale") => kind.scale.is_some(),
+        Some("finalize") => kind.kind == "Namespace" && kind.group.is_empty(),
+        Some(_) => false,
+    };
+    if !part || (target.namespace.is_some() && !kind.namespaced) {
+        return Ok(None);
+    }
+    let form = negotiate::accept(header_text(&parts.headers, &header::ACCEPT), false)
+        .ok_or_else(|| Failure::not_acceptable(kind.custom))?;
+    let mut media = body::media(header_text(&parts.headers, &header::CONTENT_TYPE)).to_owned();
+    let mut body = body::read(body).await?;
+    if media == protobuf::MEDIA && !body.is_empty() {
+        let object = protobuf::decode(&body)
+            .ok_or_else(|| Failure::unknown_format(&["application/json"]))?;
+        "application/json".clone_into(&mut media);
+        body = object.to_string().into();
+    }
+    let request = rest::Request {
+        kind,
+        target,
+        query: Query::parse(parts.uri.query().unwrap_or_default()),
+        form,
+        agent: header_text(&parts.headers, &header::USER_AGENT).to_owned(),
+        media,
+        body,
+    };
+    rest::serve(server, parts.method.as_str(), request).await.map(Some)
+}
+
+fn send(answer: Answer) -> Response<Body> {
+    match answer {
+        Answer::Object { code, body, warnings } => {
+            let mut response = json_answer(code, &body);
+            for warning in warnings {
+                let quoted = warning.replace('\\', "\\\\").replace('"', "\\\"");
+                if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{quoted}\"")) {
+                    response.headers_mut().append(header::WARNING, value);
+                }
+            }
+            response
+        }
+        Answer::Stream(body) => self::answer(200, "application/json", body),
+    }
+}
+
+fn refuse(failure: &Failure) -> Response<Body> {
+    let mut response = json_answer(failure.code, &failure.status());
+    if let Some(seconds) = failure.retry_after() {
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    response
+}
+
+fn not_a_page() -> Response<Body> {
+    let mut response = text(404, "404 page not found\n");
+    let nosniff = HeaderValue::from_static("nosniff");
+    response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, nosniff);
+    response
+}
+
+fn text(code: u16, what: &'static str) -> Response<Body> {
+    answer(code, "text/plain; charset=utf-8", Body::from(what))
+}
+
+fn json_answer(code: u16, value: &Value) -> Response<Body> {
+    answer(code, "application/json", Body::from(format!("{value}\n")))
+}
+
+fn answer(code: u16, media: &'static str, body: Body) -> Response<Body> {
+    let mut response = Response::new(body);
+    *response.status_mut() = http::StatusCode::from_u16(code).unwrap_or_default();
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(media));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
+    response
+}
+
+/// What `/version` says.
+pub fn version(name: &str) -> Value {
+    json!({
+        "major": "1", "minor": "36", "emulationMajor": "1", "emulationMinor": "36",
+        "minCompatibilityMajor": "1", "minCompatibilityMinor": "35",
+        "gitVersion": format!("v1.36.4+{name}"), "gitCommit": "", "gitTreeState": "clean",
+        "buildDate": "1970-01-01T00:00:00Z", "goVersion": "", "compiler": "rustc",
+        "platform": format!("{}/{}", std::env::consts::OS, platform()),
+    })
+}
+
+fn platform() -> &'static str {
+    match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    }
+}

@@ -1,0 +1,232 @@
+//! The table of built-in kinds.
+
+use std::sync::Arc;
+
+use super::{Column, Kind, LazyShape, Scale};
+use crate::object::name::NameRule;
+
+/// A row: what differs between built-in kinds.
+struct Row {
+    at: (&'static str, &'static str),
+    names: (&'static str, &'static str, &'static str),
+    short: &'static [&'static str],
+    marks: &'static str,
+    fields: &'static [&'static str],
+}
+
+/// `marks`: c cluster-wide, s status, g generation, r scale, a category `all`,
+/// e category `api-extensions`, d/l/p names are labels/1035 labels/path segments,
+/// v a version is needed to update.
+const fn row(
+    at: (&'static str, &'static str),
+    names: (&'static str, &'static str, &'static str),
+    short: &'static [&'static str],
+    marks: &'static str,
+    fields: &'static [&'static str],
+) -> Row {
+    Row { at, names, short, marks, fields }
+}
+
+const CORE: (&str, &str) = ("", "v1");
+const APPS: (&str, &str) = ("apps", "v1");
+const RBAC: (&str, &str) = ("rbac.authorization.k8s.io", "v1");
+const ADMISSION: (&str, &str) = ("admissionregistration.k8s.io", "v1");
+const EXTENSIONS: (&str, &str) = ("apiextensions.k8s.io", "v1");
+
+const EVENT_FIELDS: &[&str] = &[
+    "involvedObject.kind",
+    "involvedObject.namespace",
+    "involvedObject.name",
+    "involvedObject.uid",
+    "involvedObject.apiVersion",
+    "involvedObject.resourceVersion",
+    "involvedObject.fieldPath",
+    "reason",
+    "reportingComponent",
+    "source",
+    "type",
+];
+const POD_FIELDS: &[&str] = &[
+    "spec.nodeName",
+    "spec.restartPolicy",
+    "spec.schedulerName",
+    "spec.serviceAccountName",
+    "spec.hostNetwork",
+    "status.phase",
+    "status.podIP",
+    "status.nominatedNodeName",
+];
+
+/// Groups in the order in which discovery lists them.
+const ROWS: &[Row] = &[
+    row(CORE, ("configmaps", "configmap", "ConfigMap"), &["cm"], "", &[]),
+    row(CORE, ("endpoints", "endpoints", "Endpoints"), &["ep"], "", &[]),
+    row(CORE, ("events", "event", "Event"), &["ev"], "", EVENT_FIELDS),
+    row(CORE, ("namespaces", "namespace", "Namespace"), &["ns"], "csd", &["status.phase"]),
+    row(CORE, ("nodes", "node", "Node"), &["no"], "cs", &["spec.unschedulable"]),
+    row(CORE, ("pods", "pod", "Pod"), &["po"], "sga", POD_FIELDS),
+    row(CORE, ("secrets", "secret", "Secret"), &[], "", &["type"]),
+    row(CORE, ("serviceaccounts", "serviceaccount", "ServiceAccount"), &["sa"], "", &[]),
+    row(
+        CORE,
+        ("services", "service", "Service"),
+        &["svc"],
+        "sal",
+        &["spec.clusterIP", "spec.type"],
+    ),
+    row(APPS, ("deployments", "deployment", "Deployment"), &["deploy"], "sgra", &[]),
+    row(APPS, ("replicasets", "replicaset", "ReplicaSet"), &["rs"], "sgra", &["status.replicas"]),
+    row(RBAC, ("clusterrolebindings", "clusterrolebinding", "ClusterRoleBinding"), &[], "cp", &[]),
+    row(RBAC, ("clusterroles", "clusterrole", "ClusterRole"), &[], "cp", &[]),
+    row(RBAC, ("rolebindings", "rolebinding", "RoleBinding"), &[], "p", &[]),
+    row(RBAC, ("roles", "role", "Role"), &[], "p", &[]),
+    row(
+        ADMISSION,
+        (
+            "mutatingwebhookconfigurations",
+            "mutatingwebhookconfiguration",
+            "MutatingWebhookConfiguration",
+        ),
+        &[],
+        "cge",
+        &[],
+    ),
+    row(
+        ADMISSION,
+        (
+            "validatingwebhookconfigurations",
+            "validatingwebhookconfiguration",
+            "ValidatingWebhookConfiguration",
+        ),
+        &[],
+        "cge",
+        &[],
+    ),
+    row(
+        EXTENSIONS,
+        ("customresourcedefinitions", "customresourcedefinition", "CustomResourceDefinition"),
+        &["crd", "crds"],
+        "csgev",
+        &[],
+    ),
+    row(("coordination.k8s.io", "v1"), ("leases", "lease", "Lease"), &[], "v", &[]),
+];
+
+pub(super) fn is_kind(api_version: &str, name: &str) -> bool {
+    ROWS.iter().any(|row| {
+        let (group, version) = row.at;
+        let said = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
+        said == api_version && row.names.2 == name
+    })
+}
+
+pub(super) fn table() -> Vec<Arc<Kind>> {
+    ROWS.iter().map(|row| Arc::new(kind(row))).collect()
+}
+
+fn kind(row: &Row) -> Kind {
+    let (plural, singular, kind) = row.names;
+    let has = |mark: char| row.marks.contains(mark);
+    let names = match () {
+        () if has('d') => NameRule::Label,
+        () if has('l') => NameRule::Label1035,
+        () if has('p') => NameRule::Segment,
+        () => NameRule::Subdomain,
+    };
+    let mut categories = Vec::new();
+    if has('a') {
+        categories.push("all".to_owned());
+    }
+    if has('e') {
+        categories.push("api-extensions".to_owned());
+    }
+    Kind {
+        group: row.at.0.to_owned(),
+        version: row.at.1.to_owned(),
+        plural: plural.to_owned(),
+        singular: singular.to_owned(),
+        kind: kind.to_owned(),
+        list_kind: format!("{kind}List"),
+        short_names: row.short.iter().map(|name| (*name).to_owned()).collect(),
+        categories,
+        namespaced: !has('c'),
+        status: has('s'),
+        scale: has('r').then(scale),
+        custom: false,
+        generation: has('g'),
+        unconditional: !has('v'),
+        names,
+        selectable: row.fields.iter().map(|path| (*path).to_owned()).collect(),
+        columns: columns(plural),
+        storage_version: row.at.1.to_owned(),
+        shape: LazyShape::builtin(
+            if row.at.0.is_empty() {
+                row.at.1.to_owned()
+            } else {
+                format!("{}/{}", row.at.0, row.at.1)
+            },
+            kind.to_owned(),
+        ),
+        terminating: false,
+    }
+}
+
+fn scale() -> Scale {
+    Scale {
+        spec_path: ".spec.replicas".to_owned(),
+        status_path: ".status.replicas".to_owned(),
+        selector_path: None,
+    }
+}
+
+/// The columns of built-in kinds, apart from the name. Values that need counting or
+/// joining have a path in angle brackets, which `rest::table` knows.
+fn columns(plural: &str) -> Vec<Column> {
+    let age = ("Age", "string", ".metadata.creationTimestamp");
+    let rows: &[(&str, &str, &str)] = match plural {
+        "configmaps" => &[("Data", "string", "<count .data .binaryData>"), age],
+        "secrets" => &[("Type", "string", ".type"), ("Data", "string", "<count .data>"), age],
+        "namespaces" => &[("Status", "string", ".status.phase"), age],
+        "serviceaccounts" => &[("Secrets", "string", "<length .secrets>"), age],
+        "deployments" => &[
+            ("Ready", "string", "<ready>"),
+            ("Up-to-date", "string", "<number .status.updatedReplicas>"),
+            ("Available", "string", "<number .status.availableReplicas>"),
+            age,
+        ],
+        "customresourcedefinitions" | "clusterroles" | "roles" => {
+            &[("Created At", "date", "<text .metadata.creationTimestamp>")]
+        }
+        "clusterrolebindings" | "rolebindings" => &[("Role", "string", "<role>"), age],
+        "leases" => &[("Holder", "string", ".spec.holderIdentity"), age],
+        "validatingwebhookconfigurations" | "mutatingwebhookconfigurations" => {
+            &[("Webhooks", "integer", "<length .webhooks>"), age]
+        }
+        _ => &[age],
+    };
+    rows.iter()
+        .map(|(name, type_, path)| Column {
+            name: (*name).to_owned(),
+            type_: (*type_).to_owned(),
+            format: String::new(),
+            description: description(plural, name),
+            priority: 0,
+            path: (*path).to_owned(),
+        })
+        .collect()
+}
+
+/// What a column means, in the words of the API's own documentation.
+fn description(plural: &str, column: &str) -> String {
+    match (plural, column) {
+        (_, "Age") => super::AGE,
+        ("configmaps", "Data") => {
+            "Data contains the configuration data. Each key must consist of alphanumeric \
+             characters, '-', '_' or '.'. Values with non-UTF-8 byte sequences must use the \
+             BinaryData field. The keys stored in Data must not overlap with the keys in the \
+             BinaryData field, this is enforced during validation process."
+        }
+        _ => "",
+    }
+    .to_owned()
+}

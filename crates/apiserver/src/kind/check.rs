@@ -1,0 +1,66 @@
+//! What built-in kinds demand of their objects beyond their metadata.
+
+use serde_json::{Value, json};
+
+use super::Kind;
+use crate::object::field_error::FieldError;
+
+/// What is wrong with a built-in object.
+pub fn check(kind: &Kind, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    let mut wrong = Vec::new();
+    match (kind.group.as_str(), kind.kind.as_str()) {
+        ("", "ConfigMap" | "Secret") => {
+            keys(object, &mut wrong);
+            frozen(kind, object, old, &mut wrong);
+        }
+        ("rbac.authorization.k8s.io", "ClusterRoleBinding" | "RoleBinding") => {
+            if let Some(old) = old
+                && old.get("roleRef") != object.get("roleRef")
+            {
+                let part = |field: &str| object.pointer(&format!("/roleRef/{field}")).cloned();
+                let value = json!({
+                    "APIGroup": part("apiGroup"), "Kind": part("kind"), "Name": part("name"),
+                });
+                wrong.push(FieldError::invalid("roleRef", &value, "cannot change roleRef"));
+            }
+        }
+        _ => {}
+    }
+    wrong
+}
+
+fn keys(object: &Value, wrong: &mut Vec<FieldError>) {
+    const RULE: &str = "a valid config key must consist of alphanumeric characters, '-', '_' or '.' \
+        (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is \
+        '[-._a-zA-Z0-9]+')";
+    for field in ["data", "binaryData"] {
+        for key in object.get(field).and_then(Value::as_object).into_iter().flat_map(|m| m.keys()) {
+            let fine = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
+            if key.is_empty() || !key.chars().all(fine) {
+                let path = format!("{field}[{key}]");
+                wrong.push(FieldError::invalid(&path, &json!(key), RULE));
+            }
+        }
+    }
+}
+
+/// Immutable content stays, and so does a secret's type.
+fn frozen(kind: &Kind, object: &Value, old: Option<&Value>, wrong: &mut Vec<FieldError>) {
+    let Some(old) = old else { return };
+    if kind.kind == "Secret" && old.get("type") != object.get("type") {
+        let value = object.get("type").cloned().unwrap_or(Value::Null);
+        wrong.push(FieldError::invalid("type", &value, "field is immutable"));
+    }
+    if old.get("immutable") != Some(&json!(true)) {
+        return;
+    }
+    let why = "field is immutable when `immutable` is set";
+    if object.get("immutable") != Some(&json!(true)) {
+        wrong.push(FieldError::forbidden("immutable", why));
+    }
+    for field in ["data", "binaryData"] {
+        if old.get(field) != object.get(field) {
+            wrong.push(FieldError::forbidden(field, why));
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! What the server fills in for built-in kinds, so that a client which writes an object
+//! and reads it back sees what a real cluster would show.
+
+use base64::Engine;
+use serde_json::{Map, Value, json};
+
+use super::Kind;
+use crate::object::{map_at, meta_text, metadata_mut};
+
+/// Brings an incoming built-in object into the form that is stored.
+pub fn complete(kind: &Kind, object: &mut Value) {
+    match (kind.group.as_str(), kind.kind.as_str()) {
+        ("", "Secret") => secret(object),
+        ("", "Namespace") => namespace(object),
+        ("", "Service") => service(object),
+        ("apps", "Deployment") => deployment(object),
+        ("rbac.authorization.k8s.io", "ClusterRole" | "Role") => {
+            set_default(map_of(object), "rules", Value::Null);
+        }
+        ("rbac.authorization.k8s.io", _) => binding(object),
+        ("coordination.k8s.io", _) => {
+            map_at(object, "spec");
+        }
+        ("", "Pod") => {
+            pod_spec(map_at(object, "spec"));
+            map_at(object, "status");
+        }
+        ("", "Event") => event(object),
+        _ => {}
+    }
+}
+
+/// What is set once, when an object is made.
+pub fn prepare(kind: &Kind, object: &mut Value) {
+    if object.get("rules") == Some(&json!([])) {
+        map_of(object).insert("rules".to_owned(), Value::Null);
+    }
+    if kind.group.is_empty() && kind.kind == "Namespace" {
+        let spec = map_at(object, "spec");
+        let finalizers = spec.entry("finalizers").or_insert_with(|| json!([]));
+        if let Value::Array(list) = finalizers
+            && !list.contains(&json!("kubernetes"))
+        {
+            list.push(json!("kubernetes"));
+        }
+        map_of(object).insert("status".to_owned(), json!({"phase": "Active"}));
+    }
+}
+
+fn map_of(object: &mut Value) -> &mut Map<String, Value> {
+    if !object.is_object() {
+        *object = json!({});
+    }
+    match object {
+        Value::Object(map) => map,
+        _ => unreachable!("made an object above"),
+    }
+}
+
+fn set_default(map: &mut Map<String, Value>, field: &str, value: Value) {
+    if map.get(field).is_none_or(Value::is_null) {
+        map.insert(field.to_owned(), value);
+    }
+}
+
+fn secret(object: &mut Value) {
+    let map = map_of(object);
+    set_default(map, "type", json!("Opaque"));
+    if let Some(Value::Object(plain)) = map.remove("stringData") {
+        let data = map_at(object, "data");
+        for (key, value) in plain {
+            let text = value.as_str().unwrap_or_default();
+            let coded = base64::engine::general_purpose::STANDARD.encode(text);
+            data.insert(key, Value::String(coded));
+        }
+    }
+}
+
+fn namespace(object: &mut Value) {
+    let name = meta_text(object, "name").to_owned();
+    if !name.is_empty() {
+        let labels = metadata_mut(object).entry("labels").or_insert_with(|| json!({}));
+        if let Value::Object(labels) = labels {
+            labels.insert("kubernetes.io/metadata.name".to_owned(), Value::String(name));
+        }
+    }
+    map_at(object, "spec");
+    map_at(object, "status");
+}
+
+fn binding(object: &mut Value) {
+    const GROUP: &str = "rbac.authorization.k8s.io";
+    if let Some(Value::Object(reference)) = object.get_mut("roleRef") {
+        set_default(reference, "apiGroup", json!(GROUP));
+    }
+    let subjects = object.get_mut("subjects").and_then(Value::as_array_mut);
+    for subject in subjects.into_iter().flatten().filter_map(Value::as_object_mut) {
+        if subject.get("kind").and_then(Value::as_str) != Some("ServiceAccount") {
+            set_default(subject, "apiGroup", json!(GROUP));
+        }
+    }
+}
+
+fn event(object: &mut Value) {
+    let map = map_of(object);
+    for field in ["source", "involvedObject"] {
+        set_default(map, field, json!({}));
+    }
+    for field in ["eventTime", "firstTimestamp", "lastTimestamp"] {
+        set_default(map, field, Value::Null);
+    }
+    for field in ["reportingComponent", "reportingInstance"] {
+        set_default(map, field, json!(""));
+    }
+}
+
+fn service(object: &mut Value) {
+    let spec = map_at(object, "spec");
+    set_default(spec, "type", json!("ClusterIP"));
+    set_default(spec, "sessionAffinity", json!("None"));
+    set_default(spec, "internalTrafficPolicy", json!("Cluster"));
+    set_default(spec, "ipFamilies", json!(["IPv4"]));
+    set_default(spec, "ipFamilyPolicy", json!("SingleStack"));
+    for port in spec.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten() {
+        let port = map_of(port);
+        set_default(port, "protocol", json!("TCP"));
+        let number = port.get("port").cloned().unwrap_or(json!(0));
+        set_default(port, "targetPort", number);
+    }
+    map_at(object, "status").entry("loadBalancer").or_insert_with(|| json!({}));
+}
+
+fn deployment(object: &mut Value) {
+    let spec = map_at(object, "spec");
+    set_default(spec, "replicas", json!(1));
+    set_default(spec, "revisionHistoryLimit", json!(10));
+    set_default(spec, "progressDeadlineSeconds", json!(600));
+    let strategy = spec.entry("strategy").or_insert_with(|| json!({}));
+    let strategy = map_of(strategy);
+    set_default(strategy, "type", json!("RollingUpdate"));
+    if strategy.get("type") == Some(&json!("RollingUpdate")) {
+        let rolling = map_of(strategy.entry("rollingUpdate").or_insert_with(|| json!({})));
+        set_default(rolling, "maxUnavailable", json!("25%"));
+        set_default(rolling, "maxSurge", json!("25%"));
+    }
+    let template = spec.entry("template").or_insert_with(|| json!({}));
+    map_at(template, "metadata");
+    pod_spec(map_at(template, "spec"));
+    map_at(object, "status");
+}
+
+fn pod_spec(spec: &mut Map<String, Value>) {
+    set_default(spec, "restartPolicy", json!("Always"));
+    set_default(spec, "terminationGracePeriodSeconds", json!(30));
+    set_default(spec, "dnsPolicy", json!("ClusterFirst"));
+    set_default(spec, "securityContext", json!({}));
+    set_default(spec, "schedulerName", json!("default-scheduler"));
+    for list in ["containers", "initContainers"] {
+        let containers = spec.get_mut(list).and_then(Value::as_array_mut);
+        for container in containers.into_iter().flatten() {
+            self::container(map_of(container));
+        }
+    }
+    if let Some(account) = spec.get("serviceAccountName").cloned() {
+        set_default(spec, "serviceAccount", account);
+    }
+}
+
+fn container(container: &mut Map<String, Value>) {
+    set_default(container, "terminationMessagePath", json!("/dev/termination-log"));
+    set_default(container, "terminationMessagePolicy", json!("File"));
+    set_default(container, "resources", json!({}));
+    let image = container.get("image").and_then(Value::as_str).unwrap_or_default();
+    let tag = image.rsplit('/').next().unwrap_or_default();
+    let latest = !tag.contains('@') && tag.split_once(':').is_none_or(|(_, tag)| tag == "latest");
+    let policy = if latest { "Always" } else { "IfNotPresent" };
+    set_default(container, "imagePullPolicy", json!(policy));
+    for port in container.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten() {
+        set_default(map_of(port), "protocol", json!("TCP"));
+    }
+}
+
+/// An object of a built-in kind in which nobody has said anything: what its typed form
+/// always shows is nobody's field.
+pub fn blank(kind: &Kind) -> Option<Value> {
+    let mut blank = match (kind.group.as_str(), kind.kind.as_str()) {
+        ("", "Namespace") => json!({"spec": {}, "status": {}}),
+        ("", "Pod") => json!({"spec": {"containers": null}, "status": {}}),
+        ("", "Service") => json!({"spec": {}, "status": {"loadBalancer": {}}}),
+        ("", "Event") => json!({
+            "involvedObject": {}, "source": {}, "eventTime": null, "firstTimestamp": null,
+            "lastTimestamp": null, "reportingComponent": "", "reportingInstance": "",
+        }),
+        ("apps", "Deployment") => json!({
+            "spec": {
+                "selector": null, "strategy": {},
+                "template": {"metadata": {}, "spec": {"containers": null}},
+            },
+            "status": {},
+        }),
+        ("coordination.k8s.io", _) => json!({"spec": {}}),
+        ("rbac.authorization.k8s.io", "ClusterRole" | "Role") => json!({"rules": null}),
+        ("apiextensions.k8s.io", _) => json!({
+            "spec": {
+                "group": "", "names": {"plural": "", "kind": ""}, "scope": "", "versions": null,
+            },
+            "status": {
+                "conditions": null, "acceptedNames": {"plural": "", "kind": ""},
+                "storedVersions": null,
+            },
+        }),
+        _ => return None,
+    };
+    blank["apiVersion"] = json!(kind.api_version());
+    blank["kind"] = json!(kind.kind);
+    Some(blank)
+}

@@ -1,0 +1,204 @@
+//! # Kinds: what can be served, as data
+//!
+//! Built-in kinds are rows of a table, custom ones are read from their definitions; from
+//! here on both are a [`Kind`] and take the same path.
+
+mod builtin;
+mod check;
+mod defaults;
+mod shape;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use serde_json::Value;
+
+use crate::object::name::NameRule;
+
+pub use check::check;
+pub use defaults::{blank, complete, prepare};
+pub use shape::{LazyShape, Shape};
+
+/// What the column `Age` means.
+pub(crate) const AGE: &str = "CreationTimestamp is a timestamp representing the server time when this object \
+    was created. It is not guaranteed to be set in happens-before order across separate \
+    operations. Clients may not set this value. It is represented in RFC3339 form and is in \
+    UTC.\n\nPopulated by the system. Read-only. Null for lists. More info: \
+    https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata";
+
+/// A column of the tables `kubectl get` prints.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Column {
+    /// Its head.
+    pub name: String,
+    /// `string`, `integer`, `date`, …
+    pub type_: String,
+    /// `name` for the first column, else mostly nothing.
+    pub format: String,
+    /// What it means.
+    pub description: String,
+    /// Columns above zero are shown only when asked for.
+    pub priority: i64,
+    /// Where its value is.
+    pub path: String,
+}
+
+/// Where a scalable kind keeps what `/scale` shows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Scale {
+    /// The wished number.
+    pub spec_path: String,
+    /// The present number.
+    pub status_path: String,
+    /// The selector, if it has one.
+    pub selector_path: Option<String>,
+}
+
+/// One kind in one version.
+#[derive(Debug, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "a row of a table: each column is a fact")]
+pub struct Kind {
+    /// The API group; empty for the core.
+    pub group: String,
+    /// The version.
+    pub version: String,
+    /// The name in URLs.
+    pub plural: String,
+    /// The name of one.
+    pub singular: String,
+    /// The name in objects.
+    pub kind: String,
+    /// The name of its lists.
+    pub list_kind: String,
+    /// What people type.
+    pub short_names: Vec<String>,
+    /// Groups such as `all`.
+    pub categories: Vec<String>,
+    /// Whether objects live in namespaces.
+    pub namespaced: bool,
+    /// Whether `/status` is apart.
+    pub status: bool,
+    /// Whether and how it scales.
+    pub scale: Option<Scale>,
+    /// Whether it comes from a definition rather than from the table.
+    pub custom: bool,
+    /// Whether changes of what is wished count up `metadata.generation`.
+    pub generation: bool,
+    /// Whether a PUT may come without a version.
+    pub unconditional: bool,
+    /// What names look like.
+    pub names: NameRule,
+    /// Fields that can be selected on, besides name and namespace.
+    pub selectable: Vec<String>,
+    /// The printed columns after the name.
+    pub columns: Vec<Column>,
+    /// The version under which objects are stored.
+    pub storage_version: String,
+    /// What its objects may look like.
+    pub shape: LazyShape,
+    /// Whether its definition is being removed: nothing may be made any more.
+    pub terminating: bool,
+}
+
+impl Kind {
+    /// `v1` or `apps/v1`.
+    pub fn api_version(&self) -> String {
+        match self.group.as_str() {
+            "" => self.version.clone(),
+            group => format!("{group}/{}", self.version),
+        }
+    }
+
+    /// `configmaps` or `widgets.example.org`: how messages name it.
+    pub fn resource(&self) -> String {
+        qualified(&self.plural, &self.group)
+    }
+
+    /// `ConfigMap` or `Widget.example.org`: how messages about invalid objects name it.
+    pub fn qualified_kind(&self) -> String {
+        qualified(&self.kind, &self.group)
+    }
+
+    /// Where in the log objects of this kind lie, in one namespace or in all.
+    pub fn prefix(&self, namespace: Option<&str>) -> String {
+        match namespace {
+            Some(namespace) => format!("{}.{}/{namespace}/", self.plural, self.group),
+            None => format!("{}.{}/", self.plural, self.group),
+        }
+    }
+
+    /// Where in the log one object lies.
+    pub fn key(&self, namespace: Option<&str>, name: &str) -> String {
+        format!("{}.{}/{}/{name}", self.plural, self.group, namespace.unwrap_or_default())
+    }
+}
+
+/// Whether a built-in kind of this version and name exists.
+pub fn is_builtin(api_version: &str, name: &str) -> bool {
+    builtin::is_kind(api_version, name)
+}
+
+fn qualified(name: &str, group: &str) -> String {
+    if group.is_empty() { name.to_owned() } else { format!("{name}.{group}") }
+}
+
+/// Every kind that is served now.
+#[derive(Debug, Default)]
+pub struct Kinds {
+    builtin: Vec<Arc<Kind>>,
+    custom: RwLock<BTreeMap<String, Vec<Arc<Kind>>>>,
+}
+
+impl Kinds {
+    /// The built-in kinds only.
+    pub fn new() -> Self {
+        Self { builtin: builtin::table(), custom: RwLock::default() }
+    }
+
+    /// The kind behind a URL's group, version and plural.
+    pub fn find(&self, group: &str, version: &str, plural: &str) -> Option<Arc<Kind>> {
+        let fits = |kind: &&Arc<Kind>| {
+            kind.group == group && kind.version == version && kind.plural == plural
+        };
+        if let Some(kind) = self.builtin.iter().find(fits) {
+            return Some(Arc::clone(kind));
+        }
+        let custom = self.custom.read().unwrap_or_else(PoisonError::into_inner);
+        custom.get(&qualified(plural, group))?.iter().find(fits).cloned()
+    }
+
+    /// Whether a group and version exist at all.
+    pub fn has_version(&self, group: &str, version: &str) -> bool {
+        self.all().iter().any(|kind| kind.group == group && kind.version == version)
+    }
+
+    /// Whether built-in kinds are in this group, in whatever version.
+    pub fn has_builtin_group(&self, group: &str) -> bool {
+        self.builtin.iter().any(|kind| kind.group == group)
+    }
+
+    /// Every kind, built-in ones first.
+    pub fn all(&self) -> Vec<Arc<Kind>> {
+        let custom = self.custom.read().unwrap_or_else(PoisonError::into_inner);
+        self.builtin.iter().chain(custom.values().flatten()).cloned().collect()
+    }
+
+    /// Serves the versions of one definition from now on; none stops serving it.
+    pub fn define(&self, name: &str, kinds: Vec<Kind>) {
+        let mut custom = self.custom.write().unwrap_or_else(PoisonError::into_inner);
+        if kinds.is_empty() {
+            custom.remove(name);
+        } else {
+            custom.insert(name.to_owned(), kinds.into_iter().map(Arc::new).collect());
+        }
+    }
+}
+
+/// The value a field selector compares: a path's text in an object.
+pub fn field_text(object: &Value, path: &str) -> String {
+    match crate::object::path::find(object, &format!(".{path}")).first() {
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Null) | None => String::new(),
+        Some(other) => other.to_string(),
+    }
+}

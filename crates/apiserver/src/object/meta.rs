@@ -1,0 +1,182 @@
+//! The rules of `metadata`: what the server sets, what clients may, what must be valid.
+
+use serde_json::{Map, Value};
+
+use super::field_error::FieldError;
+use super::name::{self, NameRule};
+use super::{is_deleting, meta_list, meta_text, metadata, metadata_mut};
+
+/// The fields a client may write; everything else in `metadata` is unknown.
+pub const FIELDS: [&str; 15] = [
+    "name",
+    "generateName",
+    "namespace",
+    "selfLink",
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "labels",
+    "annotations",
+    "ownerReferences",
+    "finalizers",
+    "managedFields",
+];
+
+/// The most bytes all annotations of an object may have together.
+const ANNOTATIONS_MAX: usize = 256 << 10;
+
+/// Drops what clients may not say and what says nothing, and names unknown keys.
+pub fn tidy(object: &mut Value) -> Vec<String> {
+    let metadata = metadata_mut(object);
+    let unknown: Vec<String> = metadata
+        .keys()
+        .filter(|key| !FIELDS.contains(&key.as_str()))
+        .map(|key| format!("metadata.{key}"))
+        .collect();
+    metadata.retain(|key, value| {
+        let empty = match value {
+            Value::Null => true,
+            Value::String(text) => text.is_empty(),
+            Value::Object(map) => map.is_empty(),
+            Value::Array(list) => list.is_empty(),
+            _ => false,
+        };
+        FIELDS.contains(&key.as_str()) && key != "selfLink" && !empty
+    });
+    unknown
+}
+
+/// What is wrong with the metadata of an object that is to be made.
+pub fn check(object: &Value, rule: NameRule) -> Vec<FieldError> {
+    let mut wrong = Vec::new();
+    let generate = meta_text(object, "generateName");
+    if !generate.is_empty() {
+        // The generated part makes a trailing dash legal.
+        let base =
+            generate.strip_suffix('-').map_or(generate.to_owned(), |base| format!("{base}a"));
+        for fault in name::check(rule, &base) {
+            wrong.push(FieldError::invalid("metadata.generateName", &generate.into(), &fault));
+        }
+    }
+    let name = meta_text(object, "name");
+    if name.is_empty() {
+        wrong.push(FieldError::required("metadata.name", "name or generateName is required"));
+    } else {
+        for fault in name::check(rule, name) {
+            wrong.push(FieldError::invalid("metadata.name", &name.into(), &fault));
+        }
+    }
+    check_owners(object, &mut wrong);
+    check_finalizers(object, &mut wrong);
+    check_labels(object, &mut wrong);
+    check_annotations(object, &mut wrong);
+    wrong
+}
+
+/// What is wrong with an update's metadata, beyond what [`check`] says.
+pub fn check_update(object: &Value, old: &Value) -> Vec<FieldError> {
+    let mut wrong = Vec::new();
+    if is_deleting(old) {
+        let before = meta_list(old, "finalizers");
+        let added: Vec<String> = meta_list(object, "finalizers")
+            .into_iter()
+            .filter(|one| !before.contains(one))
+            .map(|one| format!("{one:?}"))
+            .collect();
+        if !added.is_empty() {
+            let detail = format!(
+                "no new finalizers can be added if the object is being deleted, found new \
+                 finalizers []string{{{}}}",
+                added.join(", ")
+            );
+            wrong.push(FieldError::forbidden("metadata.finalizers", &detail));
+        }
+    }
+    for field in ["name", "namespace", "uid", "deletionTimestamp"] {
+        let (old, new) = (metadata(old).get(field), metadata(object).get(field));
+        if old != new {
+            let path = format!("metadata.{field}");
+            let value = new.cloned().unwrap_or(Value::Null);
+            wrong.push(FieldError::invalid(&path, &value, "field is immutable"));
+        }
+    }
+    wrong
+}
+
+fn check_owners(object: &Value, wrong: &mut Vec<FieldError>) {
+    let owners = metadata(object).get("ownerReferences").and_then(Value::as_array);
+    let mut controllers = 0;
+    for owner in owners.into_iter().flatten() {
+        let path = "metadata.ownerReferences";
+        for field in ["apiVersion", "kind", "name", "uid"] {
+            let value = owner.get(field).and_then(Value::as_str).unwrap_or_default();
+            if value.is_empty() {
+                let value = Value::String(String::new());
+                let detail = if field == "apiVersion" {
+                    "version must not be empty".to_owned()
+                } else {
+                    "must not be empty".to_owned()
+                };
+                wrong.push(FieldError::invalid(&format!("{path}.{field}"), &value, &detail));
+            }
+        }
+        controllers += usize::from(owner.get("controller") == Some(&Value::Bool(true)));
+    }
+    if controllers > 1 {
+        wrong.push(FieldError::invalid(
+            "metadata.ownerReferences",
+            &Value::Null,
+            "Only one reference can have Controller set to true. Found \"true\" in references",
+        ));
+    }
+}
+
+fn check_finalizers(object: &Value, wrong: &mut Vec<FieldError>) {
+    for (at, finalizer) in meta_list(object, "finalizers").into_iter().enumerate() {
+        let known = ["orphan", "foregroundDeletion", "kubernetes"].contains(&finalizer);
+        for fault in name::check_qualified(finalizer) {
+            let value = finalizer.into();
+            wrong.push(FieldError::invalid("metadata.finalizers", &value, &fault));
+        }
+        if !known && !finalizer.contains('/') && name::check_qualified(finalizer).is_empty() {
+            let detail = "name is neither a standard finalizer name nor is it fully qualified";
+            let path = format!("metadata.finalizers[{at}]");
+            wrong.push(FieldError::invalid(&path, &finalizer.into(), detail));
+        }
+    }
+}
+
+fn check_labels(object: &Value, wrong: &mut Vec<FieldError>) {
+    for (key, value) in pairs(object, "labels") {
+        for fault in name::check_qualified(key) {
+            wrong.push(FieldError::invalid("metadata.labels", &key.as_str().into(), &fault));
+        }
+        for fault in name::check_label_value(value.as_str().unwrap_or_default()) {
+            wrong.push(FieldError::invalid("metadata.labels", value, &fault));
+        }
+    }
+}
+
+fn check_annotations(object: &Value, wrong: &mut Vec<FieldError>) {
+    let mut size = 0;
+    for (key, value) in pairs(object, "annotations") {
+        size += key.len() + value.as_str().unwrap_or_default().len();
+        for fault in name::check_qualified(&key.to_lowercase()) {
+            wrong.push(FieldError::invalid("metadata.annotations", &key.as_str().into(), &fault));
+        }
+    }
+    if size > ANNOTATIONS_MAX {
+        wrong.push(FieldError {
+            reason: "FieldValueTooLong",
+            field: "metadata.annotations".to_owned(),
+            message: format!("Too long: may not be more than {ANNOTATIONS_MAX} bytes"),
+        });
+    }
+}
+
+fn pairs<'a>(object: &'a Value, field: &str) -> impl Iterator<Item = (&'a String, &'a Value)> {
+    metadata(object).get(field).and_then(Value::as_object).into_iter().flat_map(Map::iter)
+}

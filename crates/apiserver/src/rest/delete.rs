@@ -1,0 +1,280 @@
+//! DELETE: one object, or all that a selector names.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::store::{self, Change, Changed};
+use super::{Answer, Request, list, present, update};
+use crate::Server;
+use crate::crd;
+use crate::http::negotiate::Form;
+use crate::http::query::Query;
+use crate::http::status::{self, Failure};
+use crate::http::target::Target;
+use crate::kind::Kind;
+use crate::object::field_error::FieldError;
+use crate::object::{
+    is_deleting, map_at, meta_list, meta_text, metadata, metadata_mut, strict, time,
+};
+
+/// What becomes of the objects that the removed one owns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Propagation {
+    Background,
+    Foreground,
+    Orphan,
+}
+
+struct Options {
+    dry_run: bool,
+    propagation: Option<Propagation>,
+    uid: String,
+    version: String,
+}
+
+/// Removes one object, or marks it when finalizers hold it.
+pub(crate) async fn delete(server: &Arc<Server>, request: &Request) -> Result<Answer, Failure> {
+    let options = options(request)?;
+    let changed = remove(server, request, &options).await?;
+    // Two kinds show what was removed; the others only say so.
+    let shown = request.kind.group.is_empty()
+        && ["ServiceAccount", "Pod"].contains(&request.kind.kind.as_str());
+    let body = if changed.removed && !shown {
+        let uid = meta_text(&changed.object, "uid").to_owned();
+        status::removed(&request.kind, request.name(), &uid)
+    } else {
+        present::one(server, request, changed.object)
+    };
+    Ok(Answer::ok(body))
+}
+
+/// Removes what a list would show, and shows it.
+pub(crate) async fn delete_collection(
+    server: &Arc<Server>,
+    request: &Request,
+) -> Result<Answer, Failure> {
+    let options = options(request)?;
+    let listed = list::select(server, request)?;
+    let mut items = Vec::with_capacity(listed.items.len());
+    for item in listed.items {
+        // What is shown is what was there before, as upstream does.
+        let mut one = request.clone();
+        one.target.name = Some(meta_text(&item, "name").to_owned());
+        match remove(server, &one, &options).await {
+            Ok(_) => items.push(item),
+            Err(failure) if failure.code == 404 => {}
+            Err(failure) => return Err(failure),
+        }
+    }
+    Ok(Answer::ok(present::many(
+        server,
+        request,
+        items,
+        &json!({
+            "resourceVersion": listed.version.to_string(),
+        }),
+    )))
+}
+
+/// Deletes every object of a kind; those that finalizers hold are only marked.
+pub(crate) async fn delete_all(server: &Arc<Server>, kind: &Arc<Kind>, namespace: Option<&str>) {
+    let Ok(snapshot) = server.log.list(&kind.prefix(namespace), None) else { return };
+    for (key, _) in &snapshot.entries {
+        let mut parts = key.split('/').skip(1);
+        let (namespace, name) = (parts.next().unwrap_or_default(), parts.next());
+        let target = Target {
+            group: kind.group.clone(),
+            version: kind.version.clone(),
+            resource: kind.plural.clone(),
+            namespace: Some(namespace.to_owned()).filter(|name| !name.is_empty()),
+            name: name.map(str::to_owned),
+            subresource: None,
+        };
+        let request = Request {
+            kind: Arc::clone(kind),
+            target,
+            query: Query::default(),
+            form: Form::Object,
+            agent: String::new(),
+            media: String::new(),
+            body: bytes::Bytes::new(),
+        };
+        let options = Options {
+            dry_run: false,
+            propagation: None,
+            uid: String::new(),
+            version: String::new(),
+        };
+        // An object that someone else removed meanwhile is gone either way.
+        let _ = remove(server, &request, &options).await;
+    }
+}
+
+async fn remove(
+    server: &Arc<Server>,
+    request: &Request,
+    options: &Options,
+) -> Result<Changed, Failure> {
+    protect(request)?;
+    store::change(server, request, options.dry_run, |mut object| {
+        check_preconditions(request, options, &object)?;
+        hold(request, options, &mut object);
+        let definition = request.kind.group == crd::GROUP && request.kind.kind == crd::KIND;
+        if definition && !is_deleting(&object) {
+            crd::mark_terminating(server, &mut object);
+        }
+        let finalizers = meta_list(&object, "finalizers");
+        let namespace = request.kind.kind == "Namespace" && request.kind.group.is_empty();
+        if is_deleting(&object) {
+            return Ok(Change::Keep);
+        }
+        if finalizers.is_empty() && !namespace {
+            return Ok(Change::Remove(object));
+        }
+        mark(server, request, &mut object);
+        if update::may_go(&request.kind, &object) {
+            return Ok(Change::Remove(object));
+        }
+        Ok(Change::Put(object))
+    })
+    .await
+}
+
+/// Namespaces that a cluster cannot be without.
+fn protect(request: &Request) -> Result<(), Failure> {
+    let kept = ["default", "kube-system", "kube-public"];
+    if request.kind.kind == "Namespace"
+        && request.kind.group.is_empty()
+        && kept.contains(&request.name())
+    {
+        return Err(Failure::forbidden(
+            &request.kind,
+            request.name(),
+            "this namespace may not be deleted",
+        ));
+    }
+    Ok(())
+}
+
+fn check_preconditions(
+    request: &Request,
+    options: &Options,
+    object: &Value,
+) -> Result<(), Failure> {
+    let kind = &request.kind;
+    let fail = |why: String| {
+        let mut failure = Failure::conflict(kind, request.name(), &why);
+        failure.message = format!(
+            "Operation cannot be fulfilled on {} {:?}: {why}",
+            kind.qualified_kind(),
+            request.name()
+        );
+        if let Some(details) = &mut failure.details {
+            details["kind"] = json!(kind.kind);
+        }
+        failure
+    };
+    let uid = meta_text(object, "uid");
+    if !options.uid.is_empty() && options.uid != uid {
+        return Err(fail(format!(
+            "the UID in the precondition ({}) does not match the UID in record ({uid}). The \
+             object might have been deleted and then recreated",
+            options.uid
+        )));
+    }
+    let version = meta_text(object, "resourceVersion");
+    if !options.version.is_empty() && options.version != version {
+        return Err(fail(format!(
+            "the ResourceVersion in the precondition ({}) does not match the ResourceVersion in \
+             record ({version}). The object might have been modified",
+            options.version
+        )));
+    }
+    Ok(())
+}
+
+/// Adds or drops the finalizers by which the garbage collector knows what is wished.
+fn hold(request: &Request, options: &Options, object: &mut Value) {
+    let Some(propagation) = options.propagation else { return };
+    let wished = match propagation {
+        Propagation::Background => None,
+        Propagation::Foreground => Some("foregroundDeletion"),
+        Propagation::Orphan => Some("orphan"),
+    };
+    if request.kind.kind == "Namespace" && request.kind.group.is_empty() {
+        return;
+    }
+    let mut finalizers: Vec<String> = meta_list(object, "finalizers")
+        .into_iter()
+        .filter(|one| !["foregroundDeletion", "orphan"].contains(one))
+        .map(str::to_owned)
+        .collect();
+    finalizers.extend(wished.map(str::to_owned));
+    if finalizers.is_empty() {
+        metadata_mut(object).shift_remove("finalizers");
+    } else {
+        metadata_mut(object).insert("finalizers".to_owned(), json!(finalizers));
+    }
+}
+
+/// Marks an object as being on its way out.
+fn mark(server: &Server, request: &Request, object: &mut Value) {
+    let now = time::format(server.world.now());
+    let namespace = request.kind.kind == "Namespace" && request.kind.group.is_empty();
+    let generation = metadata(object).get("generation").and_then(Value::as_i64);
+    let metadata = metadata_mut(object);
+    metadata.insert("deletionTimestamp".to_owned(), json!(now));
+    if namespace {
+        map_at(object, "status").insert("phase".to_owned(), json!("Terminating"));
+        return;
+    }
+    metadata.insert("deletionGracePeriodSeconds".to_owned(), json!(0));
+    if let Some(generation) = generation {
+        metadata.insert("generation".to_owned(), json!(generation + 1));
+    }
+}
+
+/// Options from the body, or else from the query.
+fn options(request: &Request) -> Result<Options, Failure> {
+    let body = if request.body.is_empty() {
+        Value::Null
+    } else {
+        strict::parse(&request.body)
+            .map_err(|error| {
+                let said = crate::http::syntax::complaint(&request.body);
+                Failure::bad_request(format!(
+                    "couldn't get version/kind; json parse error: {}",
+                    said.unwrap_or_else(|| error.to_string())
+                ))
+            })?
+            .0
+    };
+    let query = request.query.write_options("DeleteOptions", &request.agent)?;
+    let text = |pointer: &str| {
+        body.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned()
+    };
+    let mut wished = text("/propagationPolicy");
+    if wished.is_empty() {
+        request.query.get("propagationPolicy").clone_into(&mut wished);
+    }
+    let orphan = body.get("orphanDependents").and_then(Value::as_bool);
+    let propagation = match (wished.as_str(), orphan) {
+        ("Background", _) => Some(Propagation::Background),
+        ("Foreground", _) => Some(Propagation::Foreground),
+        ("Orphan", _) | ("", Some(true)) => Some(Propagation::Orphan),
+        ("", _) => None,
+        (other, _) => {
+            let allowed = ["Foreground", "Background", "Orphan", "nil"];
+            let wrong = FieldError::not_supported("propagationPolicy", other, &allowed);
+            return Err(Failure::invalid_options("DeleteOptions", &[wrong]));
+        }
+    };
+    let dry = body.get("dryRun").and_then(Value::as_array).is_some_and(|list| !list.is_empty());
+    Ok(Options {
+        dry_run: dry || query.dry_run,
+        propagation,
+        uid: text("/preconditions/uid"),
+        version: text("/preconditions/resourceVersion"),
+    })
+}

@@ -1,0 +1,273 @@
+//! GET of many: selected, at a version, page by page.
+
+use base64::Engine;
+use base64::alphabet::URL_SAFE;
+use base64::engine::general_purpose::{GeneralPurpose, NO_PAD};
+use serde_json::{Value, json};
+
+use super::{Answer, Request, present, store};
+use crate::Server;
+use crate::http::query::Query;
+use crate::http::status::Failure;
+use crate::http::syntax;
+use crate::kind::{Kind, field_text};
+use crate::log::Snapshot;
+use crate::object::field_error::FieldError;
+use crate::object::metadata;
+use crate::object::selector::{Fields, Labels};
+
+/// Go's decoder does not mind stray bits at the end.
+const TOKEN: GeneralPurpose =
+    GeneralPurpose::new(&URL_SAFE, NO_PAD.with_decode_allow_trailing_bits(true));
+
+/// Which objects a request wants.
+#[derive(Debug, Clone)]
+pub(crate) struct Selection {
+    labels: Labels,
+    fields: Fields,
+}
+
+impl Selection {
+    /// Reads both selectors; fields the kind cannot be selected by are refused.
+    pub(crate) fn parse(request: &Request) -> Result<Self, Failure> {
+        let query = &request.query;
+        let labels = Labels::parse(query.get("labelSelector")).map_err(Failure::bad_request)?;
+        let fields = Fields::parse(query.get("fieldSelector")).map_err(Failure::bad_request)?;
+        check_fields(&request.kind, &fields)?;
+        Ok(Self { labels, fields })
+    }
+
+    /// Whether everything is wanted.
+    pub(crate) fn is_all(&self) -> bool {
+        self.labels.is_empty() && self.fields.is_empty()
+    }
+
+    /// Whether this object is wanted.
+    pub(crate) fn wants(&self, object: &Value) -> bool {
+        let labels = metadata(object).get("labels").and_then(Value::as_object);
+        self.labels.matches(labels) && self.fields.matches(|path| field_text(object, path))
+    }
+}
+
+fn check_fields(kind: &Kind, fields: &Fields) -> Result<(), Failure> {
+    let known = |path: &str| {
+        ["metadata.name", "metadata.namespace"].contains(&path)
+            || kind.selectable.iter().any(|field| field == path)
+    };
+    let Some(path) = fields.paths().find(|path| !known(path)) else { return Ok(()) };
+    let message = if kind.custom {
+        format!("field label not supported: {path}")
+    } else if kind.selectable.is_empty() {
+        format!(
+            "{path:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
+        )
+    } else {
+        format!("field label not supported: {path}")
+    };
+    Err(Failure::bad_request(message))
+}
+
+/// A page of a list.
+pub(crate) struct Page {
+    /// The version it is the state of.
+    pub(crate) version: u64,
+    /// The objects.
+    pub(crate) items: Vec<Value>,
+    /// Where the next page starts, and how many are left if that is known.
+    pub(crate) next: Option<(String, Option<usize>)>,
+}
+
+/// GET of a collection.
+pub(crate) fn list(server: &Server, request: &Request) -> Result<Answer, Failure> {
+    let page = select(server, request)?;
+    let mut metadata = json!({"resourceVersion": page.version.to_string()});
+    if let Some((start, remaining)) = page.next {
+        metadata["continue"] = json!(token(page.version, &start));
+        if let Some(remaining) = remaining {
+            metadata["remainingItemCount"] = json!(remaining);
+        }
+    }
+    Ok(Answer::ok(present::many(server, request, page.items, &metadata)))
+}
+
+/// The objects a list request wants.
+pub(crate) fn select(server: &Server, request: &Request) -> Result<Page, Failure> {
+    let wrong = check_options(&request.query);
+    if !wrong.is_empty() {
+        return Err(Failure::invalid_options("ListOptions", &wrong));
+    }
+    let selection = Selection::parse(request)?;
+    let prefix = request.kind.prefix(request.namespace());
+    let query = &request.query;
+    let mut limit = limit(query)?;
+    let (snapshot, start) = match query.get("continue") {
+        "" => {
+            if query.get("resourceVersion") == "0" {
+                limit = 0;
+            }
+            (fresh(server, query, &prefix, limit)?, String::new())
+        }
+        token => resume(server, query, &prefix, token)?,
+    };
+    fill(request, &selection, &snapshot, &prefix, (&start, limit))
+}
+
+/// The size of a page; zero or less means everything.
+fn limit(query: &Query) -> Result<usize, Failure> {
+    let asked = query.get("limit");
+    if asked.is_empty() {
+        return Ok(0);
+    }
+    let number = asked.parse::<i64>().map_err(|_| {
+        Failure::bad_request(format!("strconv.ParseInt: parsing {asked:?}: invalid syntax"))
+    })?;
+    Ok(usize::try_from(number).unwrap_or(0))
+}
+
+fn fill(
+    request: &Request,
+    selection: &Selection,
+    snapshot: &Snapshot,
+    prefix: &str,
+    (start, limit): (&str, usize),
+) -> Result<Page, Failure> {
+    let from = format!("{prefix}{start}");
+    let begin = snapshot.entries.partition_point(|(key, _)| **key < *from);
+    let mut page = Page { version: snapshot.version, items: Vec::new(), next: None };
+    let mut last = String::new();
+    for (at, (key, entry)) in snapshot.entries.iter().enumerate().skip(begin) {
+        let object = store::open(&request.kind, entry)?;
+        if !selection.wants(&object) {
+            continue;
+        }
+        if limit > 0 && page.items.len() == limit {
+            let remaining = selection.is_all().then(|| snapshot.entries.len() - at);
+            page.next = Some((format!("{last}\0"), remaining));
+            break;
+        }
+        key[prefix.len()..].clone_into(&mut last);
+        page.items.push(object);
+    }
+    Ok(page)
+}
+
+/// The state a list without a token is read from.
+fn fresh(server: &Server, query: &Query, prefix: &str, limit: usize) -> Result<Snapshot, Failure> {
+    let asked = query.get("resourceVersion");
+    let present = server.log.version();
+    let version = match asked {
+        "" => 0,
+        _ => asked.parse::<u64>().map_err(|_| {
+            let said = invalid_version(asked);
+            Failure::bad_request(format!("invalid resource version: {}", said.message))
+        })?,
+    };
+    let exact = query.get("resourceVersionMatch") == "Exact"
+        || (limit > 0 && version > 0 && query.get("resourceVersionMatch").is_empty());
+    if version > present {
+        return Err(Failure::too_large(version, present));
+    }
+    let at = exact.then_some(version).filter(|version| *version > 0);
+    server.log.list(prefix, at).map_err(|expired| {
+        Failure::expired(format!(
+            "The resourceVersion for the provided list is too old. ({} < {})",
+            expired.asked, expired.oldest
+        ))
+    })
+}
+
+/// For something that is not a version.
+pub(crate) fn invalid_version(asked: &str) -> Failure {
+    let wrong = FieldError::invalid(
+        "resourceVersion",
+        &json!(asked),
+        &format!("strconv.ParseUint: parsing {asked:?}: invalid syntax"),
+    );
+    Failure::internal(wrong.sentence())
+}
+
+/// The state a token belongs to, and where to go on.
+fn resume(
+    server: &Server,
+    query: &Query,
+    prefix: &str,
+    token: &str,
+) -> Result<(Snapshot, String), Failure> {
+    let wrong = |why: String| {
+        Failure::bad_request(format!("invalid continue token: continue key is not valid: {why}"))
+    };
+    if !["", "0"].contains(&query.get("resourceVersion")) {
+        return Err(Failure::bad_request(
+            "specifying resource version is not allowed when using continue",
+        ));
+    }
+    let bytes = TOKEN.decode(token.trim_end_matches('=')).map_err(|error| {
+        let at = match error {
+            base64::DecodeError::InvalidByte(at, _) => at,
+            _ => token.len(),
+        };
+        wrong(format!("illegal base64 data at input byte {at}"))
+    })?;
+    let parsed: Value = serde_json::from_slice(&bytes)
+        .map_err(|error| wrong(syntax::complaint(&bytes).unwrap_or(error.to_string())))?;
+    let start = parsed.get("start").and_then(Value::as_str).unwrap_or_default();
+    let version = parsed.get("rv").and_then(Value::as_u64).unwrap_or(0);
+    if version == 0 || start.is_empty() {
+        return Err(wrong(
+            "incorrect encoded start resourceVersion (version meta.k8s.io/v1)".into(),
+        ));
+    }
+    let start = start.trim_start_matches('/').to_owned();
+    match server.log.list(prefix, Some(version)) {
+        Ok(snapshot) => Ok((snapshot, start)),
+        Err(_) => Err(expired_token(server.log.version(), &start)),
+    }
+}
+
+/// 410 with a token that goes on from the present, for those who can live with a list
+/// whose pages are of different times.
+fn expired_token(version: u64, start: &str) -> Failure {
+    let mut failure = Failure::expired(
+        "The provided continue parameter is too old to display a consistent list result. You can \
+         start a new list without the continue parameter, or use the continue token in this \
+         response to retrieve the remainder of the results. Continuing with the provided token \
+         results in an inconsistent list - objects that were created, modified, or deleted between \
+         the time the first chunk was returned and now may show up in the list.",
+    );
+    failure.details = Some(json!({"continue": token(version, start)}));
+    failure
+}
+
+fn token(version: u64, start: &str) -> String {
+    let token = json!({"v": "meta.k8s.io/v1", "rv": version, "start": format!("/{start}")});
+    TOKEN.encode(token.to_string())
+}
+
+fn check_options(query: &Query) -> Vec<FieldError> {
+    let mut wrong = Vec::new();
+    let field = "resourceVersionMatch";
+    let matching = query.get(field);
+    if !matching.is_empty() {
+        if query.get("resourceVersion").is_empty() {
+            let why = "resourceVersionMatch is forbidden unless resourceVersion is provided";
+            wrong.push(FieldError::forbidden(field, why));
+        }
+        if !query.get("continue").is_empty() {
+            let why = "resourceVersionMatch is forbidden when continue is provided";
+            wrong.push(FieldError::forbidden(field, why));
+        }
+        if !["Exact", "NotOlderThan"].contains(&matching) {
+            let allowed = ["Exact", "NotOlderThan", ""];
+            wrong.push(FieldError::not_supported(field, matching, &allowed));
+        }
+        if matching == "Exact" && query.get("resourceVersion") == "0" {
+            let why = "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"";
+            wrong.push(FieldError::forbidden(field, why));
+        }
+    }
+    if query.all("sendInitialEvents").next().is_some() {
+        let why = "sendInitialEvents is forbidden for list";
+        wrong.push(FieldError::forbidden("sendInitialEvents", why));
+    }
+    wrong
+}

@@ -1,0 +1,172 @@
+//! # Verbs: what can be done with objects of any kind
+//!
+//! ```text
+//!  create ─┐                        ┌─ prepare (what clients may not set)
+//!  update ─┼─► decode ─► change ────┼─ complete (defaults), check (422)
+//!  patch  ─┘      ▲        │        └─ Keep | Put | Remove
+//!  delete ────────┘        ▼
+//!                    the log (compare and swap; try again when someone was faster)
+//! ```
+
+mod create;
+mod delete;
+mod list;
+mod owner;
+mod patch;
+mod present;
+mod scale;
+mod store;
+mod update;
+mod watch;
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use bytes::Bytes;
+use serde_json::Value;
+
+pub(crate) use owner::track_own;
+pub(crate) use store::{close, open};
+
+use crate::Server;
+use crate::crd;
+use crate::http::negotiate::Form;
+use crate::http::query::Query;
+use crate::http::status::Failure;
+use crate::http::target::Target;
+use crate::kind::Kind;
+
+/// A request for objects, understood as far as its URL and headers go.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// The kind it is about.
+    pub kind: Arc<Kind>,
+    /// What of that kind.
+    pub target: Target,
+    /// Its options.
+    pub query: Query,
+    /// The form of the answer.
+    pub form: Form,
+    /// The client's name for itself.
+    pub agent: String,
+    /// The type of its body.
+    pub media: String,
+    /// Its body.
+    pub body: Bytes,
+}
+
+impl Request {
+    fn namespace(&self) -> Option<&str> {
+        self.target.namespace.as_deref()
+    }
+
+    fn name(&self) -> &str {
+        self.target.name.as_deref().unwrap_or_default()
+    }
+
+    fn subresource(&self) -> &str {
+        self.target.subresource.as_deref().unwrap_or_default()
+    }
+
+    fn key(&self) -> String {
+        self.kind.key(self.namespace(), self.name())
+    }
+}
+
+/// What is sent back.
+pub enum Answer {
+    /// One object or list.
+    Object {
+        /// The HTTP code.
+        code: u16,
+        /// What.
+        body: Value,
+        /// `Warning` headers.
+        warnings: Vec<String>,
+    },
+    /// A stream of events.
+    Stream(Body),
+}
+
+impl Answer {
+    fn ok(body: Value) -> Self {
+        Self::Object { code: 200, body, warnings: Vec::new() }
+    }
+}
+
+/// Does what a request asks, and what follows from it for definitions.
+pub async fn serve(
+    server: &Arc<Server>,
+    method: &str,
+    request: Request,
+) -> Result<Answer, Failure> {
+    let kind = Arc::clone(&request.kind);
+    let name = request.target.name.clone();
+    let namespace = request.target.namespace.clone();
+    let answer = answer(server, method, request).await?;
+    if method != "GET" {
+        let made = match &answer {
+            Answer::Object { body, .. } => crate::object::meta_text(body, "name").to_owned(),
+            Answer::Stream(_) => String::new(),
+        };
+        follow(server, &kind, &name.unwrap_or(made), namespace.as_deref()).await;
+    }
+    Ok(answer)
+}
+
+/// Definitions and namespaces have consequences, and so has the last object of one that is
+/// going.
+async fn follow(server: &Arc<Server>, kind: &Kind, name: &str, namespace: Option<&str>) {
+    if kind.group.is_empty() && kind.kind == "Namespace" {
+        crate::namespace::settle(server, name).await;
+    } else if let Some(namespace) = namespace {
+        crate::namespace::settle(server, namespace).await;
+    }
+    if kind.group == crd::GROUP && kind.kind == crd::KIND {
+        crd::settle(server, name).await;
+    } else if kind.terminating {
+        crd::settle(server, &kind.resource()).await;
+    }
+}
+
+/// Deletes every object of a kind, in one namespace or in all.
+pub(crate) async fn delete_all(server: &Arc<Server>, kind: &Arc<Kind>, namespace: Option<&str>) {
+    delete::delete_all(server, kind, namespace).await;
+}
+
+/// A namespace as a new server makes it, with all that the server adds.
+pub(crate) fn furnished(server: &Server, kind: &Kind, name: &str) -> Value {
+    let mut object = crate::namespace(name);
+    create::prepare(server, kind, &mut object);
+    object
+}
+
+async fn answer(server: &Arc<Server>, method: &str, request: Request) -> Result<Answer, Failure> {
+    let kind = &request.kind;
+    let collection = request.target.name.is_none();
+    let everywhere = kind.namespaced && request.target.namespace.is_none();
+    if everywhere && !(collection && method == "GET") {
+        return Err(Failure::method_not_allowed());
+    }
+    match (request.subresource(), method) {
+        ("", "GET") if collection => {
+            if request.query.flag("watch") {
+                watch::watch(server, &request)
+            } else {
+                list::list(server, &request)
+            }
+        }
+        ("" | "status", "GET") => store::get(server, &request),
+        ("", "POST") if collection => create::create(server, &request).await,
+        ("", "DELETE") if collection => delete::delete_collection(server, &request).await,
+        ("", "DELETE") => delete::delete(server, &request).await,
+        ("" | "status" | "finalize", "PUT") if !collection => {
+            update::update(server, &request).await
+        }
+        ("" | "status", "PATCH") if !collection => patch::patch(server, &request).await,
+        ("scale", "GET") => scale::get(server, &request),
+        ("scale", "PUT") => scale::put(server, &request).await,
+        ("scale", "PATCH") => scale::patch(server, &request).await,
+        _ => Err(Failure::method_not_allowed()),
+    }
+}

@@ -1,0 +1,162 @@
+//! PATCH: a change described instead of a new form.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::create::Tracked;
+use super::{Answer, Request, create, owner, present, store, update};
+use crate::Server;
+use crate::http::body;
+use crate::http::query::WriteOptions;
+use crate::http::status::Failure;
+use crate::object::field_error::FieldError;
+use crate::object::{meta_text, strict};
+use crate::patch;
+
+const JSON: &str = "application/json-patch+json";
+const MERGE: &str = "application/merge-patch+json";
+const APPLY: &str = "application/apply-patch+yaml";
+
+/// Changes an object as the body says.
+pub(crate) async fn patch(server: &Arc<Server>, request: &Request) -> Result<Answer, Failure> {
+    if request.media == APPLY {
+        return apply(server, request).await;
+    }
+    let options = request.query.write_options("PatchOptions", &request.agent)?;
+    let (patch, duplicates) = parse(request)?;
+    let warnings = std::sync::Mutex::new(Vec::new());
+    let changed = store::change(server, request, options.dry_run, |old| {
+        let mut odd = duplicates.clone();
+        let new = patched(request, &patch, &old, &mut odd)?;
+        let said = judged(request, odd, &options)?;
+        *warnings.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = said;
+        let version = meta_text(&new, "resourceVersion");
+        if !version.is_empty() && version != meta_text(&old, "resourceVersion") {
+            return Err(Failure::stale(&request.kind, request.name()));
+        }
+        let mut new = new;
+        update::fill(&request.kind, &mut new);
+        let new = owner::track(server, request, &options, Some(&old), new);
+        update::advance(server, request, &old, new)
+    })
+    .await?;
+    let warnings = warnings.into_inner().unwrap_or_default();
+    let body = present::one(server, request, changed.object);
+    Ok(Answer::Object { code: 200, body, warnings })
+}
+
+/// Server-side apply: what the client wants to be so, made so.
+async fn apply(server: &Arc<Server>, request: &Request) -> Result<Answer, Failure> {
+    let options = request.query.write_options("PatchOptions", &request.agent)?;
+    if request.query.get("fieldManager").is_empty() {
+        let wrong = FieldError::required("fieldManager", "is required for apply patch");
+        return Err(Failure::invalid_options("PatchOptions", &[wrong]));
+    }
+    let (config, duplicates) = strict::parse(&request.body)
+        .map_err(|error| Failure::bad_request(format!("error decoding YAML: {error}")))?;
+    let duplicates: Vec<String> =
+        duplicates.iter().map(|path| format!("duplicate field {path:?}")).collect();
+    let warnings = body::judge(&request.kind, duplicates, options.validation)?;
+    if server.log.get(&request.key()).is_none() {
+        if request.subresource() == "status" {
+            return Err(Failure::not_found(&request.kind, request.name()));
+        }
+        let mut object = owner::applied(server, request, &options, None, &config)?;
+        update::check_name(request, &object)?;
+        body::shape(&request.kind, &mut object);
+        let object = create::insert(server, request, object, &options, Tracked::Yes).await?;
+        let body = present::one(server, request, object);
+        return Ok(Answer::Object { code: 201, body, warnings });
+    }
+    let changed = store::change(server, request, options.dry_run, |old| {
+        let mut new = owner::applied(server, request, &options, Some(&old), &config)?;
+        body::shape(&request.kind, &mut new);
+        create::place(request, &mut new)?;
+        update::check_name(request, &new)?;
+        let version = meta_text(&new, "resourceVersion");
+        if !version.is_empty() && version != meta_text(&old, "resourceVersion") {
+            return Err(Failure::stale(&request.kind, request.name()));
+        }
+        update::advance(server, request, &old, new)
+    })
+    .await?;
+    let body = present::one(server, request, changed.object);
+    Ok(Answer::Object { code: 200, body, warnings })
+}
+
+/// The body, if its type is one we take.
+pub(crate) fn parse(request: &Request) -> Result<(Value, Vec<String>), Failure> {
+    if ![JSON, MERGE].contains(&request.media.as_str()) {
+        return Err(
+            if request.kind.custom || request.media == "application/strategic-merge-patch+json" {
+                Failure::unknown_format(&[JSON, MERGE, APPLY])
+            } else {
+                Failure::unsupported_media()
+            },
+        );
+    }
+    let (patch, duplicates) = strict::parse(&request.body).map_err(|error| {
+        let said = crate::http::syntax::complaint(&request.body);
+        Failure::bad_request(format!(
+            "error decoding patch: {}",
+            said.unwrap_or_else(|| error.to_string())
+        ))
+    })?;
+    let duplicates = duplicates.iter().map(|path| format!("duplicate field {path:?}")).collect();
+    Ok((patch, duplicates))
+}
+
+/// The object with the patch applied, brought back into shape.
+fn patched(
+    request: &Request,
+    patch: &Value,
+    old: &Value,
+    odd: &mut Vec<String>,
+) -> Result<Value, Failure> {
+    let mut new = old.clone();
+    if request.media == JSON {
+        patch::json(&mut new, patch).map_err(|error| match error {
+            patch::PatchError::Malformed if !patch.is_array() => Failure::bad_request(
+                "error decoding patch: json: cannot unmarshal object into Go value of type \
+                 []handlers.jsonPatchOp",
+            ),
+            _ => Failure::patch_rejected(),
+        })?;
+    } else {
+        if !patch.is_object() {
+            return Err(Failure::bad_request("error decoding patch: not an object"));
+        }
+        patch::merge(&mut new, patch);
+    }
+    odd.extend(body::shape(&request.kind, &mut new));
+    create::place(request, &mut new)?;
+    update::check_name(request, &new)?;
+    Ok(new)
+}
+
+/// Unknown fields in a patched object are refused as a patch, not as an object.
+fn judged(
+    request: &Request,
+    odd: Vec<String>,
+    options: &WriteOptions,
+) -> Result<Vec<String>, Failure> {
+    use crate::http::query::FieldValidation::Strict;
+    if options.validation == Strict && !odd.is_empty() {
+        let wrong = FieldError::invalid(
+            "patch",
+            &Value::String(format!(
+                "(\n\"\"\"\n{}\n\"\"\"\n)",
+                String::from_utf8_lossy(&request.body)
+            )),
+            &format!("strict decoding error: {}", odd.join(", ")),
+        );
+        return Err(Failure::invalid(
+            &request.kind.kind,
+            &request.kind.group,
+            request.name(),
+            &[wrong],
+        ));
+    }
+    body::judge(&request.kind, odd, options.validation)
+}

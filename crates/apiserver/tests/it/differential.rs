@@ -1,0 +1,182 @@
+//! The same probes on both servers.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::time::Duration;
+
+use apiserver::log::Log;
+use axum::body::Body;
+use http_body_util::BodyExt;
+use serde_json::Value;
+use tower::ServiceExt;
+
+use crate::normal::{Answer, differences, normal};
+use crate::peers::{ControlPlane, TOKEN};
+use crate::probe::{self, Probe};
+
+/// Who is asked.
+enum Side {
+    Real { client: reqwest::Client, url: String },
+    Ours(axum::Router),
+}
+
+struct Asked {
+    side: Side,
+    saved: BTreeMap<String, Value>,
+}
+
+impl Asked {
+    fn new(side: Side) -> Self {
+        Self { side, saved: BTreeMap::new() }
+    }
+
+    /// Sends a probe and reads the answer, all of it.
+    async fn ask(&mut self, probe: &Probe) -> Answer {
+        let path = probe::fill(&probe.path, &self.saved);
+        let body = probe.body.as_ref().map(|body| probe::fill(body, &self.saved));
+        let method = if probe.method == "WATCH" { "GET" } else { &probe.method };
+        let (code, headers, text) = match &self.side {
+            Side::Real { client, url } => {
+                let method = method.parse().expect("a method");
+                let mut request = client
+                    .request(method, format!("{url}{path}"))
+                    .bearer_auth(TOKEN)
+                    .header("Accept", &probe.accept)
+                    .header("User-Agent", "probe/1");
+                if let Some(body) = body {
+                    request = request.header("Content-Type", &probe.media).body(body);
+                }
+                let response = request.send().await.expect("an answer");
+                let (code, headers) = (response.status().as_u16(), response.headers().clone());
+                (code, headers, response.text().await.expect("a body"))
+            }
+            Side::Ours(router) => {
+                let mut request = http::Request::builder()
+                    .method(method)
+                    .uri(&path)
+                    .header("Accept", &probe.accept)
+                    .header("User-Agent", "probe/1")
+                    .header("Host", "127.0.0.1:6443");
+                if body.is_some() {
+                    request = request.header("Content-Type", &probe.media);
+                }
+                let body = body.map_or_else(Body::empty, Body::from);
+                let request = request.body(body).expect("a request");
+                let response = router.clone().oneshot(request).await.expect("an answer");
+                let (parts, body) = response.into_parts();
+                let bytes = body.collect().await.expect("a body").to_bytes();
+                let text = String::from_utf8_lossy(&bytes).into_owned();
+                (parts.status.as_u16(), parts.headers, text)
+            }
+        };
+        let bodies: Vec<Value> = match serde_json::from_str(&text) {
+            Ok(value) => vec![value],
+            Err(_) => text
+                .lines()
+                .map(|line| serde_json::from_str(line).unwrap_or_else(|_| Value::from(line)))
+                .collect(),
+        };
+        if let (Some(name), Some(first)) = (&probe.save, bodies.first()) {
+            self.saved.insert(name.clone(), first.clone());
+        }
+        let all = |name: &str| {
+            headers
+                .get_all(name)
+                .iter()
+                .filter_map(|v| v.to_str().ok())
+                .map(str::to_owned)
+                .collect()
+        };
+        let media: Vec<String> = all("content-type");
+        normal(Answer { code, media: media.join(", "), warnings: all("warning"), bodies })
+    }
+}
+
+/// Probes in the order of their files.
+fn probes() -> Vec<Probe> {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/probes");
+    let mut files: Vec<_> = fs_err::read_dir(directory)
+        .expect("probes")
+        .map(|entry| entry.expect("an entry").path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "probes"))
+        .collect();
+    files.sort();
+    files
+        .iter()
+        .flat_map(|path| {
+            let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+            probe::parse(&name, &fs_err::read_to_string(path).expect("a file"))
+        })
+        .collect()
+}
+
+/// Differences that are known, with the reason for each.
+fn explained() -> BTreeMap<String, String> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/probes/explained.txt");
+    fs_err::read_to_string(path)
+        .expect("explained.txt")
+        .lines()
+        .filter(|line| !line.is_empty() && !line.starts_with('#'))
+        .map(|line| line.split_once(" -- ").expect("probe -- reason"))
+        .map(|(probe, reason)| (probe.trim().to_owned(), reason.trim().to_owned()))
+        .collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ours_answers_like_the_real_one() {
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    let client = reqwest::Client::builder()
+        .tls_danger_accept_invalid_certs(true)
+        .timeout(Duration::from_secs(30))
+        .build()
+        .expect("a client");
+    let plane = ControlPlane::start(&client).await;
+    crate::openapi::check(&client, &plane).await;
+    let router = apiserver::router(Log::in_memory(), apiserver::Options::default())
+        .await
+        .expect("our server");
+    let mut real = Asked::new(Side::Real { client, url: plane.url.clone() });
+    let mut ours = Asked::new(Side::Ours(router));
+    let explained = explained();
+    let (mut compared, mut unexplained, mut explained_seen) = (0, Vec::new(), BTreeSet::new());
+    for probe in probes() {
+        let lines = compare(&mut real, &mut ours, &probe).await;
+        if probe.quiet {
+            continue;
+        }
+        compared += 1;
+        if lines.is_empty() {
+            continue;
+        }
+        if explained.contains_key(&probe.name) {
+            explained_seen.insert(probe.name.clone());
+        } else {
+            unexplained.push(format!("{}\n    {}", probe.name, lines.join("\n    ")));
+        }
+    }
+    println!(
+        "{compared} probes compared, {} explained differences, {} unexplained",
+        explained_seen.len(),
+        unexplained.len()
+    );
+    let stale: Vec<&String> =
+        explained.keys().filter(|name| !explained_seen.contains(*name)).collect();
+    assert!(unexplained.is_empty(), "differences (real / ours):\n{}", unexplained.join("\n"));
+    assert!(stale.is_empty(), "explained, but there is no difference any more: {stale:#?}");
+}
+
+async fn compare(real: &mut Asked, ours: &mut Asked, probe: &Probe) -> Vec<String> {
+    let tries = if probe.retry { 100 } else { 1 };
+    let mut lines = Vec::new();
+    for _ in 0..tries {
+        let (one, other) = tokio::join!(real.ask(probe), ours.ask(probe));
+        lines = differences(&one, &other);
+        if lines.is_empty() {
+            break;
+        }
+        if probe.retry {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    }
+    lines
+}

@@ -1,0 +1,10 @@
+//! What the real thing answers is the specification: the same questions to a real
+//! kube-apiserver and to ours, and the answers compared.
+
+#![expect(clippy::expect_used, clippy::panic, reason = "a test that cannot go on must stop")]
+
+mod differential;
+mod normal;
+mod openapi;
+mod peers;
+mod probe;

@@ -1,0 +1,146 @@
+//! A real control plane: etcd, kube-apiserver and the controllers that matter here.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// The token of the administrator of the real control plane.
+pub(crate) const TOKEN: &str = "differential-admin";
+
+/// A running control plane; ends with the value.
+pub(crate) struct ControlPlane {
+    children: Vec<Child>,
+    directory: tempfile::TempDir,
+    pub(crate) url: String,
+}
+
+impl Drop for ControlPlane {
+    fn drop(&mut self) {
+        for child in self.children.iter_mut().rev() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// Where a peer's binary is. A missing peer is a failure: it must not go unnoticed that
+/// nothing was compared.
+fn binary(name: &str) -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let output = Command::new(root.join("scripts/peers"))
+        .args(["path", name])
+        .output()
+        .expect("scripts/peers");
+    assert!(output.status.success(), "the peer {name} is missing: run scripts/peers");
+    PathBuf::from(String::from_utf8_lossy(&output.stdout).trim())
+}
+
+fn free_port() -> u16 {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    listener.local_addr().expect("its address").port()
+}
+
+impl ControlPlane {
+    /// Starts everything and waits until it is ready.
+    pub(crate) async fn start(client: &reqwest::Client) -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        let (etcd, peer, secure) = (free_port(), free_port(), free_port());
+        let url = format!("https://127.0.0.1:{secure}");
+        let mut plane = Self { children: Vec::new(), directory, url };
+        plane.start_etcd(etcd, peer);
+        plane.start_apiserver(etcd, secure);
+        plane.wait(client).await;
+        plane.start_controllers();
+        plane
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.directory.path().join(name).display().to_string()
+    }
+
+    fn spawn(&mut self, name: &str, arguments: &[String]) {
+        let log = fs_err::File::create(self.path(&format!("{name}.log"))).expect("a log file");
+        let child = Command::new(binary(name))
+            .args(arguments)
+            .stdout(Stdio::null())
+            .stderr(log.into_file())
+            .spawn()
+            .expect("the peer starts");
+        self.children.push(child);
+    }
+
+    fn start_etcd(&mut self, client: u16, peer: u16) {
+        let (client, peer) =
+            (format!("http://127.0.0.1:{client}"), format!("http://127.0.0.1:{peer}"));
+        let arguments = [
+            format!("--data-dir={}", self.path("etcd")),
+            format!("--listen-client-urls={client}"),
+            format!("--advertise-client-urls={client}"),
+            format!("--listen-peer-urls={peer}"),
+            format!("--initial-advertise-peer-urls={peer}"),
+            format!("--initial-cluster=default={peer}"),
+            "--unsafe-no-fsync".to_owned(),
+            "--log-level=error".to_owned(),
+        ];
+        self.spawn("etcd", &arguments);
+    }
+
+    fn start_apiserver(&mut self, etcd: u16, port: u16) {
+        let key = self.path("sa.key");
+        let made = Command::new("openssl").args(["genrsa", "-out", &key, "2048"]).output();
+        assert!(made.is_ok_and(|made| made.status.success()), "openssl makes a key");
+        let tokens = self.path("tokens.csv");
+        fs_err::write(&tokens, format!("{TOKEN},admin,1,system:masters\n")).expect("tokens");
+        let arguments = [
+            format!("--etcd-servers=http://127.0.0.1:{etcd}"),
+            format!("--secure-port={port}"),
+            "--bind-address=127.0.0.1".to_owned(),
+            format!("--cert-dir={}", self.path("certs")),
+            "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
+            format!("--service-account-key-file={key}"),
+            format!("--service-account-signing-key-file={key}"),
+            format!("--token-auth-file={tokens}"),
+            "--authorization-mode=RBAC".to_owned(),
+            "--service-cluster-ip-range=10.0.0.0/24".to_owned(),
+            "--disable-admission-plugins=ServiceAccount".to_owned(),
+            "--endpoint-reconciler-type=none".to_owned(),
+        ];
+        self.spawn("kube-apiserver", &arguments);
+    }
+
+    async fn wait(&self, client: &reqwest::Client) {
+        let start = Instant::now();
+        let url = format!("{}/readyz", self.url);
+        while start.elapsed() < Duration::from_secs(90) {
+            let answer = client.get(&url).bearer_auth(TOKEN).send().await;
+            if answer.is_ok_and(|answer| answer.status().is_success()) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        let log = fs_err::read_to_string(self.path("kube-apiserver.log")).unwrap_or_default();
+        let tail: Vec<&str> = log.lines().rev().take(20).collect();
+        panic!("kube-apiserver did not become ready: {tail:#?}");
+    }
+
+    fn start_controllers(&mut self) {
+        let config = self.path("kubeconfig");
+        let text = format!(
+            "apiVersion: v1\nkind: Config\ncurrent-context: x\nclusters:\n- name: x\n  cluster: \
+             {{server: '{}', insecure-skip-tls-verify: true}}\nusers:\n- name: x\n  user: {{token: \
+             {TOKEN}}}\ncontexts:\n- name: x\n  context: {{cluster: x, user: x}}\n",
+            self.url
+        );
+        fs_err::write(&config, text).expect("a kubeconfig");
+        let arguments = [
+            format!("--kubeconfig={config}"),
+            "--controllers=garbage-collector-controller,namespace-controller,\
+             clusterrole-aggregation-controller"
+                .to_owned(),
+            "--leader-elect=false".to_owned(),
+            "--use-service-account-credentials=false".to_owned(),
+            "--secure-port=0".to_owned(),
+        ];
+        self.spawn("kube-controller-manager", &arguments);
+    }
+}

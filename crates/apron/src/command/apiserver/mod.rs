@@ -1,0 +1,70 @@
+//! `apiserver`: the Kubernetes API from this process.
+
+mod identity;
+mod listen;
+
+use crate::failure::{Failure, Outcome};
+use crate::output;
+use apiserver::log::{DiskError, Limits, Log, Sqlite};
+use identity::Identity;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// What to serve, and where.
+pub(crate) struct Request {
+    pub(crate) data_dir: PathBuf,
+    pub(crate) listen: SocketAddr,
+    pub(crate) kubeconfig: Option<PathBuf>,
+    pub(crate) in_memory: bool,
+}
+
+/// Serves until told to stop.
+pub(crate) async fn run(request: &Request) -> Outcome {
+    let log = open(request)?;
+    let identity = Identity::load_or_make(&request.data_dir.join("pki"))?;
+    let options = apiserver::Options {
+        name: "apron".to_owned(),
+        authenticate: true,
+        tokens: vec![identity.token.clone()],
+    };
+    let router = apiserver::router(log, options)
+        .await
+        .map_err(|error| Failure::new("cannot write the first objects", CHECK).because(&error))?;
+    let listener = listen::bind(request.listen).await?;
+    let address = listener.local_addr().map_err(|error| Failure::file(&error))?;
+    let path = request.kubeconfig.clone().unwrap_or_else(|| request.data_dir.join("kubeconfig"));
+    identity.write_kubeconfig(&path, address)?;
+    announce(request, address, &path);
+    listen::serve(listener, router, &identity).await
+}
+
+const CHECK: &str = "check the disk and the directory, then start again";
+
+fn open(request: &Request) -> Outcome<Log> {
+    if request.in_memory {
+        return Ok(Log::in_memory());
+    }
+    let disk = Sqlite::open(&request.data_dir).map_err(|error| cannot_open(request, &error))?;
+    Log::open(Box::new(disk), Limits::default()).map_err(|error| cannot_open(request, &error))
+}
+
+fn cannot_open(request: &Request, error: &DiskError) -> Failure {
+    let hint = match error {
+        DiskError::InUse(_) => "stop the other server, or give this one its own --data-dir",
+        DiskError::Damaged(_) => "restore the directory from a copy; nothing was changed",
+        _ => CHECK,
+    };
+    let message = format!("cannot open the data in {}", request.data_dir.display());
+    Failure::new(message, hint).because(error)
+}
+
+fn announce(request: &Request, address: SocketAddr, path: &std::path::Path) {
+    let kept = if request.in_memory {
+        "memory only".to_owned()
+    } else {
+        request.data_dir.display().to_string()
+    };
+    output::print(format_args!("Serving the Kubernetes API on https://{address} (data: {kept})"));
+    output::print(format_args!("Use it:  export KUBECONFIG={}", path.display()));
+    output::print("         kubectl api-resources");
+}
