@@ -31,7 +31,7 @@ check: ## The quick part of `test`: formatting, lints, tests of the rooms withou
 
 .PHONY: build
 build: ## The release binary, target/release/apron
-	cargo build --release --locked
+	cargo build --release --locked -p apron
 
 .PHONY: install
 install: build ## Install apron, and the link kubectl-crossplane, into PREFIX (/usr/local)
