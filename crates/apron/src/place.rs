@@ -273,7 +273,12 @@ async fn missing_hint(opened: &Opened) -> String {
     }
 }
 
-async fn choose_image(opened: &Opened, root: &Raw, platform: Option<&Platform>) -> Outcome<Raw> {
+/// The image of an index that a package is read from, however deep it lies; an image is itself.
+pub(crate) async fn choose_image(
+    opened: &Opened,
+    root: &Raw,
+    platform: Option<&Platform>,
+) -> Outcome<Raw> {
     let mut image = root.clone();
     for _ in 0..NESTING_MAX {
         let Some(index) = image.index() else { break };

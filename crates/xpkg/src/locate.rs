@@ -61,6 +61,11 @@ pub fn is_extension(child: &Descriptor) -> bool {
     marked && child.platform.is_none()
 }
 
+/// Whether a child of an index could hold the package.
+pub fn is_image(child: &Descriptor) -> bool {
+    !is_extension(child) && !is_attestation(child)
+}
+
 /// Build tools add children that describe others and run on nothing.
 fn is_attestation(child: &Descriptor) -> bool {
     child.annotations.contains_key("vnd.docker.reference.type")
@@ -73,8 +78,8 @@ pub fn choose<'a>(
     index: &'a Index,
     wanted: Option<&Platform>,
 ) -> Result<&'a Descriptor, LocateError> {
-    let usable = |child: &&Descriptor| !is_extension(child) && !is_attestation(child);
-    let children: Vec<&Descriptor> = index.manifests.iter().filter(usable).collect();
+    let children: Vec<&Descriptor> =
+        index.manifests.iter().filter(|child| is_image(child)).collect();
     match children.as_slice() {
         [] => return Err(LocateError::IndexEmpty),
         [only] => return Ok(only),

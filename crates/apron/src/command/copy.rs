@@ -42,6 +42,12 @@ pub(crate) async fn run(request: &Request, settings: &Settings) -> Outcome {
 
 /// A layout that exists, or that a directory's name says should; otherwise as a source is read.
 fn destination(text: &str, from: &Place, arguments: &RegistryArguments) -> Outcome<Place> {
+    if text.starts_with("oci-archive:") {
+        return Err(Failure::new(
+            "OCI archives can be read but not written",
+            "copy to a layout directory (oci:DIR:TAG) and pack that with tar, or to a docker-save file",
+        ));
+    }
     let place = match Place::parse(text, arguments)? {
         // An empty directory becomes a layout; one with other things in it is a mistake.
         Place::Directory(path) if path.read_dir().is_ok_and(|mut all| all.next().is_none()) => {
@@ -154,7 +160,8 @@ impl Copy<'_> {
     async fn image_for_file(&self) -> Outcome<Identifier> {
         let raw = place::fetch_manifest(&self.source, &self.source.id).await?;
         let Some(index) = raw.index() else { return Ok(self.source.id.clone()) };
-        if !self.single && self.platform.is_none() {
+        let several = index.manifests.iter().filter(|child| locate::is_image(child)).count() > 1;
+        if several && !self.single && self.platform.is_none() {
             return Err(Failure::new(
                 format!(
                     "{} holds images for several platforms, and a file holds one",
@@ -163,14 +170,8 @@ impl Copy<'_> {
                 "choose one with --platform OS/ARCH, or copy all of them to a layout: oci:DIR",
             ));
         }
-        let child = locate::choose(index, self.platform.as_ref()).map_err(|error| {
-            Failure::new(
-                format!("cannot choose an image of {}", self.source.name),
-                "ask for one of the platforms it has with --platform OS/ARCH",
-            )
-            .because(&error)
-        })?;
-        Ok(Identifier::Digest(child.digest.clone()))
+        let image = place::choose_image(&self.source, &raw, self.platform.as_ref()).await?;
+        Ok(Identifier::Digest(image.digest))
     }
 
     async fn to_store(&self, sink: &dyn Store, to: &Identifier) -> Outcome<Copied> {

@@ -38,6 +38,12 @@ pub(crate) enum From {
 
 /// Extracts a package.
 pub(crate) fn run(request: &Request, settings: &Settings) -> Outcome {
+    if request.output == Path::new("-") {
+        return Err(Failure::new(
+            "the contents cannot be written to standard output",
+            "name a file with -o, for example -o package.gz",
+        ));
+    }
     let work = tempfile::tempdir_in(&settings.temporary).map_err(|error| Failure::file(&error))?;
     let place = place(request, work.path(), settings)?;
     let (name, located) = crate::block_on(async {

@@ -35,7 +35,7 @@ pub(crate) async fn login(request: &Login, settings: &Settings) -> Outcome {
     // Which repository does not matter: the question is whether the registry lets us in.
     let repository = repository(&host)?;
     client.check_login(&repository).await.map_err(|error| {
-        let mut failure = registry::failed(format!("{host} did not accept these credentials"), &error);
+        let mut failure = registry::failed(format!("cannot log in to {host}"), &error);
         if matches!(error.advice(), store::Advice::Unauthorized { .. }) {
             "check the user name and the password; some registries want a token instead of a password"
                 .clone_into(&mut failure.hint);
@@ -52,13 +52,20 @@ pub(crate) async fn login(request: &Login, settings: &Settings) -> Outcome {
     Ok(())
 }
 
-/// Forgets credentials.
+/// Forgets credentials, wherever they would be found.
 pub(crate) async fn logout(request: &Logout, settings: &Settings) -> Outcome {
     let host = host(&request.host)?;
-    let file = auth_file(request.auth_file.as_deref(), settings)?;
-    let known = auth::logout(&file, &host, &Helpers::default())
-        .await
-        .map_err(|error| registry::failed(format!("cannot change {}", file.display()), &error))?;
+    let files = registry::auth_files(request.auth_file.as_deref(), settings);
+    let mut known = false;
+    for file in files.iter().filter(|file| file.exists()) {
+        known |= auth::logout(file, &host, &Helpers::default()).await.map_err(|error| {
+            Failure::new(
+                format!("cannot change {}", file.display()),
+                "repair or remove the file; credentials may still be in it",
+            )
+            .because(&error)
+        })?;
+    }
     let words = if known { "logged out of" } else { "there were no credentials for" };
     output::print(format_args!("{words} {host}"));
     Ok(())

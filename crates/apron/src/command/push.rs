@@ -63,6 +63,7 @@ pub(crate) async fn run(request: &Request, settings: &Settings) -> Outcome {
     for path in &files {
         packages.push(open(path, &annotations).await?);
     }
+    check_platforms(&packages)?;
     let client = registry::client(&request.registry, settings).await?;
     let sink = client.repository(reference.repository().clone());
     let progress = if request.format.is_some() { progress::watcher() } else { progress::nobody() };
@@ -214,6 +215,29 @@ fn check_package(package: Package) -> Outcome<Package> {
         )
         .because(&error)),
     }
+}
+
+/// An index says what each of its images runs on, so each file must say so, and no two the same.
+fn check_platforms(packages: &[Package]) -> Outcome {
+    let mut seen: Vec<(String, &Path)> = Vec::new();
+    for package in packages.iter().filter(|_| packages.len() > 1) {
+        let (platform, path) = (package.platform(), package.path.as_path());
+        if platform.os.is_empty() || platform.architecture.is_empty() {
+            return Err(Failure::new(
+                format!("{} does not say what it runs on: it has no runtime image", path.display()),
+                "push one file; a package without a runtime is the same on every platform",
+            ));
+        }
+        let name = platform.to_string();
+        if let Some((_, other)) = seen.iter().find(|(seen, _)| *seen == name) {
+            return Err(Failure::new(
+                format!("{} and {} are both for {name}", other.display(), path.display()),
+                "give one file per platform",
+            ));
+        }
+        seen.push((name, path));
+    }
+    Ok(())
 }
 
 /// A file in place of the reference would be pushed to, as a repository of Docker Hub.

@@ -334,3 +334,23 @@ fn mistake_a_file_where_a_reference_belongs() {
     story.push_str(&steady(&scratch, &apron(&scratch, ["build", "src", "-o", "-"])));
     insta::assert_snapshot!(story);
 }
+
+#[test]
+fn mistake_several_files_for_one_package_that_runs_nowhere() {
+    let scratch = built();
+    fs_err::copy(scratch.join("mine.xpkg"), scratch.join("other.xpkg")).unwrap();
+    let words = ["push", "example.org/team/mine:v1", "-f", "mine.xpkg,other.xpkg"];
+    let mut story = steady(&scratch, &apron(&scratch, words));
+    story.push_str(&steady(&scratch, &apron(&scratch, ["copy", "mine.xpkg", "oci-archive:m.tar"])));
+    insta::assert_snapshot!(story);
+}
+
+#[test]
+fn logging_out_forgets_credentials_wherever_they_are() {
+    let scratch = Scratch::new();
+    let podman = r#"{"auths":{"registry.example.org":{"auth":"YWRhOnNlY3JldA=="}}}"#;
+    let file = scratch.write(".config/containers/auth.json", podman);
+    let ran = apron(&scratch, ["logout", "registry.example.org"]).ok();
+    assert_eq!(ran.stdout, "logged out of registry.example.org\n");
+    assert!(!fs_err::read_to_string(file).unwrap().contains("YWRhOnNlY3JldA"));
+}

@@ -1,12 +1,16 @@
-//! What a Composition refers to.
+//! What a Composition must have, and what it refers to.
 //!
 //! Whether the references lead anywhere is asked of the whole package, in [`super::whole`].
 
+use super::findings::Findings;
+use super::object::{Expected, check_type};
 use super::report::{Composition, Facts, TypeReference};
+use super::rules;
 use crate::yaml::Node;
 
-/// Reads the composite type and the functions.
-pub(super) fn check(node: &Node<'_>) -> Facts {
+/// Checks the fields everything else hangs on, and reads the composite type and the functions.
+pub(super) fn check(node: &Node<'_>, findings: &mut Findings<'_>) -> Facts {
+    check_fields(node, findings);
     let composite_type = node.at(&["spec", "compositeTypeRef"]).and_then(|reference| {
         let text = |key| reference.get(key).and_then(Node::as_str).map(str::to_owned);
         let (api_version, kind) = (text("apiVersion")?, text("kind")?);
@@ -21,4 +25,28 @@ pub(super) fn check(node: &Node<'_>) -> Facts {
         Some((name.as_str()?.to_owned(), name.position))
     });
     Facts::Composition(Composition { composite_type, functions: functions.collect() })
+}
+
+fn check_fields(node: &Node<'_>, findings: &mut Findings<'_>) {
+    check_type(node, &["spec", "compositeTypeRef"], Expected::Mapping, findings);
+    check_type(node, &["spec", "pipeline"], Expected::Sequence, findings);
+    check_type(node, &["spec", "mode"], Expected::String, findings);
+    let spec = node.entry("spec").map_or(node.position, |entry| entry.position);
+    for key in ["apiVersion", "kind"] {
+        let path = ["spec", "compositeTypeRef", key];
+        check_type(node, &path, Expected::String, findings);
+        if node.at(&path).is_none_or(Node::is_null) {
+            let message = format!("composition has no {}", path.join("."));
+            let hint = "name the composite type it is for: its apiVersion and kind";
+            findings.advise(&rules::COMPOSITION_INVALID, spec, message, hint);
+        }
+    }
+    let mode = node.at(&["spec", "mode"]);
+    if let Some(text) = mode.and_then(Node::as_str)
+        && !["Pipeline", "Resources"].contains(&text)
+    {
+        let at = mode.map_or(spec, |mode| mode.position);
+        let message = format!("mode {text:?} does not exist");
+        findings.advise(&rules::COMPOSITION_INVALID, at, message, "write Pipeline");
+    }
 }

@@ -87,6 +87,12 @@ impl ObjectKind {
     }
 }
 
+/// Whether this is the object that installs a package, written in place of its metadata.
+fn is_installed(identity: &Identity) -> bool {
+    identity.group() == "pkg.crossplane.io"
+        && PackageKind::ALL.iter().any(|kind| kind.as_str() == identity.kind)
+}
+
 /// Reports a document that belongs in no package, with the nearest kind that does.
 pub(super) fn report_unknown(node: &Node<'_>, identity: &Identity, findings: &mut Findings<'_>) {
     let at = node.entry("kind").map_or(node.position, |entry| entry.position);
@@ -95,6 +101,9 @@ pub(super) fn report_unknown(node: &Node<'_>, identity: &Identity, findings: &mu
     let same_kind = TABLE.iter().find(|row| row.1 == identity.kind);
     let close = || suggest::closest(&identity.kind, TABLE.map(|row| row.1));
     let hint = match (same_kind, close()) {
+        _ if is_installed(identity) => {
+            "did you mean meta.pkg.crossplane.io/v1? pkg.crossplane.io is for clusters".to_owned()
+        }
         (Some((_, kind, versions)), _) => format!("{kind} is known in {}", versions.join(" and ")),
         (None, Some(kind)) => format!("did you mean {kind}?"),
         (None, None) => {

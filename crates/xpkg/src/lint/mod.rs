@@ -73,9 +73,7 @@ pub fn document(file: &str, node: &Node<'_>) -> DocumentReport {
     let mut findings = Findings::new(file);
     let identity = object::identify(node, &mut findings);
     let mut report = DocumentReport::new(file, node.position, identity);
-    if !node.is_null() {
-        classify(node, &mut report, &mut findings);
-    }
+    classify(node, &mut report, &mut findings);
     report.diagnostics = findings.into_list();
     report
 }
@@ -99,10 +97,11 @@ fn classify(node: &Node<'_>, report: &mut DocumentReport, findings: &mut Finding
         return;
     };
     object::check(node, findings);
+    object::check_types(node, findings);
     report.facts = match object {
         ObjectKind::CustomResourceDefinition => crd::check(node, findings),
         ObjectKind::CompositeResourceDefinition => xrd::check(node, findings),
-        ObjectKind::Composition => composition::check(node),
+        ObjectKind::Composition => composition::check(node, findings),
         ObjectKind::ManagedResourceDefinition => {
             object::check_plural_name(node, findings);
             Facts::None

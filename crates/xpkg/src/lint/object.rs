@@ -4,16 +4,14 @@ use super::findings::Findings;
 use super::names;
 use super::report::Identity;
 use super::rules;
-use crate::yaml::{Node, Position};
+use crate::yaml::{Node, Position, Value};
 
 /// Reads who the object is and reports what is missing.
 pub(super) fn identify(node: &Node<'_>, findings: &mut Findings<'_>) -> Identity {
-    if node.is_null() {
-        return Identity::default();
-    }
-    if !matches!(node.value, crate::yaml::Value::Mapping(_)) {
+    if !matches!(node.value, Value::Mapping(_)) {
         let message = format!("document is a {}, not an object", node.type_name());
-        findings.say(&rules::OBJECT_INCOMPLETE, node.position, message);
+        let hint = "keep it out of the package directory, or leave it out with --ignore";
+        findings.advise(&rules::OBJECT_INCOMPLETE, node.position, message, hint);
         return Identity::default();
     }
     if node.get("apiVersion").is_none() && node.get("kind").is_none() {
@@ -49,6 +47,49 @@ fn missing_hint(found: Option<&Node<'_>>) -> String {
             format!("its value is of type {}; quote it to make it a string", node.type_name())
         }
         _ => "every document of a package needs apiVersion, kind and metadata.name".to_owned(),
+    }
+}
+
+/// What a field of an object is decoded to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Expected {
+    Mapping,
+    Sequence,
+    String,
+}
+
+/// Reports a known field that cannot be decoded: upstream refuses the whole package for one.
+pub(super) fn check_type(
+    node: &Node<'_>,
+    path: &[&str],
+    expected: Expected,
+    findings: &mut Findings<'_>,
+) {
+    let Some(found) = node.at(path).filter(|found| !found.is_null()) else { return };
+    let (fits, name) = match expected {
+        Expected::Mapping => (matches!(found.value, Value::Mapping(_)), "mapping"),
+        Expected::Sequence => (matches!(found.value, Value::Sequence(_)), "sequence"),
+        Expected::String => (matches!(found.value, Value::String(_)), "string"),
+    };
+    if !fits {
+        let message = format!("{} is of type {}, not {name}", path.join("."), found.type_name());
+        let hint = match expected {
+            Expected::String => "quote the value to make it a string".to_owned(),
+            _ => format!("write it as a {name}; Crossplane cannot read it otherwise"),
+        };
+        findings.advise(&rules::OBJECT_TYPE, found.position, message, hint);
+    }
+}
+
+/// Checks the types of what every object may have.
+pub(super) fn check_types(node: &Node<'_>, findings: &mut Findings<'_>) {
+    check_type(node, &["spec"], Expected::Mapping, findings);
+    for key in ["labels", "annotations"] {
+        check_type(node, &["metadata", key], Expected::Mapping, findings);
+        let entries = node.at(&["metadata", key]).map(Node::entries).unwrap_or_default();
+        for entry in entries {
+            check_type(node, &["metadata", key, &entry.key], Expected::String, findings);
+        }
     }
 }
 

@@ -68,6 +68,8 @@ rules! {
         "Every document is an object with apiVersion, kind and metadata.name.";
     OBJECT_NAME "object-name" Error
         "Names follow Kubernetes' rules; a definition is named after its plural and group.";
+    OBJECT_TYPE "object-type" Error
+        "Known fields of objects have the types that Crossplane decodes them to.";
     OBJECT_NAMESPACE "object-namespace" Warning
         "Objects in packages are cluster-scoped and have no namespace.";
     DUPLICATE_OBJECT "duplicate-object" Error
@@ -82,6 +84,8 @@ rules! {
         "A CompositeResourceDefinition has what Crossplane demands of it.";
     XRD_SCHEMA "xrd-schema" Error
         "A CompositeResourceDefinition's schema is structural.";
+    COMPOSITION_INVALID "composition-invalid" Error
+        "A Composition names its composite type and a mode that exists.";
     COMPOSITION_TYPE "composition-type" Warning
         "A Composition's type is defined in the package, or may be in a dependency.";
     COMPOSITION_FUNCTION "composition-function" Warning

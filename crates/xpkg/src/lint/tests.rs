@@ -163,7 +163,7 @@ fn sound_packages_have_no_findings() {
     assert_eq!(lint(&[provider(), crd()]), "");
     assert_eq!(lint(&[composition(), xrd(), configuration(&[ready()])]), "");
     let function = with(&provider(), "/kind", json!("Function"));
-    assert_eq!(lint(&[function, crd(), Json::Null]), "");
+    assert_eq!(lint(&[function, crd()]), "");
 }
 
 #[test]
@@ -311,7 +311,7 @@ fn objects_have_identities() {
     insta::assert_snapshot!(lint(&[
         provider(), json!([1]), json!({ "kind": "Composition" }), unnamed, number, json!({ "a": 1 }),
     ]), @"
-    2.yaml:1:1: error: document is a sequence, not an object [object-incomplete]
+    2.yaml:1:1: error: document is a sequence, not an object (keep it out of the package directory, or leave it out with --ignore) [object-incomplete]
     3.yaml:1:1: error: object has no apiVersion (every document of a package needs apiVersion, kind and metadata.name) [object-incomplete]
     3.yaml:1:1: error: object has no metadata.name (every document of a package needs apiVersion, kind and metadata.name) [object-incomplete]
     4.yaml:3:1: error: object has no metadata.name (every document of a package needs apiVersion, kind and metadata.name) [object-incomplete]
@@ -425,4 +425,34 @@ fn rules_have_unique_names_and_one_sentence() {
         assert!(rule.name.chars().all(plain), "{}", rule.name);
         assert!(rule.description.ends_with('.'), "{}", rule.name);
     }
+}
+
+#[test]
+fn what_cannot_be_decoded_is_refused() {
+    let null = Json::Null;
+    let labels = with(&composition(), "/metadata/labels", json!({ "a": 1 }));
+    let spec = with(&composition(), "/spec", json!(3));
+    let reference = with(&composition(), "/spec/compositeTypeRef", json!("x"));
+    let pipeline = with(&composition(), "/spec/pipeline", json!({ "a": "b" }));
+    let mode = with(&composition(), "/spec/mode", json!("Pipelin"));
+    let installed = with(&provider(), "/apiVersion", json!("pkg.crossplane.io/v1"));
+    let rules = |documents: &[Json]| -> Vec<String> {
+        let text = lint(documents);
+        let rule = |line: &str| {
+            line.rsplit_once('[').map(|(_, rule)| rule.trim_end_matches(']').to_owned())
+        };
+        text.lines().filter_map(rule).collect()
+    };
+    let meta = configuration(&[ready()]);
+    let check = |document: Json, expected: &str| {
+        let found = rules(&[meta.clone(), xrd(), document]);
+        assert!(found.iter().any(|rule| rule == expected), "{expected}: {found:?}");
+    };
+    check(null, "object-incomplete");
+    check(labels, "object-type");
+    check(spec, "object-type");
+    check(reference, "object-type");
+    check(pipeline, "object-type");
+    check(mode, "composition-invalid");
+    assert!(lint(&[installed]).contains("did you mean meta.pkg.crossplane.io/v1?"));
 }
