@@ -10,9 +10,8 @@ use std::io::{self, Read, Write};
 
 /// Changing this, a level, or the compressor changes every digest we make.
 const BLOCK: usize = 512 << 10;
-/// How many blocks wait before they are deflated together: enough for several cores, and a
-/// bound on memory.
-const PENDING: usize = 4;
+/// The most blocks that wait before they are deflated together: a bound on memory.
+const PENDING_MAX: usize = 8;
 const HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
 
 /// What matters more.
@@ -93,7 +92,7 @@ impl<W: Write> GzipWriter<W> {
 impl<W: Write> Write for GzipWriter<W> {
     fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
         if self.blocks.last().is_none_or(|block| block.len() == BLOCK) {
-            if self.blocks.len() == PENDING {
+            if self.blocks.len() >= pending() {
                 self.deflate_pending(FlushCompress::Sync)?;
             }
             self.blocks.push(Vec::with_capacity(BLOCK));
@@ -109,6 +108,11 @@ impl<W: Write> Write for GzipWriter<W> {
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
+}
+
+/// How many blocks wait: one for each core. The bytes do not depend on it.
+fn pending() -> usize {
+    rayon::current_num_threads().clamp(1, PENDING_MAX)
 }
 
 /// Deflates one block on its own. The buffer holds the worst case, so that one call is enough and
