@@ -10,7 +10,7 @@
 use crate::diagnostic::{self, Diagnostic, Severity};
 use crate::lint::rules::EXAMPLE_INVALID;
 use crate::lint::{self, DocumentReport};
-use crate::locate::{BASE, EXAMPLES, EXAMPLES_FILE, PACKAGE_FILE};
+use crate::locate::{EXAMPLES_FILE, PACKAGE_FILE};
 use crate::source::SourceFile;
 use api::meta::Meta;
 use oci::Digest;
@@ -129,11 +129,6 @@ impl Plan {
         out: W,
     ) -> Result<(W, WrittenLayer), WriteError> {
         self.package.write_layer(PACKAGE_FILE, read, out)
-    }
-
-    /// The roles of the layers, in order.
-    pub fn roles(&self) -> &'static [&'static str] {
-        if self.examples.is_some() { &[BASE, EXAMPLES] } else { &[BASE] }
     }
 }
 

@@ -6,7 +6,7 @@
 
 use crate::Limits;
 use crate::build::place_whole;
-use crate::diagnostic::{self, Diagnostic, Severity};
+use crate::diagnostic::{self, Diagnostic};
 use crate::lint::{self, DocumentReport};
 use crate::locate::PACKAGE_FILE;
 use crate::source::syntax;
@@ -55,11 +55,6 @@ impl Opened {
     pub fn meta(&self) -> Option<&Meta> {
         let mut metas = self.reports.iter().filter_map(|report| report.meta.as_ref());
         metas.next().filter(|_| metas.next().is_none())
-    }
-
-    /// Whether some finding is an error.
-    pub fn has_errors(&self) -> bool {
-        self.diagnostics.iter().any(|finding| finding.severity == Severity::Error)
     }
 }
 
