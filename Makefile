@@ -20,6 +20,7 @@ test: ## Everything that must pass: formatting, lints, tests with real peers, fu
 	@scripts/peers
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
+	@scripts/fuzz build
 	cargo test --workspace --locked
 	@scripts/fuzz $(FUZZ_SECONDS)
 
@@ -27,6 +28,7 @@ test: ## Everything that must pass: formatting, lints, tests with real peers, fu
 check: ## The quick part of `test`: formatting, lints, tests of the rooms without peers
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
+	@scripts/fuzz build
 	cargo test --workspace --lib
 
 .PHONY: build
