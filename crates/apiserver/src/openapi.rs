@@ -79,11 +79,14 @@ fn operations(kind: &Kind, document: &str) -> Vec<(String, Value)> {
         || json!({"parameters": parameters(&["dryRun", "fieldManager", "fieldValidation"])});
     let mut patch =
         json!({"parameters": parameters(&["dryRun", "fieldManager", "fieldValidation", "force"])});
-    let media = [
+    let mut media = vec![
         "application/apply-patch+yaml",
         "application/json-patch+json",
         "application/merge-patch+json",
     ];
+    if !kind.custom {
+        media.push("application/strategic-merge-patch+json");
+    }
     let content: Map<String, Value> =
         media.iter().map(|media| ((*media).to_owned(), json!({}))).collect();
     patch["requestBody"] = json!({"content": content, "required": true});

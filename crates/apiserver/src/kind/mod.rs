@@ -6,7 +6,7 @@
 mod builtin;
 mod check;
 mod defaults;
-mod shape;
+pub(crate) mod shape;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};

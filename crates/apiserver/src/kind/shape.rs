@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::Kind;
 use crate::apply::types::Schema;
+use crate::patch::strategic::Meta;
 use crate::schema::columns::Columns;
 use crate::schema::{FieldError, Malformed, Root, Structural};
 
@@ -76,6 +77,13 @@ fn builtin(api_version: &str, kind: &str) -> Shape {
         declared: Value::Null,
         custom: false,
     }
+}
+
+/// How the fields of a built-in kind are merged by strategic merge patches.
+pub(crate) fn merging(api_version: &str, kind: &str) -> Meta<'static> {
+    static EMPTY: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);
+    let components = DOCUMENT.get("schemas").and_then(Value::as_object).unwrap_or(&EMPTY);
+    Meta::new(components, component(api_version, kind))
 }
 
 /// The name under which a built-in kind is described.

@@ -1,6 +1,8 @@
-//! Patches that need no schema: JSON Patch and JSON Merge Patch.
+//! Patches: JSON Patch and JSON Merge Patch, which need no schema, and strategic merge patch,
+//! which does.
 
 mod json;
+pub mod strategic;
 
 use serde_json::{Map, Value};
 

@@ -10,12 +10,15 @@ use crate::Server;
 use crate::http::body;
 use crate::http::query::WriteOptions;
 use crate::http::status::Failure;
+use crate::kind::shape;
 use crate::object::field_error::FieldError;
 use crate::object::{meta_text, strict};
-use crate::patch;
+use crate::patch::{self, strategic, strategic::StrategicError};
+use crate::schema::text;
 
 const JSON: &str = "application/json-patch+json";
 const MERGE: &str = "application/merge-patch+json";
+const STRATEGIC: &str = "application/strategic-merge-patch+json";
 const APPLY: &str = "application/apply-patch+yaml";
 
 /// Changes an object as the body says.
@@ -87,21 +90,18 @@ async fn apply(server: &Arc<Server>, request: &Request) -> Result<Answer, Failur
 
 /// The body, if its type is one we take.
 pub(crate) fn parse(request: &Request) -> Result<(Value, Vec<String>), Failure> {
-    if ![JSON, MERGE].contains(&request.media.as_str()) {
-        return Err(
-            if request.kind.custom || request.media == "application/strategic-merge-patch+json" {
-                Failure::unknown_format(&[JSON, MERGE, APPLY])
-            } else {
-                Failure::unsupported_media()
-            },
-        );
+    let strategic = request.media == STRATEGIC;
+    if ![JSON, MERGE].contains(&request.media.as_str()) && (request.kind.custom || !strategic) {
+        return Err(if request.kind.custom {
+            Failure::unknown_format(&[JSON, MERGE, APPLY])
+        } else {
+            Failure::unsupported_media()
+        });
     }
     let (patch, duplicates) = strict::parse(&request.body).map_err(|error| {
         let said = crate::http::syntax::complaint(&request.body);
-        Failure::bad_request(format!(
-            "error decoding patch: {}",
-            said.unwrap_or_else(|| error.to_string())
-        ))
+        let said = said.unwrap_or_else(|| error.to_string());
+        Failure::bad_request(if strategic { said } else { format!("error decoding patch: {said}") })
     })?;
     let duplicates = duplicates.iter().map(|path| format!("duplicate field {path:?}")).collect();
     Ok((patch, duplicates))
@@ -123,6 +123,8 @@ fn patched(
             ),
             _ => Failure::patch_rejected(),
         })?;
+    } else if request.media == STRATEGIC {
+        new = merged(request, patch, new)?;
     } else {
         if !patch.is_object() {
             return Err(Failure::bad_request("error decoding patch: not an object"));
@@ -135,6 +137,28 @@ fn patched(
     Ok(new)
 }
 
+/// The object with a strategic merge patch applied.
+fn merged(request: &Request, patch: &Value, old: Value) -> Result<Value, Failure> {
+    let Value::Object(patch) = patch else {
+        let found = match patch {
+            Value::Array(_) => "array",
+            Value::String(_) => "string",
+            Value::Bool(_) => "bool",
+            _ => "number",
+        };
+        return Err(Failure::bad_request(format!(
+            "json: cannot unmarshal {found} into Go value of type map[string]interface {{}}"
+        )));
+    };
+    let Value::Object(old) = old else { return Ok(old) };
+    let meta = shape::merging(&request.kind.api_version(), &request.kind.kind);
+    strategic::strategic(old, patch.clone(), meta).map(Value::Object).map_err(|error| match error {
+        StrategicError::Malformed(why) => Failure::bad_request(why),
+        StrategicError::ListOfLists => Failure::patch_rejected(),
+        StrategicError::Mismatch(why) => Failure::internal(why),
+    })
+}
+
 /// Unknown fields in a patched object are refused as a patch, not as an object.
 fn judged(
     request: &Request,
@@ -142,6 +166,12 @@ fn judged(
     options: &WriteOptions,
 ) -> Result<Vec<String>, Failure> {
     use crate::http::query::FieldValidation::Strict;
+    if options.validation == Strict && !odd.is_empty() && request.media == STRATEGIC {
+        let patch = serde_json::from_slice(&request.body).unwrap_or_default();
+        let why = format!("strict decoding error: {}", odd.join(", "));
+        let wrong = FieldError::invalid("patch", &Value::String(text::plain(&patch)), &why);
+        return Err(Failure::invalid("", "", "", &[wrong]));
+    }
     if options.validation == Strict && !odd.is_empty() {
         let wrong = FieldError::invalid(
             "patch",

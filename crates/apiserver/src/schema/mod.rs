@@ -44,7 +44,7 @@ pub mod rules;
 mod structural;
 #[cfg(test)]
 mod tests;
-mod text;
+pub(crate) mod text;
 mod validate;
 
 use std::sync::Arc;
