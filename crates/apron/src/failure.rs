@@ -28,7 +28,7 @@ impl Failure {
         while let Some(error) = next {
             let text = error.to_string();
             // Some libraries repeat their source in their own words; say it once.
-            if self.causes.last() != Some(&text) {
+            if *self.causes.last().unwrap_or(&self.message) != text {
                 self.causes.push(text);
             }
             next = error.source();

@@ -30,6 +30,8 @@ pub(crate) enum Place {
     Directory(PathBuf),
     /// A docker-save or OCI archive.
     File(PathBuf),
+    /// An OCI archive, and a tag in it.
+    Archive(PathBuf, Option<String>),
     /// An OCI layout directory, and a tag in it.
     Layout(PathBuf, Option<String>),
     /// A reference in a registry.
@@ -40,7 +42,11 @@ impl Place {
     /// Tells what a text names: an explicit form, something that exists here, something that
     /// looks like a file, else a reference.
     pub(crate) fn parse(text: &str, arguments: &RegistryArguments) -> Outcome<Self> {
-        for archive in ["docker-archive:", "oci-archive:", "xpkg:"] {
+        if let Some(rest) = text.strip_prefix("oci-archive:") {
+            let (path, tag) = split_tag(rest);
+            return Ok(Self::Archive(path, tag));
+        }
+        for archive in ["docker-archive:", "xpkg:"] {
             if let Some(path) = text.strip_prefix(archive) {
                 return Ok(Self::File(path.into()));
             }
@@ -59,7 +65,11 @@ impl Place {
         if path.exists() || looks_like_a_file(text) {
             return Ok(Self::File(path.into()));
         }
-        if text.ends_with('/') {
+        // A layout that is here, and a tag in it.
+        let tagged = text.rsplit_once(':').is_some_and(|(directory, tag)| {
+            !tag.contains('/') && Path::new(directory).join("oci-layout").is_file()
+        });
+        if tagged || text.ends_with('/') {
             return Ok(layout(text));
         }
         registry::reference(text, arguments).map(Self::Registry)
@@ -74,11 +84,16 @@ fn looks_like_a_file(text: &str) -> bool {
 
 /// `DIR` or `DIR:TAG`.
 fn layout(text: &str) -> Place {
+    let (path, tag) = split_tag(text.trim_end_matches('/'));
+    Place::Layout(path, tag)
+}
+
+fn split_tag(text: &str) -> (PathBuf, Option<String>) {
     match text.rsplit_once(':') {
-        Some((directory, tag)) if !tag.contains('/') && !directory.is_empty() => {
-            Place::Layout(directory.into(), Some(tag.to_owned()))
+        Some((path, tag)) if !tag.contains('/') && !path.is_empty() => {
+            (path.into(), Some(tag.to_owned()))
         }
-        _ => Place::Layout(text.trim_end_matches('/').into(), None),
+        _ => (text.into(), None),
     }
 }
 
@@ -101,7 +116,8 @@ pub(crate) async fn open(
             format!("{} is a package directory, not a package", path.display()),
             "build it first: `apron build`",
         )),
-        Place::File(path) => open_file(path).await,
+        Place::File(path) => open_file(path, None).await,
+        Place::Archive(path, tag) => open_file(path, tag.as_deref()).await,
         Place::Layout(path, tag) => open_layout(path, tag.as_deref()).await,
         Place::Registry(reference) => {
             let client = registry::client(arguments, settings).await?;
@@ -114,7 +130,7 @@ pub(crate) async fn open(
     }
 }
 
-async fn open_file(path: &Path) -> Outcome<Opened> {
+async fn open_file(path: &Path, tag: Option<&str>) -> Outcome<Opened> {
     let name = path.display().to_string();
     let failed = |error: &store::Error| {
         if let Err(error) = std::fs::metadata(path) {
@@ -124,8 +140,12 @@ async fn open_file(path: &Path) -> Outcome<Opened> {
         not_an_archive(path, error)
     };
     let tarball = Tarball::open(path).await.map_err(|error| failed(&error))?;
-    let digest = tarball.only().map_err(|error| failed(&error))?;
-    Ok(Opened { store: Box::new(tarball), id: Identifier::Digest(digest), name })
+    let id = match tag {
+        Some(tag) => Identifier::Tag(tag.to_owned()),
+        None => Identifier::Digest(tarball.only().map_err(|error| failed(&error))?),
+    };
+    let name = tag.map_or(name.clone(), |tag| format!("{name}:{tag}"));
+    Ok(Opened { store: Box::new(tarball), id, name })
 }
 
 /// A file that is no package file.
@@ -141,7 +161,15 @@ pub(crate) fn not_an_archive(path: &Path, error: &store::Error) -> Failure {
 async fn open_layout(path: &Path, tag: Option<&str>) -> Outcome<Opened> {
     let name = path.display().to_string();
     let failed = |error: &store::Error| {
-        registry::failed(format!("{name} is not an OCI layout directory"), error)
+        let hint = "a layout is a directory as `apron copy SOURCE oci:DIR:TAG` makes it";
+        if !path.exists() {
+            return Failure::new(format!("there is no directory {name}"), hint);
+        }
+        let mut failure = registry::failed(format!("{name} is not an OCI layout directory"), error);
+        if error.advice() == store::Advice::NotFound {
+            hint.clone_into(&mut failure.hint);
+        }
+        failure
     };
     let layout = Layout::open(path).await.map_err(|error| failed(&error))?;
     let id = match tag {

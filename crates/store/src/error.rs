@@ -243,7 +243,7 @@ pub enum ArchiveFault {
 pub enum Unsupported {
     /// An index in a docker-save archive.
     #[error(
-        "a docker-save archive holds one image, not an index of several; write a layout directory instead"
+        "a docker-save archive holds one image, not an index of several; write an OCI archive (oci-archive:FILE) or a layout directory instead"
     )]
     Index,
     /// A second image in a docker-save archive.
@@ -251,12 +251,15 @@ pub enum Unsupported {
     Second(Digest),
     /// Layer annotations a docker-save archive cannot carry.
     #[error(
-        "layer {0} has an `io.crossplane.xpkg` annotation that a docker-save archive would lose, because the image config has no label for it; write a layout directory instead"
+        "layer {0} has an `io.crossplane.xpkg` annotation that a docker-save archive would lose, because the image config has no label for it; write an OCI archive (oci-archive:FILE) or a layout directory instead"
     )]
     Annotation(Digest),
     /// A file too large for the archive's headers.
     #[error("`{0}` has 8 GiB or more, which the archive's headers cannot say")]
     Huge(String),
+    /// A name too long for the archive's headers.
+    #[error("the name `{0}` is longer than the archive's headers can say")]
+    Name(String),
     /// The sink cannot be written.
     #[error("the archive can only be read")]
     ReadOnly,

@@ -3,12 +3,12 @@
 //! Bytes go to a temporary file beside the target, are flushed to the disk, and only then take
 //! the target's name. A crash leaves a stale `.apron-…` file and nothing else.
 
-use crate::{Blob, Cause};
+use crate::{Blob, Cause, Error, Layout};
 use futures::TryStreamExt;
 use std::fs::Permissions;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use tempfile::{Builder, NamedTempFile};
+use tempfile::{Builder, NamedTempFile, TempDir};
 
 /// How a temporary file of ours begins.
 pub(crate) const TEMP_PREFIX: &str = ".apron-";
@@ -52,9 +52,33 @@ pub(crate) fn temporary(directory: &Path, mode: u32) -> io::Result<NamedTempFile
     let mut builder = Builder::new();
     builder.prefix(TEMP_PREFIX);
     set_mode(&mut builder, mode);
-    builder
-        .tempfile_in(directory)
-        .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", directory.display())))
+    builder.tempfile_in(directory).map_err(|error| nameless(&error, directory))
+}
+
+/// A directory beside a file, with a layout in it to collect what the file shall hold.
+pub(crate) async fn collect_beside(target: &Path) -> Result<(TempDir, Layout), Error> {
+    let beside = parent(target).to_owned();
+    let made = blocking(move || {
+        let made = Builder::new().prefix(TEMP_PREFIX).tempdir_in(&beside);
+        Ok(made.map_err(|error| nameless(&error, &beside))?)
+    });
+    let directory = made.await.map_err(|cause| Error::Write { path: target.to_owned(), cause })?;
+    let collected = Layout::scratch(directory.path().to_owned()).await?;
+    Ok((directory, collected))
+}
+
+/// Why nothing can be made in a directory. The name of a temporary file would help nobody.
+pub fn nameless(error: &io::Error, directory: &Path) -> io::Error {
+    let directory = directory.display();
+    let text = match error.kind() {
+        io::ErrorKind::NotFound => format!("there is no directory {directory}"),
+        io::ErrorKind::NotADirectory => format!("{directory} is not a directory"),
+        io::ErrorKind::PermissionDenied => format!("{directory} may not be written to"),
+        io::ErrorKind::StorageFull => format!("the disk of {directory} is full"),
+        io::ErrorKind::ReadOnlyFilesystem => format!("the disk of {directory} is read-only"),
+        kind => format!("{directory}: {kind}"),
+    };
+    io::Error::new(error.kind(), text)
 }
 
 /// The mode ordinary files are asked for; the process's umask takes its part.

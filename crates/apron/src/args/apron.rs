@@ -28,9 +28,10 @@ pub(super) struct Arguments {
 /// How places are written, for commands that take any.
 const PLACES: &str = "\
 Places:
-  FILE.xpkg, FILE.tar   a package file, docker-save or OCI archive (docker-archive:, oci-archive:)
-  oci:DIR[:TAG]         an OCI layout directory, and an image in it
-  [HOST/]REPO[:TAG]     a repository in a registry (docker://)";
+  FILE.xpkg, FILE.tar     a package file, docker-save or OCI archive (docker-archive:)
+  oci-archive:FILE[:TAG]  an OCI archive, and an image in it
+  oci:DIR[:TAG]           an OCI layout directory, and an image in it
+  [HOST/]REPO[:TAG]       a repository in a registry (docker://)";
 
 #[derive(Subcommand)]
 enum Words {

@@ -1,5 +1,6 @@
 //! `build`: a directory in, a package file out.
 
+use super::lint;
 use crate::directory::{self, Directory};
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Format};
@@ -160,10 +161,15 @@ fn check(directory: &Directory, request: &Request) -> Outcome<(Plan, Vec<Diagnos
     let objects = files.iter().map(|file| file.documents.len()).sum::<usize>().saturating_sub(1);
     match plan {
         Some(plan) if !failed => Ok((plan, findings, objects)),
-        _ => Err(Failure::new(
-            format!("the package has {trouble}; nothing was written"),
-            "fix what is listed above and build again; `apron lint` shows the same list",
-        )),
+        _ => {
+            if matches!(request.report, Report::Tell(Format::Json)) {
+                output::print_json(&lint::Report::new(&findings))?;
+            }
+            Err(Failure::new(
+                format!("the package has {trouble}; nothing was written"),
+                "fix what is listed above and build again; `apron lint` shows the same list",
+            ))
+        }
     }
 }
 
@@ -207,8 +213,7 @@ fn work_directory(request: &Request) -> Outcome<TempDir> {
             format!("cannot write to {}", beside.display()),
             "check that the directory exists and is writable, or choose another file with -o",
         )
-        // The reason alone: the name of a temporary file helps nobody.
-        .because(&std::io::Error::from(error.kind()))
+        .because(&store::nameless(&error, beside))
     })
 }
 

@@ -9,7 +9,7 @@ use crate::settings::Settings;
 use oci::{Identifier, Platform};
 use serde::Serialize;
 use std::path::Path;
-use store::{Copied, CopyOptions, Error, Layout, Store, TarballSink};
+use store::{Advice, Copied, CopyOptions, Error, Layout, OciArchive, Store, TarballSink};
 use xpkg::locate;
 
 /// What to copy, and where.
@@ -42,12 +42,6 @@ pub(crate) async fn run(request: &Request, settings: &Settings) -> Outcome {
 
 /// A layout that exists, or that a directory's name says should; otherwise as a source is read.
 fn destination(text: &str, from: &Place, arguments: &RegistryArguments) -> Outcome<Place> {
-    if text.starts_with("oci-archive:") {
-        return Err(Failure::new(
-            "OCI archives can be read but not written",
-            "copy to a layout directory (oci:DIR:TAG) and pack that with tar, or to a docker-save file",
-        ));
-    }
     let place = match Place::parse(text, arguments)? {
         // An empty directory becomes a layout; one with other things in it is a mistake.
         Place::Directory(path) if path.read_dir().is_ok_and(|mut all| all.next().is_none()) => {
@@ -61,14 +55,16 @@ fn destination(text: &str, from: &Place, arguments: &RegistryArguments) -> Outco
         }
         other => other,
     };
-    // A copy into a layout keeps the tag it came from.
-    Ok(match (place, from) {
-        (Place::Layout(path, None), Place::Registry(reference)) => {
-            let tag = reference.identifier().as_tag().map(str::to_owned);
-            Place::Layout(path, tag)
-        }
-        (Place::Layout(path, None), Place::Layout(_, tag)) => Place::Layout(path, tag.clone()),
-        (other, _) => other,
+    // What keeps tags keeps the one it came from.
+    let tag = match from {
+        Place::Registry(reference) => reference.identifier().as_tag().map(str::to_owned),
+        Place::Layout(_, tag) | Place::Archive(_, tag) => tag.clone(),
+        Place::File(_) | Place::Directory(_) => None,
+    };
+    Ok(match place {
+        Place::Layout(path, None) => Place::Layout(path, tag),
+        Place::Archive(path, None) => Place::Archive(path, tag),
+        other => other,
     })
 }
 
@@ -86,6 +82,7 @@ pub(crate) struct Copy<'a> {
 
 /// A copy that happened.
 #[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct Done {
     source: String,
     destination: String,
@@ -108,14 +105,16 @@ impl Copy<'_> {
             }
             Place::File(path) => (path.display().to_string(), self.to_file(path).await?),
             Place::Layout(path, tag) => {
-                let sink = Layout::create(path).await.map_err(|error| {
-                    registry::failed(format!("cannot write to {}", path.display()), &error)
-                })?;
-                let id = self.root().await?;
-                let to = tag.clone().map_or(id, Identifier::Tag);
-                let copied = self.to_store(&sink, &to).await?;
-                let tag = tag.as_ref().map(|tag| format!(":{tag}")).unwrap_or_default();
-                (format!("oci:{}{tag}", path.display()), copied)
+                let sink = Layout::create(path).await.map_err(|error| unwritable(path, &error))?;
+                let copied = self.to_layout(&sink, tag.as_deref()).await?;
+                (named("oci", path, tag.as_deref()), copied)
+            }
+            Place::Archive(path, tag) => {
+                let cannot = |error: &Error| unwritable(path, error);
+                let sink = OciArchive::create(path).await.map_err(|error| cannot(&error))?;
+                let copied = self.to_layout(sink.layout(), tag.as_deref()).await?;
+                sink.finish().await.map_err(|error| cannot(&error))?;
+                (named("oci-archive", path, tag.as_deref()), copied)
             }
             Place::Registry(reference) => {
                 let client = registry::client(self.arguments, self.settings).await?;
@@ -135,6 +134,12 @@ impl Copy<'_> {
         })
     }
 
+    async fn to_layout(&self, sink: &Layout, tag: Option<&str>) -> Outcome<Copied> {
+        let id = self.root().await?;
+        let to = tag.map_or(id, |tag| Identifier::Tag(tag.to_owned()));
+        self.to_store(sink, &to).await
+    }
+
     /// The digest of what is copied.
     async fn root(&self) -> Outcome<Identifier> {
         let raw = place::fetch_manifest(&self.source, &self.source.id).await?;
@@ -142,9 +147,7 @@ impl Copy<'_> {
     }
 
     async fn to_file(&self, path: &Path) -> Outcome<Copied> {
-        let cannot = || format!("cannot write {}", path.display());
-        let sink =
-            TarballSink::create(path).await.map_err(|error| registry::failed(cannot(), &error))?;
+        let sink = TarballSink::create(path).await.map_err(|error| unwritable(path, &error))?;
         let id = self.image_for_file().await?;
         let options = CopyOptions { referrers: self.referrers, ..CopyOptions::new() };
         let to = Identifier::Tag("latest".to_owned());
@@ -152,7 +155,7 @@ impl Copy<'_> {
             store::copy(&*self.source.store, &id, &sink, &to, &options, progress::watcher())
                 .await
                 .map_err(|error| self.failed(&error))?;
-        sink.finish().await.map_err(|error| registry::failed(cannot(), &error))?;
+        sink.finish().await.map_err(|error| unwritable(path, &error))?;
         Ok(copied)
     }
 
@@ -167,7 +170,7 @@ impl Copy<'_> {
                     "{} holds images for several platforms, and a file holds one",
                     self.source.name
                 ),
-                "choose one with --platform OS/ARCH, or copy all of them to a layout: oci:DIR",
+                "choose one with --platform OS/ARCH, or copy all of them: oci-archive:FILE, oci:DIR",
             ));
         }
         let image = place::choose_image(&self.source, &raw, self.platform.as_ref()).await?;
@@ -191,6 +194,20 @@ impl Copy<'_> {
     fn failed(&self, error: &Error) -> Failure {
         registry::failed(format!("cannot copy {}", self.source.name), error)
     }
+}
+
+/// A place to write to that cannot be written.
+fn unwritable(path: &Path, error: &Error) -> Failure {
+    let mut failure = registry::failed(format!("cannot write {}", path.display()), error);
+    if matches!(error.advice(), Advice::NotFound | Advice::Forbidden | Advice::Other) {
+        "check that the directory exists, is writable and has room".clone_into(&mut failure.hint);
+    }
+    failure
+}
+
+fn named(form: &str, path: &Path, tag: Option<&str>) -> String {
+    let tag = tag.map(|tag| format!(":{tag}")).unwrap_or_default();
+    format!("{form}:{}{tag}", path.display())
 }
 
 impl Done {

@@ -84,10 +84,12 @@ fn write(
     content: impl FnOnce(&mut BufWriter<&mut NamedTempFile>) -> std::io::Result<()>,
 ) -> std::io::Result<u64> {
     let parent = target.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let parent = parent.unwrap_or(Path::new("."));
     let mut file = tempfile::Builder::new()
         .prefix(".apron-")
         .permissions(PermissionsExt::from_mode(0o666))
-        .tempfile_in(parent.unwrap_or(Path::new(".")))?;
+        .tempfile_in(parent)
+        .map_err(|error| store::nameless(&error, parent))?;
     let mut writer = BufWriter::with_capacity(256 << 10, &mut file);
     content(&mut writer)?;
     writer.flush()?;

@@ -33,11 +33,19 @@ pub(crate) enum Format {
     Sarif,
 }
 
+/// Findings as programs read them.
 #[derive(Serialize)]
-struct Report<'a> {
+pub(crate) struct Report<'a> {
     errors: usize,
     warnings: usize,
     findings: &'a [Diagnostic],
+}
+
+impl<'a> Report<'a> {
+    pub(crate) fn new(findings: &'a [Diagnostic]) -> Self {
+        let errors = findings.iter().filter(|finding| finding.severity == Severity::Error).count();
+        Self { errors, warnings: findings.len() - errors, findings }
+    }
 }
 
 /// Checks packages.
@@ -46,8 +54,8 @@ pub(crate) fn run(request: &Request, settings: &Settings) -> Outcome {
     for package in &request.packages {
         findings.extend(check(package, request, settings)?);
     }
-    let errors = findings.iter().filter(|finding| finding.severity == Severity::Error).count();
-    let warnings = findings.len() - errors;
+    let report = Report::new(&findings);
+    let Report { errors, warnings, .. } = report;
     match request.format {
         Format::Text => {
             output::findings(&findings, output::print);
@@ -56,7 +64,7 @@ pub(crate) fn run(request: &Request, settings: &Settings) -> Outcome {
                 (output::count(errors, "error"), output::count(warnings, "warning"));
             output::print(format_args!("{packages} checked: {errors}, {warnings}"));
         }
-        Format::Json => output::print_json(&Report { errors, warnings, findings: &findings })?,
+        Format::Json => output::print_json(&report)?,
         Format::Sarif => output::print_json(&sarif::log(&findings, xpkg::lint::rules()))?,
     }
     if errors > 0 {

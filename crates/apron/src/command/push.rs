@@ -26,6 +26,7 @@ pub(crate) struct Request {
 }
 
 #[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
 struct Pushed {
     reference: String,
     digest: String,

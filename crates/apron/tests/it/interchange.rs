@@ -141,7 +141,16 @@ fn copies_keep_the_digest_through_every_medium() {
     scratch.copy_package("function-auto-ready");
     apron(&scratch, ["build", "function-auto-ready", "-o", "f.xpkg"]).ok();
     let (one, two) = (registry.reference("one/f:v1"), registry.reference("two/f:v1"));
-    let chain = ["f.xpkg", "oci:layout:v1", &one, &two, "oci:other:v2", "g.xpkg"];
+    let chain = [
+        "f.xpkg",
+        "oci:layout:v1",
+        &one,
+        "oci-archive:kept.tar",
+        &two,
+        "oci-archive:named.tar:v2",
+        "oci:other:v2",
+        "g.xpkg",
+    ];
     let mut digests = Vec::new();
     for pair in chain.windows(2) {
         let copied = apron(&scratch, ["copy", pair[0], pair[1], "-o", "json"]).ok();
@@ -153,16 +162,21 @@ fn copies_keep_the_digest_through_every_medium() {
         fs_err::read(scratch.join("f.xpkg")).unwrap(),
         fs_err::read(scratch.join("g.xpkg")).unwrap()
     );
+    // An archive is the layout it would be, for other tools too.
+    fs_err::create_dir(scratch.join("unpacked")).unwrap();
+    program(&scratch, "tar", ["-C", "unpacked", "-xf", "kept.tar"]).ok();
+    let four = registry.reference("four/f:v1");
+    peer(&scratch, "crane", ["push", "unpacked", &four]).ok();
+    assert_eq!(peer(&scratch, "crane", ["digest", &four]).ok().stdout.trim(), digests[0]);
+    apron(&scratch, ["inspect", "oci-archive:named.tar:v2"]).ok();
+    apron(&scratch, ["inspect", "other:v2"]).ok();
     // A neighbouring repository's blobs are taken over, not sent again.
     let three = registry.reference("three/f:v1");
     let mounted = json(&apron(&scratch, ["copy", &one, &three, "-o", "json"]).ok());
-    assert_eq!((mounted["bytes"].as_u64(), mounted["blobs_mounted"].as_u64()), (Some(0), Some(2)));
+    assert_eq!((mounted["bytes"].as_u64(), mounted["blobsMounted"].as_u64()), (Some(0), Some(2)));
     // And what is there already is not sent at all.
     let again = json(&apron(&scratch, ["copy", &one, &three, "-o", "json"]).ok());
-    assert_eq!(
-        (again["blobs_already_there"].as_u64(), again["bytes"].as_u64()),
-        (Some(2), Some(0))
-    );
+    assert_eq!((again["blobsAlreadyThere"].as_u64(), again["bytes"].as_u64()), (Some(2), Some(0)));
 }
 
 /// A runtime image made by other tools: skopeo converts what crane makes.
@@ -262,6 +276,12 @@ fn several_files_become_one_package_for_several_platforms() {
     let arm = ["inspect", &there, "--platform", "linux/arm64", "-o", "json"];
     let shown = json(&apron(&scratch, arm).ok());
     assert_eq!(shown["image"]["imageDigest"], index["manifests"][1]["digest"]);
+    // An archive of the layout keeps them all.
+    apron(&scratch, ["copy", &there, "oci-archive:all.tar"]).ok();
+    let back = registry.reference("p/back:v1");
+    apron(&scratch, ["copy", "oci-archive:all.tar", &back]).ok();
+    let digest = |reference: &str| peer(&scratch, "crane", ["digest", reference]).ok().stdout;
+    assert_eq!(digest(&back), digest(&there));
 }
 
 #[test]

@@ -340,8 +340,7 @@ fn mistake_several_files_for_one_package_that_runs_nowhere() {
     let scratch = built();
     fs_err::copy(scratch.join("mine.xpkg"), scratch.join("other.xpkg")).unwrap();
     let words = ["push", "example.org/team/mine:v1", "-f", "mine.xpkg,other.xpkg"];
-    let mut story = steady(&scratch, &apron(&scratch, words));
-    story.push_str(&steady(&scratch, &apron(&scratch, ["copy", "mine.xpkg", "oci-archive:m.tar"])));
+    let story = steady(&scratch, &apron(&scratch, words));
     insta::assert_snapshot!(story);
 }
 
@@ -353,4 +352,41 @@ fn logging_out_forgets_credentials_wherever_they_are() {
     let ran = apron(&scratch, ["logout", "registry.example.org"]).ok();
     assert_eq!(ran.stdout, "logged out of registry.example.org\n");
     assert!(!fs_err::read_to_string(file).unwrap().contains("YWRhOnNlY3JldA"));
+}
+
+#[test]
+fn mistake_places_that_are_not_there() {
+    let scratch = built();
+    let mut story = String::new();
+    for words in [
+        &["inspect", "oci:missing"][..],
+        &["inspect", "oci:src"],
+        &["copy", "mine.xpkg", "missing/mine.xpkg"],
+        &["copy", "mine.xpkg", "oci-archive:missing/mine.tar"],
+        &["extract", "mine.xpkg", "-o", "missing/mine.gz"],
+        &["build", "src", "-o", "missing/mine.xpkg"],
+    ] {
+        story.push_str(&steady(&scratch, &apron(&scratch, words.iter().copied())));
+    }
+    insta::assert_snapshot!(story);
+}
+
+#[test]
+fn a_build_that_fails_tells_programs_why() {
+    let scratch = Scratch::new();
+    let meta = "apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata:\n  name: x\nspec:\n  crossplane: 3\n";
+    scratch.write("src/crossplane.yaml", meta);
+    let ran = apron(&scratch, ["build", "src", "--output", "json"]);
+    assert_eq!(ran.code, Some(1));
+    insta::assert_snapshot!(steady(&scratch, &ran));
+}
+
+#[test]
+fn what_a_package_asks_for_is_shown() {
+    let scratch = Scratch::new();
+    let meta = "apiVersion: meta.pkg.crossplane.io/v1alpha1\nkind: Provider\nmetadata:\n  name: asks\nspec:\n  controller:\n    image: example.org/asks:v1\n    permissionRequests:\n    - apiGroups: [\"\", apps]\n      resources: [secrets, deployments]\n      resourceNames: [one]\n      verbs: [get, list]\n    - nonResourceURLs: [/healthz]\n      verbs: [get]\n";
+    scratch.write("src/crossplane.yaml", meta);
+    let mut story = steady(&scratch, &apron(&scratch, ["inspect", "src"]));
+    story.push_str(&steady(&scratch, &apron(&scratch, ["inspect", "src", "-o", "json"])));
+    insta::assert_snapshot!(story);
 }

@@ -13,13 +13,15 @@
 //! `io.crossplane.xpkg:<digest>` gets the annotation `io.crossplane.xpkg`. Docker 25 and later
 //! write both forms into one archive; manifest.json is then believed, as upstream does.
 //!
-//! [`Tarball`] reads, [`TarballSink`] collects and writes, [`write()`] writes at once what a build
-//! has at hand. Names in archives are only keys of a map here, never paths.
+//! [`Tarball`] reads, [`TarballSink`] and [`OciArchive`] collect and write, [`write()`] writes at
+//! once what a build has at hand. Names in archives are only keys of a map here, never paths.
 
 mod archive;
 mod docker;
+mod pack;
 mod write;
 
+pub use pack::OciArchive;
 pub use write::{Layer, LayerContent, TarballSink, write, write_to};
 
 use crate::error::{ArchiveFault, Cause, Unsupported};

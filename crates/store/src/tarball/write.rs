@@ -18,8 +18,11 @@ use std::sync::{Mutex, PoisonError};
 
 const BLOCK: usize = 512;
 const NAME_LENGTH_MAX: usize = 100;
+const PREFIX_LENGTH_MAX: usize = 155;
 const SIZE_MAX: u64 = 8 << 30;
-const WRITE_BUFFER: usize = 256 << 10;
+/// What an archive ends with.
+pub(super) const END: [u8; 2 * BLOCK] = [0; 2 * BLOCK];
+pub(super) const WRITE_BUFFER: usize = 256 << 10;
 
 /// A layer for an archive.
 #[derive(Debug, Clone)]
@@ -66,7 +69,7 @@ pub fn write_to(writer: impl Write, config: &[u8], layers: &[Layer]) -> Result<R
     let json = serde_json::to_vec(&[line])
         .map_err(|source| Cause::Json { what: "manifest.json".to_owned(), source })?;
     entry(&mut writer, "manifest.json", json.len() as u64, &mut json.as_slice(), None)?;
-    writer.write_all(&[0; 2 * BLOCK])?;
+    writer.write_all(&END)?;
     writer.flush()?;
     Ok(manifest)
 }
@@ -125,7 +128,7 @@ fn write_layer(writer: &mut impl Write, name: &str, layer: &Layer) -> Result<(),
 }
 
 /// One entry: header, bytes, zeros up to the block's end.
-fn entry(
+pub(super) fn entry(
     writer: &mut impl Write,
     name: &str,
     size: u64,
@@ -172,14 +175,22 @@ impl<W: Write> Write for Tee<'_, W> {
 /// A ustar header as Go's archive/tar writes it. The `tar` crate lays out the checksum
 /// differently, and the file's bytes should be upstream's.
 fn header(name: &str, size: u64) -> Result<[u8; BLOCK], Cause> {
-    if size >= SIZE_MAX || name.len() > NAME_LENGTH_MAX {
+    // Long names have their directory in a field of its own.
+    let (prefix, base) = match name.rsplit_once('/') {
+        Some((prefix, base)) if name.len() > NAME_LENGTH_MAX => (prefix, base),
+        _ => ("", name),
+    };
+    if prefix.len() > PREFIX_LENGTH_MAX || base.len() > NAME_LENGTH_MAX {
+        return Err(Unsupported::Name(name.to_owned()).into());
+    }
+    if size >= SIZE_MAX {
         return Err(Unsupported::Huge(name.to_owned()).into());
     }
     let mut block = [0; BLOCK];
     let mut put = |offset: usize, text: &[u8]| {
         block[offset..offset + text.len()].copy_from_slice(text);
     };
-    put(0, name.as_bytes());
+    put(0, base.as_bytes());
     put(100, b"0000644\0");
     put(108, b"0000000\0");
     put(116, b"0000000\0");
@@ -190,6 +201,7 @@ fn header(name: &str, size: u64) -> Result<[u8; BLOCK], Cause> {
     put(257, b"ustar\x0000");
     put(329, b"0000000\0");
     put(337, b"0000000\0");
+    put(345, prefix.as_bytes());
     let sum: u32 = block.iter().map(|byte| u32::from(*byte)).sum();
     block[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
     Ok(block)
@@ -215,13 +227,7 @@ impl TarballSink {
     /// Starts collecting, in a temporary directory beside the target.
     pub async fn create(target: impl Into<PathBuf>) -> Result<Self, Error> {
         let target = target.into();
-        let beside = files::parent(&target).to_owned();
-        let made = blocking(move || {
-            let builder = tempfile::Builder::new().prefix(files::TEMP_PREFIX).tempdir_in(beside)?;
-            Ok(builder)
-        });
-        let directory = made.await.map_err(|cause| Error::Write { path: target.clone(), cause })?;
-        let collected = Layout::scratch(directory.path().to_owned()).await?;
+        let (directory, collected) = files::collect_beside(&target).await?;
         Ok(Self { target, _directory: directory, collected, image: Mutex::new(None) })
     }
 

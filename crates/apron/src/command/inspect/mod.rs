@@ -9,7 +9,7 @@ use crate::failure::Outcome;
 use crate::output;
 use crate::place::{self, Located, Place};
 use crate::settings::Settings;
-use api::meta::{Meta, TargetKind};
+use api::meta::{Meta, PermissionRequest, TargetKind};
 use oci::{Descriptor, Manifest, Platform};
 use serde::Serialize;
 use std::path::Path;
@@ -77,6 +77,23 @@ struct PackageFacts {
     controller_image: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     capabilities: Vec<String>,
+    /// Rights asked for beyond those on its own resources.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    permission_requests: Vec<PermissionFacts>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct PermissionFacts {
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    api_groups: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    resources: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    resource_names: Vec<String>,
+    #[serde(rename = "nonResourceURLs", skip_serializing_if = "Vec::is_empty")]
+    non_resource_urls: Vec<String>,
+    verbs: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -207,7 +224,37 @@ impl PackageFacts {
             license: text(meta.license()),
             controller_image: text(meta.image()),
             capabilities: meta.capabilities().unwrap_or_default().to_vec(),
+            permission_requests: meta
+                .permission_requests()
+                .iter()
+                .map(PermissionFacts::new)
+                .collect(),
         }
+    }
+}
+
+impl PermissionFacts {
+    fn new(request: &PermissionRequest) -> Self {
+        let PermissionRequest { api_groups, resources, resource_names, non_resource_urls, verbs } =
+            request.clone();
+        Self { api_groups, resources, resource_names, non_resource_urls, verbs }
+    }
+
+    /// On what, as people write it: `pods.apps`, or a path.
+    fn objects(&self) -> String {
+        let group = |group: &String| match group.as_str() {
+            "" => String::new(),
+            group => format!(".{group}"),
+        };
+        let of_groups = self.resources.iter().flat_map(|resource| {
+            self.api_groups.iter().map(move |name| format!("{resource}{}", group(name)))
+        });
+        let all: Vec<String> = of_groups.chain(self.non_resource_urls.iter().cloned()).collect();
+        let names = match self.resource_names.as_slice() {
+            [] => String::new(),
+            names => format!(" ({})", names.join(", ")),
+        };
+        format!("{}{names}", all.join(", "))
     }
 }
 

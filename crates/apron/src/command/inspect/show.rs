@@ -18,6 +18,13 @@ pub(super) fn table(inspection: &Inspection, all: bool) {
         .map(|one| vec![one.kind.clone(), one.package.clone(), one.version.clone()])
         .collect();
     section("dependencies", &["KIND", "PACKAGE", "VERSION"], &dependencies, dependencies.len());
+    let rights: Vec<Vec<String>> = inspection
+        .package
+        .iter()
+        .flat_map(|package| &package.permission_requests)
+        .map(|right| vec![right.verbs.join(", "), right.objects()])
+        .collect();
+    section("permission requests", &["MAY", "ON"], &rights, rights.len());
     let total = inspection.objects.len();
     let objects: Vec<Vec<String>> = shown(inspection, all).iter().map(row).collect();
     section("objects", &["KIND", "NAME", "APIVERSION"], &objects, total);
