@@ -14,6 +14,8 @@
 //!  (metadata, │   (what is served)    (what may be asked)
 //!   selectors)│
 //!            log ── one writer, every version, durable before answered
+//!             │  ╲
+//!             │   upkeep ── what follows from a write: garbage, namespaces
 //!             │
 //!           Disk ── SQLite, or nothing (in memory)
 //! ```
@@ -38,6 +40,7 @@ pub mod openapi;
 pub mod patch;
 pub mod rest;
 pub mod schema;
+pub mod upkeep;
 pub mod world;
 
 use std::sync::Arc;
@@ -79,12 +82,19 @@ pub struct Server {
     pub options: Options,
     /// The time and the dice.
     pub world: Arc<dyn World>,
+    pub(crate) upkeep: upkeep::Upkeep,
 }
 
 impl Server {
     /// A server on a log, in the world given.
     pub fn new(log: Log, options: Options, world: Arc<dyn World>) -> Arc<Self> {
-        let server = Arc::new(Self { log, kinds: Kinds::new(), options, world });
+        let server = Arc::new(Self {
+            log,
+            kinds: Kinds::new(),
+            options,
+            world,
+            upkeep: upkeep::Upkeep::default(),
+        });
         crd::load(&server);
         server
     }
@@ -115,10 +125,12 @@ impl Server {
     }
 }
 
-/// The API server on a log: a service, ready to be called or bound.
+/// The API server on a log: a service, ready to be called or bound. What follows from
+/// writes is done by a task of its own.
 pub async fn router(log: Log, options: Options) -> Result<axum::Router, log::WriteError> {
     let server = Server::new(log, options, Arc::new(SystemWorld::default()));
     server.furnish().await?;
+    server.attend();
     Ok(server.router())
 }
 

@@ -80,13 +80,13 @@ pub async fn settle(server: &Arc<Server>, name: &str) {
     // Others may write at the same time; each round starts from what is there.
     for _ in 0..64 {
         let Some(entry) = server.log.get(&key) else {
-            server.kinds.define(name, Vec::new());
+            serve(server, name, Vec::new());
             return;
         };
         let Ok(object) = open(&kind, &entry) else { return };
         let mut next = object.clone();
         if is_deleting(&object) {
-            server.kinds.define(name, kinds(&object));
+            serve(server, name, kinds(&object));
             empty(server, &object).await;
             if !is_empty(server, &object) {
                 return;
@@ -103,7 +103,7 @@ pub async fn settle(server: &Arc<Server>, name: &str) {
         }
         let gone = is_deleting(&next) && meta_list(&next, "finalizers").is_empty();
         if next == object {
-            server.kinds.define(name, kinds(&object));
+            serve(server, name, kinds(&object));
             return;
         }
         let value = (!gone).then(|| close(&kind, &next));
@@ -112,6 +112,12 @@ pub async fn settle(server: &Arc<Server>, name: &str) {
             return;
         }
     }
+}
+
+/// Serves a definition's kinds from now on.
+fn serve(server: &Server, name: &str, kinds: Vec<Kind>) {
+    server.kinds.define(name, kinds);
+    server.upkeep.defined();
 }
 
 /// Marks a definition that is to be deleted, so that it stays until its objects are gone.

@@ -133,6 +133,13 @@ impl Kind {
     }
 }
 
+/// A key of the log as the resource, namespace and name that [`Kind::key`] put together.
+pub fn split_key(key: &str) -> (&str, &str, &str) {
+    let (resource, rest) = key.split_once('/').unwrap_or((key, ""));
+    let (namespace, name) = rest.split_once('/').unwrap_or(("", rest));
+    (resource, namespace, name)
+}
+
 /// Whether a built-in kind of this version and name exists.
 pub fn is_builtin(api_version: &str, name: &str) -> bool {
     builtin::is_kind(api_version, name)
@@ -165,6 +172,29 @@ impl Kinds {
         }
         let custom = self.custom.read().unwrap_or_else(PoisonError::into_inner);
         custom.get(&qualified(plural, group))?.iter().find(fits).cloned()
+    }
+
+    /// The kind that objects name by their `apiVersion` and `kind`.
+    pub fn named(&self, api_version: &str, name: &str) -> Option<Arc<Kind>> {
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        let fits =
+            |kind: &&Arc<Kind>| kind.kind == name && kind.version == version && kind.group == group;
+        if let Some(kind) = self.builtin.iter().find(fits) {
+            return Some(Arc::clone(kind));
+        }
+        let custom = self.custom.read().unwrap_or_else(PoisonError::into_inner);
+        custom.values().flatten().find(fits).cloned()
+    }
+
+    /// The kind whose objects lie under a resource of the log, in one of its versions.
+    pub fn stored_under(&self, resource: &str) -> Option<Arc<Kind>> {
+        let (plural, group) = resource.split_once('.')?;
+        let fits = |kind: &&Arc<Kind>| kind.plural == plural && kind.group == group;
+        if let Some(kind) = self.builtin.iter().find(fits) {
+            return Some(Arc::clone(kind));
+        }
+        let custom = self.custom.read().unwrap_or_else(PoisonError::into_inner);
+        custom.get(resource)?.first().cloned()
     }
 
     /// Whether a group and version exist at all.

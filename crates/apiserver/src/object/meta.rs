@@ -135,6 +135,11 @@ fn check_owners(object: &Value, wrong: &mut Vec<FieldError>) {
 }
 
 fn check_finalizers(object: &Value, wrong: &mut Vec<FieldError>) {
+    let all = meta_list(object, "finalizers");
+    if all.contains(&"orphan") && all.contains(&"foregroundDeletion") {
+        let detail = "finalizer orphan and foregroundDeletion cannot be both set";
+        wrong.push(FieldError::invalid("metadata.finalizers", &all.into(), detail));
+    }
     for (at, finalizer) in meta_list(object, "finalizers").into_iter().enumerate() {
         let known = ["orphan", "foregroundDeletion", "kubernetes"].contains(&finalizer);
         for fault in name::check_qualified(finalizer) {

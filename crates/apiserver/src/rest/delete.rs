@@ -5,13 +5,10 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::store::{self, Change, Changed};
-use super::{Answer, Request, list, present, update};
+use super::{Answer, Request, list, own, present, update};
 use crate::Server;
 use crate::crd;
-use crate::http::negotiate::Form;
-use crate::http::query::Query;
 use crate::http::status::{self, Failure};
-use crate::http::target::Target;
 use crate::kind::Kind;
 use crate::object::field_error::FieldError;
 use crate::object::{
@@ -20,17 +17,29 @@ use crate::object::{
 
 /// What becomes of the objects that the removed one owns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Propagation {
+pub(crate) enum Propagation {
     Background,
     Foreground,
     Orphan,
 }
 
-struct Options {
+pub(crate) struct Options {
     dry_run: bool,
     propagation: Option<Propagation>,
     uid: String,
     version: String,
+}
+
+impl Options {
+    /// What the server itself wishes; an empty uid is any.
+    pub(super) fn own(uid: &str, propagation: Propagation) -> Self {
+        Self {
+            dry_run: false,
+            propagation: Some(propagation),
+            uid: uid.to_owned(),
+            version: String::new(),
+        }
+    }
 }
 
 /// Removes one object, or marks it when finalizers hold it.
@@ -83,35 +92,15 @@ pub(crate) async fn delete_all(server: &Arc<Server>, kind: &Arc<Kind>, namespace
     for (key, _) in &snapshot.entries {
         let mut parts = key.split('/').skip(1);
         let (namespace, name) = (parts.next().unwrap_or_default(), parts.next());
-        let target = Target {
-            group: kind.group.clone(),
-            version: kind.version.clone(),
-            resource: kind.plural.clone(),
-            namespace: Some(namespace.to_owned()).filter(|name| !name.is_empty()),
-            name: name.map(str::to_owned),
-            subresource: None,
-        };
-        let request = Request {
-            kind: Arc::clone(kind),
-            target,
-            query: Query::default(),
-            form: Form::Object,
-            agent: String::new(),
-            media: String::new(),
-            body: bytes::Bytes::new(),
-        };
-        let options = Options {
-            dry_run: false,
-            propagation: None,
-            uid: String::new(),
-            version: String::new(),
-        };
+        let namespace = Some(namespace).filter(|name| !name.is_empty());
+        let request = own::request(kind, namespace, name.unwrap_or_default());
+        let options = Options::own("", Propagation::Background);
         // An object that someone else removed meanwhile is gone either way.
         let _ = remove(server, &request, &options).await;
     }
 }
 
-async fn remove(
+pub(super) async fn remove(
     server: &Arc<Server>,
     request: &Request,
     options: &Options,
@@ -119,6 +108,7 @@ async fn remove(
     protect(request)?;
     store::change(server, request, options.dry_run, |mut object| {
         check_preconditions(request, options, &object)?;
+        let before = metadata(&object).get("finalizers").cloned();
         hold(request, options, &mut object);
         let definition = request.kind.group == crd::GROUP && request.kind.kind == crd::KIND;
         if definition && !is_deleting(&object) {
@@ -126,11 +116,13 @@ async fn remove(
         }
         let finalizers = meta_list(&object, "finalizers");
         let namespace = request.kind.kind == "Namespace" && request.kind.group.is_empty();
-        if is_deleting(&object) {
-            return Ok(Change::Keep);
-        }
         if finalizers.is_empty() && !namespace {
             return Ok(Change::Remove(object));
+        }
+        if is_deleting(&object) {
+            // Another wish about its dependents counts even now.
+            let same = metadata(&object).get("finalizers") == before.as_ref();
+            return Ok(if same { Change::Keep } else { Change::Put(object) });
         }
         mark(server, request, &mut object);
         if update::may_go(&request.kind, &object) {
@@ -202,7 +194,8 @@ fn hold(request: &Request, options: &Options, object: &mut Value) {
         Propagation::Foreground => Some("foregroundDeletion"),
         Propagation::Orphan => Some("orphan"),
     };
-    if request.kind.kind == "Namespace" && request.kind.group.is_empty() {
+    if request.kind.group.is_empty() && ["Namespace", "Event"].contains(&request.kind.kind.as_str())
+    {
         return;
     }
     let mut finalizers: Vec<String> = meta_list(object, "finalizers")
@@ -260,7 +253,12 @@ fn options(request: &Request) -> Result<Options, Failure> {
     }
     let orphan = body.get("orphanDependents").and_then(Value::as_bool);
     let propagation = match (wished.as_str(), orphan) {
-        ("Background", _) => Some(Propagation::Background),
+        (policy @ ("Background" | "Foreground" | "Orphan"), Some(_)) => {
+            let why = "orphanDependents and deletionPropagation cannot be both set";
+            let wrong = FieldError::invalid("propagationPolicy", &json!(policy), why);
+            return Err(Failure::invalid_options("DeleteOptions", &[wrong]));
+        }
+        ("Background", _) | ("", Some(false)) => Some(Propagation::Background),
         ("Foreground", _) => Some(Propagation::Foreground),
         ("Orphan", _) | ("", Some(true)) => Some(Propagation::Orphan),
         ("", _) => None,

@@ -11,6 +11,7 @@
 mod create;
 mod delete;
 mod list;
+mod own;
 mod owner;
 mod patch;
 mod present;
@@ -25,6 +26,8 @@ use axum::body::Body;
 use bytes::Bytes;
 use serde_json::Value;
 
+pub(crate) use delete::Propagation;
+pub(crate) use own::Own;
 pub(crate) use owner::track_own;
 pub(crate) use store::{close, open};
 

@@ -38,6 +38,8 @@ fn mask(value: &mut Value, key: &str) {
             for (key, value) in map.iter_mut() {
                 mask(value, key);
             }
+            // Field paths name list items by their identities.
+            *map = std::mem::take(map).into_iter().map(|(k, v)| (mask_text(&k), v)).collect();
         }
         Value::Array(items) => items.iter_mut().for_each(|item| mask(item, "")),
         _ => {}
@@ -58,6 +60,11 @@ fn mask_text(text: &str) -> String {
         if let Some(uuid) = rest.get(..36).filter(|part| is_uuid(part)) {
             out.push_str("UID");
             rest = &rest[uuid.len()..];
+            continue;
+        }
+        if let Some(suffix) = rest.get(..17).filter(|part| is_event_suffix(part)) {
+            out.push_str(".SUFFIX");
+            rest = &rest[suffix.len()..];
             continue;
         }
         if let Some(time) = rest.get(..20).filter(|part| is_time(part)) {
@@ -105,6 +112,11 @@ fn is_uuid(text: &str) -> bool {
         8 | 13 | 18 | 23 => c == '-',
         _ => c.is_ascii_hexdigit(),
     })
+}
+
+/// What makes the names of events unlike others: the nanoseconds, in sixteen digits.
+fn is_event_suffix(text: &str) -> bool {
+    text.strip_prefix('.').is_some_and(|digits| digits.bytes().all(|b| b.is_ascii_hexdigit()))
 }
 
 fn is_time(text: &str) -> bool {

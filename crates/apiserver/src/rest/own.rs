@@ -1,0 +1,128 @@
+//! What the server does by itself with objects, through the same doors as clients.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::delete::{self, Propagation};
+use super::store::{self, Change};
+use super::{Request, create, follow, owner, update};
+use crate::Server;
+use crate::http::negotiate::Form;
+use crate::http::query::{FieldValidation, Query, WriteOptions};
+use crate::http::status::Failure;
+use crate::http::target::Target;
+use crate::kind::{Kind, split_key};
+use crate::object::meta_text;
+
+/// The name under which upkeep writes, as upstream's controllers do.
+const AGENT: &str = "kube-controller-manager";
+
+/// An object the server itself wants to do something with.
+pub(crate) struct Own(Request);
+
+impl Own {
+    /// The object called `name`, whether it is there or not.
+    pub(crate) fn new(kind: &Arc<Kind>, namespace: Option<&str>, name: &str) -> Self {
+        Self(request(kind, namespace, name))
+    }
+
+    /// The object under a key of the log, if its kind is served.
+    pub(crate) fn at(server: &Server, key: &str) -> Option<Self> {
+        let (resource, namespace, name) = split_key(key);
+        let kind = server.kinds.stored_under(resource)?;
+        Some(Self::new(&kind, Some(namespace).filter(|name| !name.is_empty()), name))
+    }
+
+    pub(crate) fn kind(&self) -> &Arc<Kind> {
+        &self.0.kind
+    }
+
+    pub(crate) fn namespace(&self) -> Option<&str> {
+        self.0.namespace()
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    /// Makes it.
+    pub(crate) async fn make(&self, server: &Arc<Server>, object: Value) -> Result<(), Failure> {
+        let mut request = self.0.clone();
+        request.target.name = None;
+        create::insert(server, &request, object, &options(), create::Tracked::No).await?;
+        self.follow(server).await;
+        Ok(())
+    }
+
+    /// Deletes it, if it still has this uid.
+    pub(crate) async fn remove(
+        &self,
+        server: &Arc<Server>,
+        uid: &str,
+        propagation: Propagation,
+    ) -> Result<(), Failure> {
+        let options = delete::Options::own(uid, propagation);
+        delete::remove(server, &self.0, &options).await?;
+        self.follow(server).await;
+        Ok(())
+    }
+
+    /// Changes it, if it still has this uid.
+    pub(crate) async fn amend(
+        &self,
+        server: &Arc<Server>,
+        uid: &str,
+        edit: impl Fn(&mut Value),
+    ) -> Result<(), Failure> {
+        let options = options();
+        store::change(server, &self.0, false, |old| {
+            if meta_text(&old, "uid") != uid {
+                return Err(Failure::not_found(&self.0.kind, self.name()));
+            }
+            let mut new = old.clone();
+            edit(&mut new);
+            if new == old {
+                return Ok(Change::Keep);
+            }
+            let new = owner::track(server, &self.0, &options, Some(&old), new);
+            update::advance(server, &self.0, &old, new)
+        })
+        .await?;
+        self.follow(server).await;
+        Ok(())
+    }
+
+    async fn follow(&self, server: &Arc<Server>) {
+        follow(server, &self.0.kind, self.name(), self.namespace()).await;
+    }
+}
+
+/// A request of the server to itself.
+pub(super) fn request(kind: &Arc<Kind>, namespace: Option<&str>, name: &str) -> Request {
+    Request {
+        kind: Arc::clone(kind),
+        target: Target {
+            group: kind.group.clone(),
+            version: kind.version.clone(),
+            resource: kind.plural.clone(),
+            namespace: namespace.map(str::to_owned),
+            name: Some(name.to_owned()),
+            subresource: None,
+        },
+        query: Query::default(),
+        form: Form::Object,
+        agent: AGENT.to_owned(),
+        media: String::new(),
+        body: bytes::Bytes::new(),
+    }
+}
+
+fn options() -> WriteOptions {
+    WriteOptions {
+        dry_run: false,
+        validation: FieldValidation::Ignore,
+        manager: AGENT.to_owned(),
+        force: false,
+    }
+}

@@ -1,0 +1,233 @@
+//! # Upkeep: what follows from writes, after they are answered
+//!
+//! ```text
+//!  log ──events──► graph (who owns whom) ──► duties ──► one at a time, through `rest`
+//!                                             ▲   │
+//!                                             └───┘ what failed is tried again later
+//! ```
+//!
+//! Upstream does this in a program of its own that watches the server. Here it reads the
+//! log directly, so it starts the moment a write is durable and never polls. Nothing it
+//! knows needs to be stored: after a restart, or when it fell too far behind, it looks at
+//! every object once and comes to the same conclusions. A crash between the removal of an
+//! owner and that of its dependents therefore heals itself.
+//!
+//! Upkeep is a value that is driven from outside: [`Server::step`] does one thing and
+//! [`Server::settle`] everything there is to do now; [`Server::attend`] is the task that
+//! does so whenever something was written. The time comes from the world.
+
+mod collect;
+mod graph;
+mod stored;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::Server;
+use crate::log::Event;
+use graph::Graph;
+use stored::Stored;
+
+/// How many events are taken in at once.
+const EVENTS_MAX: usize = 512;
+/// The longest time between two tries of the same duty, in seconds.
+const PAUSE_MAX: u64 = 64;
+/// Objects nobody collects: they go by themselves.
+const EVENTS: &str = "events./";
+
+/// One thing to do. Keys are those of the log.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Duty {
+    /// Delete an object that has no owner left, or let one go that waited for its dependents.
+    Collect(Arc<str>),
+    /// Free the dependents of an object, then let it go.
+    Orphan(Arc<str>),
+}
+
+/// How a duty ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// Nothing is left to do.
+    Done,
+    /// It could not be done now.
+    Later,
+    /// It cannot be judged while a kind is unknown.
+    Unknown,
+}
+
+/// What upkeep knows.
+#[derive(Debug, Default)]
+pub(crate) struct Upkeep {
+    state: Mutex<State>,
+    wake: Arc<tokio::sync::Notify>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// The version up to which the log was read; `None` before the first look.
+    seen: Option<u64>,
+    graph: Graph,
+    queue: VecDeque<Duty>,
+    queued: BTreeSet<Duty>,
+    later: BTreeSet<(u64, Duty)>,
+    failures: BTreeMap<Duty, u32>,
+    /// What waits for a definition to come.
+    unknown: BTreeSet<Duty>,
+}
+
+impl Upkeep {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Upkeep {
+    /// Looks again at what waited for a kind to be known.
+    pub(crate) fn defined(&self) {
+        let mut state = self.lock();
+        for duty in std::mem::take(&mut state.unknown) {
+            state.add(duty);
+        }
+        self.wake.notify_one();
+    }
+}
+
+impl State {
+    fn add(&mut self, duty: Duty) {
+        if self.queued.insert(duty.clone()) {
+            self.queue.push_back(duty);
+        }
+    }
+
+    /// Reads the log up to its end, or everything when that is no longer possible.
+    fn catch_up(&mut self, server: &Server) {
+        while let Some(seen) = self.seen {
+            let Ok((events, upto)) = server.log.after(seen, "", EVENTS_MAX) else {
+                self.seen = None;
+                break;
+            };
+            for event in &events {
+                self.notice(event);
+            }
+            self.seen = Some(upto);
+            if events.len() < EVENTS_MAX {
+                return;
+            }
+        }
+        self.graph = Graph::default();
+        let Ok(snapshot) = server.log.list("", None) else { return };
+        for (key, entry) in &snapshot.entries {
+            self.happened(key, None, Some(&entry.value));
+        }
+        self.seen = Some(snapshot.version);
+    }
+
+    fn notice(&mut self, event: &Event) {
+        let before = event.previous.as_ref().map(|entry| &entry.value);
+        self.happened(&event.key, before, event.value.as_ref());
+    }
+
+    fn happened(
+        &mut self,
+        key: &Arc<str>,
+        before: Option<&bytes::Bytes>,
+        after: Option<&bytes::Bytes>,
+    ) {
+        if key.starts_with(EVENTS) {
+            return;
+        }
+        let (before, after) =
+            (before.map(|value| Stored::read(value)), after.map(|value| Stored::read(value)));
+        for duty in self.graph.notice(key, before.as_ref(), after.as_ref()) {
+            self.add(duty);
+        }
+    }
+
+    fn next(&mut self, now: u64) -> Option<Duty> {
+        while let Some((due, _)) = self.later.first()
+            && *due <= now
+            && let Some((_, duty)) = self.later.pop_first()
+        {
+            self.add(duty);
+        }
+        let duty = self.queue.pop_front()?;
+        self.queued.remove(&duty);
+        Some(duty)
+    }
+
+    fn close(&mut self, duty: Duty, outcome: Outcome, now: u64) {
+        match outcome {
+            Outcome::Done => {
+                self.failures.remove(&duty);
+            }
+            Outcome::Unknown => {
+                self.unknown.insert(duty);
+            }
+            Outcome::Later => {
+                let failures = self.failures.entry(duty.clone()).or_default();
+                let pause = PAUSE_MAX.min(1 << (*failures).min(6));
+                *failures += 1;
+                self.later.insert((now + pause, duty));
+            }
+        }
+    }
+}
+
+impl Server {
+    /// Does one thing that follows from what was written; `false` says that there is
+    /// nothing to do now.
+    pub async fn step(self: &Arc<Self>) -> bool {
+        let duty = {
+            let mut state = self.upkeep.lock();
+            state.catch_up(self);
+            state.next(self.world.now())
+        };
+        let Some(duty) = duty else { return false };
+        let outcome = match &duty {
+            Duty::Collect(key) => collect::collect(self, key).await,
+            Duty::Orphan(key) => collect::orphan(self, key).await,
+        };
+        self.upkeep.lock().close(duty, outcome, self.world.now());
+        true
+    }
+
+    /// Does everything that follows from what was written, as far as it can be done now.
+    pub async fn settle(self: &Arc<Self>) {
+        while self.step().await {}
+    }
+
+    /// When something that failed is to be tried again, in seconds since 1970.
+    pub fn due(&self) -> Option<u64> {
+        self.upkeep.lock().later.first().map(|(due, _)| *due)
+    }
+
+    /// Settles now and after every write, until the server is gone.
+    pub fn attend(self: &Arc<Self>) {
+        let mut committed = self.log.committed();
+        let server = Arc::downgrade(self);
+        tokio::spawn(async move {
+            loop {
+                committed.borrow_and_update();
+                let Some(strong) = server.upgrade() else { return };
+                strong.settle().await;
+                let pause = strong.due().map(|due| due.saturating_sub(strong.world.now()).max(1));
+                let woken = Arc::clone(&strong.upkeep.wake);
+                drop(strong);
+                let late = async {
+                    match pause {
+                        Some(seconds) => tokio::time::sleep(Duration::from_secs(seconds)).await,
+                        None => std::future::pending().await,
+                    }
+                };
+                tokio::select! {
+                    changed = committed.changed() => if changed.is_err() { return },
+                    () = woken.notified() => {}
+                    () = late => {}
+                }
+            }
+        });
+    }
+}

@@ -1,0 +1,210 @@
+//! Upkeep driven by hand: nothing here sleeps, and the clock is a number.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use axum::body::Body;
+use http_body_util::BodyExt;
+use serde_json::{Value, json};
+use tower::ServiceExt;
+
+use super::*;
+use crate::log::{Limits, Log, Sqlite};
+use crate::world::World;
+use crate::{Options, Server};
+
+/// A world that stands still until it is told.
+#[derive(Default)]
+pub(super) struct Still {
+    pub(super) now: AtomicU64,
+    dice: AtomicU64,
+}
+
+impl World for Still {
+    fn now(&self) -> u64 {
+        self.now.load(Ordering::Relaxed)
+    }
+
+    fn random(&self) -> u64 {
+        self.dice.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed)
+    }
+}
+
+pub(super) async fn server(log: Log) -> Arc<Server> {
+    let server = Server::new(log, Options::default(), Arc::new(Still::default()));
+    server.furnish().await.unwrap();
+    server
+}
+
+pub(super) async fn ask(server: &Arc<Server>, method: &str, path: &str, body: Value) -> Value {
+    let request = http::Request::builder()
+        .method(method)
+        .uri(path)
+        .header(
+            "Content-Type",
+            if method == "PATCH" { "application/merge-patch+json" } else { "application/json" },
+        )
+        .body(if body.is_null() { Body::empty() } else { Body::from(body.to_string()) })
+        .unwrap();
+    let response = server.router().oneshot(request).await.unwrap();
+    let bytes = response.into_body().collect().await.unwrap().to_bytes();
+    serde_json::from_slice(&bytes).unwrap()
+}
+
+const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+
+async fn make(server: &Arc<Server>, name: &str, owner: Option<&Value>) -> Value {
+    let mut metadata = json!({"name": name});
+    if let Some(owner) = owner {
+        metadata["ownerReferences"] = json!([{
+            "apiVersion": owner["apiVersion"], "kind": owner["kind"],
+            "name": owner["metadata"]["name"], "uid": owner["metadata"]["uid"],
+            "blockOwnerDeletion": true,
+        }]);
+    }
+    let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata});
+    ask(server, "POST", MAPS, object).await
+}
+
+async fn exists(server: &Arc<Server>, name: &str) -> bool {
+    ask(server, "GET", &format!("{MAPS}/{name}"), Value::Null).await["kind"] == "ConfigMap"
+}
+
+async fn delete(server: &Arc<Server>, name: &str, policy: &str) -> Value {
+    ask(server, "DELETE", &format!("{MAPS}/{name}?propagationPolicy={policy}"), Value::Null).await
+}
+
+#[tokio::test]
+async fn nothing_happens_until_it_is_driven() {
+    let server = server(Log::in_memory()).await;
+    let owner = make(&server, "owner", None).await;
+    make(&server, "dependent", Some(&owner)).await;
+    server.settle().await;
+    delete(&server, "owner", "Background").await;
+    assert!(exists(&server, "dependent").await);
+    assert!(server.step().await);
+    assert!(!exists(&server, "dependent").await);
+    assert!(!server.step().await, "one step was all there was to do");
+}
+
+#[tokio::test]
+async fn a_crash_after_the_owner_is_gone_heals_at_the_next_start() {
+    let directory = tempfile::tempdir().unwrap();
+    let open = || Log::open(Box::new(Sqlite::open(directory.path())?), Limits::default());
+    let first = server(open().unwrap()).await;
+    let owner = make(&first, "owner", None).await;
+    let child = make(&first, "child", Some(&owner)).await;
+    make(&first, "grandchild", Some(&child)).await;
+    let waiting = make(&first, "waiting", None).await;
+    make(&first, "blocking", Some(&waiting)).await;
+    let leaving = make(&first, "leaving", None).await;
+    make(&first, "orphan", Some(&leaving)).await;
+    delete(&first, "owner", "Background").await;
+    delete(&first, "waiting", "Foreground").await;
+    delete(&first, "leaving", "Orphan").await;
+    drop(first);
+    let log = loop {
+        match open() {
+            Ok(log) => break log,
+            Err(_) => tokio::task::yield_now().await,
+        }
+    };
+    let second = server(log).await;
+    second.settle().await;
+    for gone in ["owner", "child", "grandchild", "waiting", "blocking", "leaving"] {
+        assert!(!exists(&second, gone).await, "{gone}");
+    }
+    let orphan = ask(&second, "GET", &format!("{MAPS}/orphan"), Value::Null).await;
+    assert_eq!(orphan["metadata"]["ownerReferences"], Value::Null);
+    assert_eq!(orphan["kind"], "ConfigMap");
+}
+
+#[tokio::test]
+async fn falling_behind_the_log_is_no_loss() {
+    let server = server(Log::in_memory()).await;
+    let owner = make(&server, "owner", None).await;
+    make(&server, "dependent", Some(&owner)).await;
+    server.settle().await;
+    delete(&server, "owner", "Background").await;
+    server.log.forget(server.log.version());
+    server.settle().await;
+    assert!(!exists(&server, "dependent").await);
+}
+
+#[tokio::test]
+async fn a_foreground_delete_of_many_looks_at_each_once() {
+    let server = server(Log::in_memory()).await;
+    let owner = make(&server, "owner", None).await;
+    for n in 0..200 {
+        make(&server, &format!("dependent-{n}"), Some(&owner)).await;
+    }
+    server.settle().await;
+    delete(&server, "owner", "Foreground").await;
+    let mut steps = 0;
+    while server.step().await {
+        steps += 1;
+    }
+    assert!(!exists(&server, "owner").await);
+    assert!(steps <= 202, "{steps} steps for 200 dependents and their owner");
+}
+
+#[tokio::test]
+async fn an_unknown_owner_is_judged_when_its_kind_is_defined() {
+    let server = server(Log::in_memory()).await;
+    let owner = json!({
+        "apiVersion": "example.org/v1", "kind": "Widget",
+        "metadata": {"name": "w", "uid": "11111111-2222-4333-8444-555555555555"},
+    });
+    make(&server, "dependent", Some(&owner)).await;
+    server.settle().await;
+    assert!(exists(&server, "dependent").await);
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "widgets.example.org"},
+        "spec": {
+            "group": "example.org", "scope": "Namespaced",
+            "names": {"plural": "widgets", "kind": "Widget"},
+            "versions": [{"name": "v1", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": {"type": "object"}}}],
+        },
+    });
+    let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    ask(&server, "POST", path, definition).await;
+    server.settle().await;
+    assert!(!exists(&server, "dependent").await);
+}
+
+#[test]
+fn what_fails_is_tried_again_later_and_later() {
+    let mut state = State::default();
+    let duty = Duty::Collect("a".into());
+    let mut now = 100;
+    for pause in [1, 2, 4, 8, 16, 32, 64, 64] {
+        state.add(duty.clone());
+        assert_eq!(state.next(now).as_ref(), Some(&duty));
+        state.close(duty.clone(), Outcome::Later, now);
+        assert_eq!(state.later.first().map(|(due, _)| *due), Some(now + pause));
+        assert_eq!(state.next(now + pause - 1), None);
+        now += pause;
+        assert_eq!(state.next(now).as_ref(), Some(&duty));
+    }
+    state.close(duty.clone(), Outcome::Done, now);
+    assert!(state.failures.is_empty());
+}
+
+#[tokio::test]
+async fn the_task_of_a_server_does_it_unasked_and_ends_with_it() {
+    let server = server(Log::in_memory()).await;
+    server.attend();
+    let owner = make(&server, "owner", None).await;
+    make(&server, "dependent", Some(&owner)).await;
+    delete(&server, "owner", "Background").await;
+    while exists(&server, "dependent").await {
+        tokio::task::yield_now().await;
+    }
+    let weak = Arc::downgrade(&server);
+    drop(server);
+    while weak.strong_count() > 0 {
+        tokio::task::yield_now().await;
+    }
+}
