@@ -66,7 +66,7 @@ fn run(command: &Command, settings: &Settings) -> Outcome {
         Command::Copy(request) => block_on(command::copy::run(request, settings)),
         Command::Login(request) => block_on(command::login::login(request, settings)),
         Command::Logout(request) => block_on(command::login::logout(request, settings)),
-        Command::Registry(request) => block_on(command::registry::run(request)),
+        Command::Registry(request) => block_on(command::registry::run(request, settings)),
         Command::Apiserver(request) => block_on(command::apiserver::run(request)),
         Command::Version(request) => command::version::run(request),
         Command::Completion(shell) => {

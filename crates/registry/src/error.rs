@@ -1,9 +1,11 @@
 //! What may go wrong, told apart by what a client is told.
 
+use crate::mirror::Trouble;
 use crate::name::{Name, Tag};
 use oci::{Digest, ManifestError};
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Why a request to the registry cannot be answered as hoped.
 #[derive(Debug, thiserror::Error)]
@@ -84,6 +86,17 @@ pub enum Error {
     /// The database failed.
     #[error("the registry's database failed")]
     Database(#[source] rusqlite::Error),
+    /// Another registry, whose repository this is, does not deliver.
+    #[error("{host}, where this repository comes from, {trouble}")]
+    Upstream {
+        /// Where it is.
+        host: String,
+        /// What is wrong.
+        trouble: Trouble,
+    },
+    /// An error that several requests met together.
+    #[error(transparent)]
+    Shared(Arc<Self>),
     /// The registry is shutting down.
     #[error("the registry is shutting down")]
     Closed,

@@ -28,6 +28,11 @@
 //!   the disk damaged out of service ([`Registry::scrub`]).
 //! - **The database can be lost.** Views and blobs are enough to make it again ([`rebuild`]).
 //!
+//! ## What comes from elsewhere
+//!
+//! Repositories below a prefix may come from another registry ([`mirror`]): fetched through
+//! room `store` when first pulled, verified, recorded like anything pushed, and kept.
+//!
 //! ## What it refuses to know
 //!
 //! It knows nothing about packages, Kubernetes or sockets. [`Access`] decides who may do what
@@ -41,6 +46,7 @@ pub mod auth;
 mod error;
 pub mod limits;
 mod metrics;
+pub mod mirror;
 pub mod name;
 mod observe;
 mod query;

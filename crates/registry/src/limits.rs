@@ -48,5 +48,7 @@ pub const WRITES_WAITING_MAX: usize = 1024;
 pub const EVENTS_WAITING_MAX: usize = 4096;
 /// The shortest pause between two rewrites of the views.
 pub const VIEW_INTERVAL: Duration = Duration::from_secs(1);
+/// Blobs fetched at once from one mirrored registry.
+pub const MIRROR_FETCHES_MAX: usize = 64;
 /// Blobs one step of a collection looks at.
 pub const COLLECT_BATCH: usize = 500;

@@ -97,6 +97,19 @@ impl Route {
         }
     }
 
+    /// The same for another repository, if the route is about one.
+    pub(crate) fn renamed(self, name: Name) -> Self {
+        match self {
+            Self::Blob(_, digest) => Self::Blob(name, digest),
+            Self::Uploads(_) => Self::Uploads(name),
+            Self::Upload(_, id) => Self::Upload(name, id),
+            Self::Manifest(_, selector) => Self::Manifest(name, selector),
+            Self::Tags(_) => Self::Tags(name),
+            Self::Referrers(_, digest) => Self::Referrers(name, digest),
+            other => other,
+        }
+    }
+
     /// The repository, if the route is about one.
     pub(crate) fn repository(&self) -> Option<&Name> {
         match self {

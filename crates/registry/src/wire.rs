@@ -4,6 +4,7 @@
 //! the database) stays inside.
 
 use crate::error::Error;
+use crate::mirror::Trouble;
 use crate::route::Misroute;
 use axum::body::Body;
 use axum::response::Response;
@@ -17,6 +18,7 @@ pub(crate) const CONTENT_DIGEST: HeaderName = HeaderName::from_static("docker-co
 pub(crate) const UPLOAD_UUID: HeaderName = HeaderName::from_static("docker-upload-uuid");
 pub(crate) const SUBJECT: HeaderName = HeaderName::from_static("oci-subject");
 pub(crate) const TAGS: HeaderName = HeaderName::from_static("oci-tag");
+pub(crate) const NAMESPACE: HeaderName = HeaderName::from_static("oci-namespace");
 pub(crate) const FILTERS: HeaderName = HeaderName::from_static("oci-filters-applied");
 pub(crate) const JSON: &str = "application/json";
 /// How long a client should wait when there is too much going on, in seconds.
@@ -84,6 +86,12 @@ impl Refusal {
         Self::new(StatusCode::FORBIDDEN, "DENIED", "you may not do this here")
     }
 
+    /// What is mirrored is pushed to where it comes from.
+    pub(crate) fn mirrored(name: &crate::Name, source: &crate::mirror::Source) -> Self {
+        let message = format!("{name} is a mirror of {source}; push there instead");
+        Self::new(StatusCode::FORBIDDEN, "DENIED", message)
+    }
+
     pub(crate) fn hidden(name: &crate::Name) -> Self {
         Self::from(Error::NameUnknown(name.clone()))
     }
@@ -128,16 +136,29 @@ impl Refusal {
 
 impl From<Error> for Refusal {
     fn from(error: Error) -> Self {
-        let (status, code) = table(&error);
-        let message = match (&error, std::error::Error::source(&error)) {
+        let error = match error {
+            Error::Shared(error) => return Self::shared(&error),
+            error => error,
+        };
+        Self::shared(&error)
+    }
+}
+
+impl Refusal {
+    fn shared(error: &Error) -> Self {
+        let (status, code) = table(error);
+        let message = match (error, std::error::Error::source(error)) {
             // What is wrong with a manifest is the client's business; what is wrong with our disk
             // is not.
-            (Error::ManifestInvalid(_), Some(cause)) => with_causes(&error, cause),
+            (Error::ManifestInvalid(_), Some(cause)) => with_causes(error, cause),
             _ => error.to_string(),
         };
         let refusal = Self::new(status, code, message);
-        match status {
-            StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => {
+        match (error, status) {
+            (Error::Upstream { trouble: Trouble::Busy(Some(wait)), .. }, _) => {
+                refusal.header(http::header::RETRY_AFTER, wait.as_secs().max(1).to_string())
+            }
+            (_, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) => {
                 refusal.header(http::header::RETRY_AFTER, RETRY_AFTER)
             }
             _ => refusal,
@@ -168,6 +189,16 @@ fn table(error: &Error) -> (StatusCode, &'static str) {
         Error::BodyBroken => (StatusCode::BAD_REQUEST, "BLOB_UPLOAD_INVALID"),
         Error::SpaceLow => (StatusCode::INSUFFICIENT_STORAGE, "DENIED"),
         Error::Closed => (StatusCode::SERVICE_UNAVAILABLE, "UNSUPPORTED"),
+        Error::Upstream { trouble, .. } => match trouble {
+            Trouble::Missing => (StatusCode::NOT_FOUND, "NAME_UNKNOWN"),
+            Trouble::Denied => (StatusCode::FORBIDDEN, "DENIED"),
+            Trouble::Busy(_) => (StatusCode::TOO_MANY_REQUESTS, "TOOMANYREQUESTS"),
+            Trouble::Away => (StatusCode::SERVICE_UNAVAILABLE, "UNAVAILABLE"),
+            Trouble::Failing(_) | Trouble::Wrong | Trouble::TooLarge => {
+                (StatusCode::BAD_GATEWAY, "UNAVAILABLE")
+            }
+        },
+        Error::Shared(error) => table(error),
         Error::Io(_) | Error::Database(_) => (StatusCode::INTERNAL_SERVER_ERROR, "UNSUPPORTED"),
     }
 }

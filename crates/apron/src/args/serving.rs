@@ -1,5 +1,6 @@
 //! The words of `apron registry`.
 
+use super::mirror::MirrorArguments;
 use crate::command::registry::{Request, exchange, keep, serve, tls, user};
 use crate::output::Format;
 use ::registry::auth::Mode;
@@ -152,6 +153,8 @@ pub(super) struct ServeArguments {
     /// Seconds between two garbage collections; 0 means never
     #[arg(long, value_name = "SECONDS", default_value_t = 3600)]
     gc_interval: u64,
+    #[command(flatten)]
+    mirror: MirrorArguments,
 }
 
 #[derive(Args)]
@@ -238,6 +241,7 @@ impl ServeArguments {
             space_reserve: self.reserve.saturating_mul(1_000_000),
             lease: Duration::from_secs(self.lease),
             gc_interval: Duration::from_secs(self.gc_interval),
+            mirror: self.mirror.into_request(),
         }
     }
 }

@@ -113,7 +113,7 @@ impl Registry {
     }
 
     /// Repositories that have a blob.
-    async fn holders(&self, digest: &Digest) -> Result<Vec<Name>, Error> {
+    pub(crate) async fn holders(&self, digest: &Digest) -> Result<Vec<Name>, Error> {
         let digest = digest.to_string();
         self.inner
             .database

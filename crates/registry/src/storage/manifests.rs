@@ -4,7 +4,8 @@ use super::cache::Size;
 use super::files::Files;
 use super::rows::{self, Row};
 use super::{
-    Missing, Registry, blobs, blocking, detached, ensure, find, known, stored_digest, uploads,
+    Missing, Registry, Versions, blobs, blocking, detached, ensure, find, known, stored_digest,
+    uploads,
 };
 use crate::error::Error;
 use crate::name::{Name, Tag};
@@ -65,6 +66,13 @@ pub struct Push {
     pub bytes: Bytes,
 }
 
+/// What a push is held to.
+#[derive(Clone, Copy)]
+struct Policy {
+    missing: Missing,
+    versions: Versions,
+}
+
 /// What was stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pushed {
@@ -93,18 +101,29 @@ impl Registry {
 
     /// Stores a manifest; when this returns, it and its tags are on the disk.
     pub async fn push(&self, push: Push) -> Result<Pushed, Error> {
+        let settings = &self.inner.settings;
+        self.store(push, Policy { missing: settings.missing, versions: settings.versions }).await
+    }
+
+    /// Stores a manifest of another registry: what it names may come later, and what its tags
+    /// mean is decided there.
+    pub(crate) async fn push_mirrored(&self, push: Push) -> Result<Pushed, Error> {
+        self.store(push, Policy { missing: Missing::Accept, versions: Versions::Move }).await
+    }
+
+    async fn store(&self, push: Push, policy: Policy) -> Result<Pushed, Error> {
         self.check_space(push.bytes.len() as u64)?;
         let (row, push) = blocking(move || Ok((read(&push)?, push))).await?;
         let registry = self.clone();
-        detached(async move { registry.push_here(row, push).await }).await
+        detached(async move { registry.push_here(row, push, policy).await }).await
     }
 
-    async fn push_here(&self, row: Row, push: Push) -> Result<Pushed, Error> {
+    async fn push_here(&self, row: Row, push: Push, policy: Policy) -> Result<Pushed, Error> {
         let pushed = Pushed { digest: row.digest.clone(), subject: row.subject.clone() };
         let held = self.hold(&row.digest).await;
         let written = self.write_manifest(&row.digest, &push).await;
         let stored = match written {
-            Ok(()) => self.record_manifest(row, &push).await,
+            Ok(()) => self.record_manifest(row, &push, policy).await,
             Err(error) => Err(error),
         };
         let before = match stored {
@@ -134,9 +153,14 @@ impl Registry {
     }
 
     /// Records a manifest and its tags; gives what the tags meant before.
-    async fn record_manifest(&self, row: Row, push: &Push) -> Result<Vec<Option<Digest>>, Error> {
+    async fn record_manifest(
+        &self,
+        row: Row,
+        push: &Push,
+        policy: Policy,
+    ) -> Result<Vec<Option<Digest>>, Error> {
         let (name, tags) = (push.repository.clone(), push.tags.clone());
-        let (missing, versions) = (self.inner.settings.missing, self.inner.settings.versions);
+        let Policy { missing, versions } = policy;
         self.inner
             .database
             .write(move |transaction| {

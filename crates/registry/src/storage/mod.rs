@@ -158,7 +158,7 @@ impl Registry {
         let _ = self.inner.events.send(event);
     }
 
-    fn check_space(&self, more: u64) -> Result<(), Error> {
+    pub(crate) fn check_space(&self, more: u64) -> Result<(), Error> {
         let reserve = self.inner.settings.space_reserve.saturating_add(more);
         if self.inner.files.space()? < reserve { Err(Error::SpaceLow) } else { Ok(()) }
     }

@@ -28,16 +28,7 @@ impl Server {
 
     pub(super) async fn get_blob(&self, call: &Call, name: &Name, digest: &Digest) -> Answer {
         let OpenBlob { file, size } = self.registry.open_blob(name, digest).await?;
-        let mut response = described(digest, size, Body::empty());
-        if is_unchanged(&call.parts.headers, &entity_tag(digest)) {
-            *response.status_mut() = StatusCode::NOT_MODIFIED;
-            response.headers_mut().remove(CONTENT_LENGTH);
-            return Ok(response);
-        }
-        let (first, length) =
-            if is_range_meant(call, digest) { part(&mut response, call, size)? } else { (0, size) };
-        *response.body_mut() = Body::from_stream(read(file, first, length));
-        Ok(response)
+        found(call, digest, size, |first, length| Body::from_stream(read(file, first, length)))
     }
 
     pub(super) async fn delete_blob(&self, name: &Name, digest: &Digest) -> Answer {
@@ -46,8 +37,27 @@ impl Server {
     }
 }
 
+/// An answer with a blob, a part of it, or nothing that the client has already.
+pub(super) fn found(
+    call: &Call,
+    digest: &Digest,
+    size: u64,
+    body: impl FnOnce(u64, u64) -> Body,
+) -> Answer {
+    let mut response = described(digest, size, Body::empty());
+    if is_unchanged(&call.parts.headers, &entity_tag(digest)) {
+        *response.status_mut() = StatusCode::NOT_MODIFIED;
+        response.headers_mut().remove(CONTENT_LENGTH);
+        return Ok(response);
+    }
+    let (first, length) =
+        if is_range_meant(call, digest) { part(&mut response, call, size)? } else { (0, size) };
+    *response.body_mut() = body(first, length);
+    Ok(response)
+}
+
 /// An answer that describes a whole blob.
-fn described(digest: &Digest, size: u64, body: Body) -> Response {
+pub(super) fn described(digest: &Digest, size: u64, body: Body) -> Response {
     let mut response = Response::new(body);
     wire::set(&mut response, CONTENT_TYPE, "application/octet-stream");
     wire::set(&mut response, CONTENT_LENGTH, &size.to_string());

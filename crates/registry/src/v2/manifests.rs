@@ -3,9 +3,10 @@
 use super::{Answer, Call, Server, header, is_unchanged};
 use crate::limits::{BODY_SILENCE_MAX, MANIFEST_SIZE_MAX, TAGS_PER_PUSH_MAX};
 use crate::name::{Name, Tag};
-use crate::storage::{Push, Selector};
+use crate::storage::{Manifest, Push, Selector};
 use crate::wire::{self, Refusal};
 use axum::body::Body;
+use axum::response::Response;
 use bytes::{Bytes, BytesMut};
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, ETAG, LOCATION};
 use http::{Method, StatusCode};
@@ -14,21 +15,7 @@ use http_body_util::BodyExt;
 impl Server {
     pub(super) async fn get_manifest(&self, call: &Call, name: &Name, it: &Selector) -> Answer {
         let manifest = self.registry.manifest(name, it).await?;
-        let digest = manifest.digest.to_string();
-        let tag = format!("\"{digest}\"");
-        let unchanged = is_unchanged(&call.parts.headers, &tag);
-        let bare = call.parts.method == Method::HEAD || unchanged;
-        let body = if bare { Bytes::new() } else { manifest.bytes.clone() };
-        let mut response = wire::answer(StatusCode::OK, body);
-        wire::set(&mut response, CONTENT_LENGTH, &manifest.bytes.len().to_string());
-        wire::set(&mut response, CONTENT_TYPE, &manifest.media_type);
-        wire::set(&mut response, wire::CONTENT_DIGEST, &digest);
-        wire::set(&mut response, ETAG, &tag);
-        if unchanged {
-            *response.status_mut() = StatusCode::NOT_MODIFIED;
-            response.headers_mut().remove(CONTENT_LENGTH);
-        }
-        Ok(response)
+        Ok(found(call, &manifest))
     }
 
     pub(super) async fn put_manifest(
@@ -69,6 +56,25 @@ impl Server {
         self.registry.delete_manifest(name, it).await?;
         Ok(wire::answer(StatusCode::ACCEPTED, Bytes::new()))
     }
+}
+
+/// An answer with a manifest, or without one that the client has already.
+pub(super) fn found(call: &Call, manifest: &Manifest) -> Response {
+    let digest = manifest.digest.to_string();
+    let tag = format!("\"{digest}\"");
+    let unchanged = is_unchanged(&call.parts.headers, &tag);
+    let bare = call.parts.method == Method::HEAD || unchanged;
+    let body = if bare { Bytes::new() } else { manifest.bytes.clone() };
+    let mut response = wire::answer(StatusCode::OK, body);
+    wire::set(&mut response, CONTENT_LENGTH, &manifest.bytes.len().to_string());
+    wire::set(&mut response, CONTENT_TYPE, &manifest.media_type);
+    wire::set(&mut response, wire::CONTENT_DIGEST, &digest);
+    wire::set(&mut response, ETAG, &tag);
+    if unchanged {
+        *response.status_mut() = StatusCode::NOT_MODIFIED;
+        response.headers_mut().remove(CONTENT_LENGTH);
+    }
+    response
 }
 
 /// The tags a push by digest asks for.

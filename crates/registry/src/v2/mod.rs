@@ -4,11 +4,13 @@
 mod blobs;
 mod lists;
 mod manifests;
+mod mirrored;
 mod range;
 mod uploads;
 
 use crate::access::{Access, Action, Decision, Peer, Principal, Record};
 use crate::metrics::Metrics;
+use crate::mirror::Mirrors;
 use crate::name::Name;
 use crate::query::Query;
 use crate::route::Route;
@@ -28,24 +30,33 @@ use std::sync::Arc;
 pub struct Options {
     /// Who may do what.
     pub access: Arc<dyn Access>,
+    /// Repositories that come from elsewhere.
+    pub mirrors: Mirrors,
 }
 
 impl Options {
     /// Everybody may do everything: for loopback addresses only.
     pub fn open() -> Self {
-        Self { access: Arc::new(crate::access::Open) }
+        Self::guarded(Arc::new(crate::access::Open))
+    }
+
+    /// Somebody decides who may do what.
+    pub fn guarded(access: Arc<dyn Access>) -> Self {
+        Self { access, mirrors: Mirrors::default() }
     }
 }
 
 /// The registry as a service; whoever calls this binds it to an address.
 pub fn router(registry: Registry, options: Options) -> Router {
-    let server = Server { registry, access: options.access, metrics: Arc::default() };
+    let Options { access, mirrors } = options;
+    let server = Server { registry, access, mirrors, metrics: Arc::default() };
     Router::new().fallback(handle).with_state(Arc::new(server))
 }
 
 struct Server {
     registry: Registry,
     access: Arc<dyn Access>,
+    mirrors: Mirrors,
     metrics: Arc<Metrics>,
 }
 
@@ -77,9 +88,21 @@ impl Server {
         match route {
             Route::Health => return Ok(text("ok\n".to_owned())),
             Route::Ready => return self.ready().await,
-            Route::Metrics => return Ok(text(self.metrics.text())),
+            Route::Metrics => return Ok(text(self.metrics_text())),
             _ => {}
         }
+        let (route, namespace) = self.within_namespace(route, &parts)?;
+        let answer = self.answer_route(route, parts, body).await;
+        match namespace {
+            None => answer,
+            Some(namespace) => answer.map(|mut response| {
+                wire::set(&mut response, wire::NAMESPACE, &namespace);
+                response
+            }),
+        }
+    }
+
+    async fn answer_route(&self, route: Route, parts: Parts, body: Body) -> Answer {
         let who = self.access.principal(&parts).await.map_err(Refusal::refused)?;
         let note = Note::new(&who, &parts, &route);
         let answer = match self.allow(&who, route.repository(), note.action) {
@@ -120,6 +143,14 @@ impl Server {
     }
 
     async fn dispatch(&self, route: Route, call: Call, body: Body) -> Answer {
+        let mirror = route.repository().and_then(|name| self.mirrors.of(name));
+        if let Some(mirror) = mirror.cloned() {
+            return self.dispatch_mirrored(&mirror, route, call, body).await;
+        }
+        self.dispatch_here(route, call, body).await
+    }
+
+    async fn dispatch_here(&self, route: Route, call: Call, body: Body) -> Answer {
         let method = call.parts.method.clone();
         match (route, method.as_str()) {
             (Route::Base, "GET" | "HEAD") => Ok(json(b"{}".to_vec())),
@@ -155,6 +186,12 @@ impl Server {
 
     fn may(&self, who: &Principal, name: &Name, action: Action) -> bool {
         self.access.decide(who, Some(name), action) == Decision::Allow
+    }
+
+    fn metrics_text(&self) -> String {
+        let mut text = self.metrics.text();
+        self.mirrors.metrics(&mut text);
+        text
     }
 
     async fn ready(&self) -> Answer {

@@ -41,7 +41,7 @@ async fn guarded() -> (World, oci::Raw, oci::Raw) {
     let config = world.blob("secret/p", b"{}").await;
     let signature = artifact(config, &secret, "application/x.sig", "n");
     world.put("secret/p", "signature", &signature).await.is(201);
-    world.router = registry::router(world.registry.clone(), Options { access: Arc::new(Rules) });
+    world.router = registry::router(world.registry.clone(), Options::guarded(Arc::new(Rules)));
     (world, secret, public)
 }
 

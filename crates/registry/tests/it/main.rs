@@ -9,6 +9,7 @@ mod collecting;
 mod hostile;
 mod lists;
 mod manifests;
+mod mirrors;
 mod restart;
 mod security;
 mod support;

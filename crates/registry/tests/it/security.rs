@@ -47,7 +47,7 @@ fn guarded(mode: Mode) -> World {
 
 fn serve(registry: &Registry, settings: Settings) -> axum::Router {
     let auth = Auth::open(settings).unwrap();
-    let options = Options { access: auth.clone() };
+    let options = Options::guarded(auth.clone());
     registry::router(registry.clone(), options).merge(auth.routes())
 }
 
@@ -542,7 +542,7 @@ async fn losing_the_users_file_opens_nothing() {
         address: Some(ADDRESS.to_owned()),
     };
     let auth = Auth::open(settings).unwrap();
-    let router = registry::router(world.registry.clone(), Options { access: auth.clone() });
+    let router = registry::router(world.registry.clone(), Options::guarded(auth.clone()));
     let world = World { router, ..world };
     let file = world.directory.path().join("users.json");
     fs_err::remove_file(&file).unwrap();

@@ -4,12 +4,12 @@ use super::request::Call;
 use super::{Body, HttpError, Remote, text};
 use crate::error::Cause;
 use crate::verify::verify;
-use crate::{Blob, ByteStream};
+use crate::{Blob, ByteStream, Error, Store};
 use bytes::{Buf, Bytes};
 use futures::{StreamExt, stream};
-use http::header::{CONTENT_RANGE, RANGE};
-use http::{Method, StatusCode};
-use oci::Descriptor;
+use http::header::{CONTENT_LENGTH, CONTENT_RANGE, RANGE};
+use http::{Method, Response, StatusCode};
+use oci::{Descriptor, Digest, MediaType};
 use std::io;
 
 /// How often one download is taken up again in all, however far it gets each time.
@@ -29,14 +29,65 @@ struct Download {
 }
 
 impl Remote {
-    pub(crate) async fn download(&self, descriptor: &Descriptor) -> Result<Option<Blob>, Cause> {
-        let call = self.pull(Method::GET, &format!("blobs/{}", descriptor.digest)).await?;
+    /// A blob of which only the digest is known: the registry says how long it is. More than
+    /// `limit` bytes are refused before one is read.
+    pub async fn blob_by_digest(&self, digest: &Digest, limit: u64) -> Result<Option<Blob>, Error> {
+        self.download_unsized(digest, limit).await.map_err(|cause| self.unreadable(digest, cause))
+    }
+
+    /// How long a blob is, without its bytes.
+    pub async fn blob_size(&self, digest: &Digest) -> Result<Option<u64>, Error> {
+        self.read_blob_size(digest).await.map_err(|cause| self.unreadable(digest, cause))
+    }
+
+    fn unreadable(&self, digest: &Digest, cause: Cause) -> Error {
+        Error::Blob { place: self.place(), digest: digest.clone(), cause }
+    }
+
+    async fn read_blob_size(&self, digest: &Digest) -> Result<Option<u64>, Cause> {
+        let call = self.pull(Method::HEAD, &format!("blobs/{digest}")).await?;
         let response = self.send(&call).await?;
         match response.status() {
-            StatusCode::NOT_FOUND => return Ok(None),
-            StatusCode::OK => {}
-            _ => return self.refuse(&call, response).await,
+            StatusCode::NOT_FOUND => Ok(None),
+            status if status.is_success() => length(&call, &response).map(Some),
+            _ => self.refuse(&call, response).await,
         }
+    }
+
+    async fn download_unsized(&self, digest: &Digest, limit: u64) -> Result<Option<Blob>, Cause> {
+        let Some((call, response)) = self.open(digest).await? else { return Ok(None) };
+        let size = length(&call, &response)?;
+        if size > limit {
+            return Err(Cause::TooLarge { what: "the blob".to_owned(), limit });
+        }
+        let descriptor = Descriptor::new(MediaType::OCTET_STREAM, digest.clone(), size);
+        Ok(Some(self.guarded(call, response, &descriptor)))
+    }
+
+    pub(crate) async fn download(&self, descriptor: &Descriptor) -> Result<Option<Blob>, Cause> {
+        let opened = self.open(&descriptor.digest).await?;
+        Ok(opened.map(|(call, response)| self.guarded(call, response, descriptor)))
+    }
+
+    async fn open(
+        &self,
+        digest: &Digest,
+    ) -> Result<Option<(Call<'static>, Response<Body>)>, Cause> {
+        let call = self.pull(Method::GET, &format!("blobs/{digest}")).await?;
+        let response = self.send(&call).await?;
+        match response.status() {
+            StatusCode::NOT_FOUND => Ok(None),
+            StatusCode::OK => Ok(Some((call, response))),
+            _ => self.refuse(&call, response).await,
+        }
+    }
+
+    fn guarded(
+        &self,
+        call: Call<'static>,
+        response: Response<Body>,
+        descriptor: &Descriptor,
+    ) -> Blob {
         let download = Download {
             remote: self.clone(),
             call,
@@ -47,8 +98,15 @@ impl Remote {
             failures: 0,
             resumes: 0,
         };
-        Ok(Some(verify(download.into_stream(), descriptor)))
+        verify(download.into_stream(), descriptor)
     }
+}
+
+/// How long an answer's body is.
+fn length(call: &Call<'_>, response: &Response<Body>) -> Result<u64, Cause> {
+    let parsed = text(response.headers(), CONTENT_LENGTH.as_str()).parse().ok();
+    let url = || super::request::shown(&call.url);
+    Ok(parsed.ok_or_else(|| HttpError::Answer { url: url(), what: "Content-Length" })?)
 }
 
 impl Download {

@@ -78,6 +78,8 @@ pub struct Settings {
     pub user_agent: String,
     /// Speak plain HTTP, to every registry.
     pub plain_http: bool,
+    /// Speak TLS, also to registries on private networks.
+    pub tls_only: bool,
     /// How often a request is tried.
     pub tries: u32,
     /// The pause before the second try; it doubles with every further one.
@@ -95,6 +97,7 @@ impl Default for Settings {
         Self {
             user_agent: "apron".to_owned(),
             plain_http: false,
+            tls_only: false,
             tries: 4,
             backoff: Duration::from_millis(500),
             backoff_max: Duration::from_secs(30),

@@ -293,7 +293,7 @@ impl Client {
         if self.inner.settings.plain_http {
             return address("http");
         }
-        if repository.scheme() == "https" {
+        if self.inner.settings.tls_only || repository.scheme() == "https" {
             return address("https");
         }
         let schemes = || self.inner.schemes.lock().unwrap_or_else(PoisonError::into_inner);

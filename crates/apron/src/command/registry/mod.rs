@@ -3,11 +3,13 @@
 pub(crate) mod exchange;
 pub(crate) mod keep;
 mod listen;
+pub(crate) mod mirror;
 pub(crate) mod serve;
 pub(crate) mod tls;
 pub(crate) mod user;
 
 use crate::failure::{Failure, Outcome};
+use crate::settings as environment;
 use ::registry::{Error, OpenError, Registry, Settings};
 use std::path::Path;
 
@@ -23,9 +25,9 @@ pub(crate) enum Request {
 }
 
 /// Does it.
-pub(crate) async fn run(request: &Request) -> Outcome {
+pub(crate) async fn run(request: &Request, environment: &environment::Settings) -> Outcome {
     match request {
-        Request::Serve(request) => serve::run(request).await,
+        Request::Serve(request) => serve::run(request, environment).await,
         Request::Collect(request) => keep::collect(request).await,
         Request::Scrub(request) => keep::scrub(request).await,
         Request::Rebuild(request) => keep::rebuild(request).await,

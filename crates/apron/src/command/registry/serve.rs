@@ -1,10 +1,12 @@
 //! `registry serve`: the registry on an address, until it is told to stop.
 
 use super::listen;
+use super::mirror;
 use super::tls::{self, Tls};
 use super::{keep, open};
 use crate::failure::{Failure, Outcome};
 use crate::output;
+use crate::settings as environment;
 use ::registry::auth::{Auth, Mode, Users};
 use ::registry::{Collect, Missing, Options, Registry, Settings, Versions};
 use std::net::SocketAddr;
@@ -29,10 +31,11 @@ pub(crate) struct Request {
     pub(crate) lease: Duration,
     /// Zero means never.
     pub(crate) gc_interval: Duration,
+    pub(crate) mirror: mirror::Request,
 }
 
 /// Serves until a signal ends it.
-pub(crate) async fn run(request: &Request) -> Outcome {
+pub(crate) async fn run(request: &Request, environment: &environment::Settings) -> Outcome {
     let listener = TcpListener::bind(&request.listen).await;
     let listener = listener.map_err(|error| cannot_listen(request, &error))?;
     let address = listener.local_addr().map_err(|error| cannot_listen(request, &error))?;
@@ -45,14 +48,17 @@ pub(crate) async fn run(request: &Request) -> Outcome {
         missing: if request.allow_missing { Missing::Accept } else { Missing::Refuse },
     };
     let registry = open(&request.directory, settings)?;
-    let router = match &auth {
-        None => ::registry::router(registry.clone(), Options::open()),
-        Some(auth) => {
-            tokio::spawn(auth.clone().keep_fresh());
-            let options = Options { access: auth.clone() };
-            ::registry::router(registry.clone(), options).merge(auth.routes())
-        }
+    let mut options = match &auth {
+        None => Options::open(),
+        Some(auth) => Options::guarded(auth.clone()),
     };
+    options.mirrors =
+        mirror::mirrors(&request.mirror, environment, &registry, &*options.access).await?;
+    let mut router = ::registry::router(registry.clone(), options);
+    if let Some(auth) = &auth {
+        tokio::spawn(auth.clone().keep_fresh());
+        router = router.merge(auth.routes());
+    }
     if let Some(tls) = &tls {
         tokio::spawn(tls.clone().keep_fresh());
     }

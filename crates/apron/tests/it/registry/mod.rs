@@ -9,6 +9,7 @@ use std::process::{Child, Command, Stdio};
 
 mod conformance;
 mod crash;
+mod mirror;
 
 /// `apron registry serve` on a port of its own.
 pub(crate) struct Served {

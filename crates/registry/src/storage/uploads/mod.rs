@@ -67,6 +67,11 @@ impl Session {
     pub(crate) fn offset(&self) -> u64 {
         self.offset
     }
+
+    /// The bytes so far, for whoever reads along.
+    pub(crate) fn file(&self) -> Option<Arc<File>> {
+        self.file.clone()
+    }
 }
 
 impl Uploads {
