@@ -30,10 +30,10 @@ pub(crate) enum Place {
     Directory(PathBuf),
     /// A docker-save or OCI archive.
     File(PathBuf),
-    /// An OCI archive, and a tag in it.
-    Archive(PathBuf, Option<String>),
-    /// An OCI layout directory, and a tag in it.
-    Layout(PathBuf, Option<String>),
+    /// An OCI archive, and an image in it.
+    Archive(PathBuf, Option<Identifier>),
+    /// An OCI layout directory, and an image in it.
+    Layout(PathBuf, Option<Identifier>),
     /// A reference in a registry.
     Registry(Reference),
 }
@@ -43,8 +43,8 @@ impl Place {
     /// looks like a file, else a reference.
     pub(crate) fn parse(text: &str, arguments: &RegistryArguments) -> Outcome<Self> {
         if let Some(rest) = text.strip_prefix("oci-archive:") {
-            let (path, tag) = split_tag(rest);
-            return Ok(Self::Archive(path, tag));
+            let (path, id) = split(rest);
+            return Ok(Self::Archive(path, id));
         }
         for archive in ["docker-archive:", "xpkg:"] {
             if let Some(path) = text.strip_prefix(archive) {
@@ -65,11 +65,8 @@ impl Place {
         if path.exists() || looks_like_a_file(text) {
             return Ok(Self::File(path.into()));
         }
-        // A layout that is here, and a tag in it.
-        let tagged = text.rsplit_once(':').is_some_and(|(directory, tag)| {
-            !tag.contains('/') && Path::new(directory).join("oci-layout").is_file()
-        });
-        if tagged || text.ends_with('/') {
+        // A layout that is here, and an image in it.
+        if split(text).0.join("oci-layout").is_file() || text.ends_with('/') {
             return Ok(layout(text));
         }
         registry::reference(text, arguments).map(Self::Registry)
@@ -82,18 +79,33 @@ fn looks_like_a_file(text: &str) -> bool {
     archive || text.starts_with("./") || text.starts_with("../") || text.starts_with('/')
 }
 
-/// `DIR` or `DIR:TAG`.
+/// `DIR`, `DIR:TAG` or `DIR@DIGEST`.
 fn layout(text: &str) -> Place {
-    let (path, tag) = split_tag(text.trim_end_matches('/'));
-    Place::Layout(path, tag)
+    let (path, id) = split(text.trim_end_matches('/'));
+    Place::Layout(path, id)
 }
 
-fn split_tag(text: &str) -> (PathBuf, Option<String>) {
+/// `PATH`, `PATH:TAG` or `PATH@DIGEST`.
+fn split(text: &str) -> (PathBuf, Option<Identifier>) {
+    let digest =
+        text.rsplit_once('@').and_then(|(path, digest)| Some((path, digest.parse().ok()?)));
+    if let Some((path, digest)) = digest {
+        return (path.into(), Some(Identifier::Digest(digest)));
+    }
     match text.rsplit_once(':') {
         Some((path, tag)) if !tag.contains('/') && !path.is_empty() => {
-            (path.into(), Some(tag.to_owned()))
+            (path.into(), Some(Identifier::Tag(tag.to_owned())))
         }
         _ => (text.into(), None),
+    }
+}
+
+/// A path and an image in it, as [`split`] reads it.
+pub(crate) fn with_id(path: &Path, id: Option<&Identifier>) -> String {
+    match id {
+        None => path.display().to_string(),
+        Some(Identifier::Tag(tag)) => format!("{}:{tag}", path.display()),
+        Some(Identifier::Digest(digest)) => format!("{}@{digest}", path.display()),
     }
 }
 
@@ -117,8 +129,8 @@ pub(crate) async fn open(
             "build it first: `apron build`",
         )),
         Place::File(path) => open_file(path, None).await,
-        Place::Archive(path, tag) => open_file(path, tag.as_deref()).await,
-        Place::Layout(path, tag) => open_layout(path, tag.as_deref()).await,
+        Place::Archive(path, id) => open_file(path, id.as_ref()).await,
+        Place::Layout(path, id) => open_layout(path, id.as_ref()).await,
         Place::Registry(reference) => {
             let client = registry::client(arguments, settings).await?;
             Ok(Opened {
@@ -130,7 +142,7 @@ pub(crate) async fn open(
     }
 }
 
-async fn open_file(path: &Path, tag: Option<&str>) -> Outcome<Opened> {
+async fn open_file(path: &Path, id: Option<&Identifier>) -> Outcome<Opened> {
     let name = path.display().to_string();
     let failed = |error: &store::Error| {
         if let Err(error) = std::fs::metadata(path) {
@@ -140,11 +152,11 @@ async fn open_file(path: &Path, tag: Option<&str>) -> Outcome<Opened> {
         not_an_archive(path, error)
     };
     let tarball = Tarball::open(path).await.map_err(|error| failed(&error))?;
-    let id = match tag {
-        Some(tag) => Identifier::Tag(tag.to_owned()),
+    let name = with_id(path, id);
+    let id = match id {
+        Some(id) => id.clone(),
         None => Identifier::Digest(tarball.only().map_err(|error| failed(&error))?),
     };
-    let name = tag.map_or(name.clone(), |tag| format!("{name}:{tag}"));
     Ok(Opened { store: Box::new(tarball), id, name })
 }
 
@@ -158,7 +170,7 @@ pub(crate) fn not_an_archive(path: &Path, error: &store::Error) -> Failure {
     failure
 }
 
-async fn open_layout(path: &Path, tag: Option<&str>) -> Outcome<Opened> {
+async fn open_layout(path: &Path, id: Option<&Identifier>) -> Outcome<Opened> {
     let name = path.display().to_string();
     let failed = |error: &store::Error| {
         let hint = "a layout is a directory as `apron copy SOURCE oci:DIR:TAG` makes it";
@@ -172,15 +184,12 @@ async fn open_layout(path: &Path, tag: Option<&str>) -> Outcome<Opened> {
         failure
     };
     let layout = Layout::open(path).await.map_err(|error| failed(&error))?;
-    let id = match tag {
-        Some(tag) => Identifier::Tag(tag.to_owned()),
+    let named = with_id(path, id);
+    let id = match id {
+        Some(id) => id.clone(),
         None => only_of(&layout, &name).await?,
     };
-    let name = match tag {
-        Some(tag) => format!("{name}:{tag}"),
-        None => name,
-    };
-    Ok(Opened { store: Box::new(layout), id, name })
+    Ok(Opened { store: Box::new(layout), id, name: named })
 }
 
 async fn only_of(layout: &Layout, name: &str) -> Outcome<Identifier> {
@@ -194,12 +203,18 @@ async fn only_of(layout: &Layout, name: &str) -> Outcome<Identifier> {
             format!("the layout {name} is empty"),
             "copy something into it first: `apron copy SOURCE oci:DIR:TAG`",
         )),
-        _ => {
-            let tags = layout.tags().await.unwrap_or_default().join(", ");
-            Err(Failure::new(
-                format!("the layout {name} holds several images"),
-                format!("say which one: oci:{name}:TAG, with one of these tags: {tags}"),
-            ))
+        several => {
+            let tags = layout.tags().await.unwrap_or_default();
+            let hint = match (tags.as_slice(), several) {
+                ([], [first, ..]) => {
+                    format!("say which one by its digest: oci:{name}@{}", first.digest)
+                }
+                _ => format!(
+                    "say which one: oci:{name}:TAG, with one of these tags: {}",
+                    tags.join(", ")
+                ),
+            };
+            Err(Failure::new(format!("the layout {name} holds several images"), hint))
         }
     }
 }

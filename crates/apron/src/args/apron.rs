@@ -31,7 +31,8 @@ Places:
   FILE.xpkg, FILE.tar     a package file, docker-save or OCI archive (docker-archive:)
   oci-archive:FILE[:TAG]  an OCI archive, and an image in it
   oci:DIR[:TAG]           an OCI layout directory, and an image in it
-  [HOST/]REPO[:TAG]       a repository in a registry (docker://)";
+  [HOST/]REPO[:TAG]       a repository in a registry (docker://)
+In place of :TAG there may be @DIGEST.";
 
 #[derive(Subcommand)]
 enum Words {

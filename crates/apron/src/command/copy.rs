@@ -56,11 +56,12 @@ fn destination(text: &str, from: &Place, arguments: &RegistryArguments) -> Outco
         other => other,
     };
     // What keeps tags keeps the one it came from.
-    let tag = match from {
-        Place::Registry(reference) => reference.identifier().as_tag().map(str::to_owned),
-        Place::Layout(_, tag) | Place::Archive(_, tag) => tag.clone(),
+    let id = match from {
+        Place::Registry(reference) => Some(reference.identifier().clone()),
+        Place::Layout(_, id) | Place::Archive(_, id) => id.clone(),
         Place::File(_) | Place::Directory(_) => None,
     };
+    let tag = id.filter(|id| id.as_tag().is_some());
     Ok(match place {
         Place::Layout(path, None) => Place::Layout(path, tag),
         Place::Archive(path, None) => Place::Archive(path, tag),
@@ -104,17 +105,17 @@ impl Copy<'_> {
                 ));
             }
             Place::File(path) => (path.display().to_string(), self.to_file(path).await?),
-            Place::Layout(path, tag) => {
+            Place::Layout(path, id) => {
                 let sink = Layout::create(path).await.map_err(|error| unwritable(path, &error))?;
-                let copied = self.to_layout(&sink, tag.as_deref()).await?;
-                (named("oci", path, tag.as_deref()), copied)
+                let copied = self.to_layout(&sink, id.as_ref()).await?;
+                (format!("oci:{}", place::with_id(path, id.as_ref())), copied)
             }
-            Place::Archive(path, tag) => {
+            Place::Archive(path, id) => {
                 let cannot = |error: &Error| unwritable(path, error);
                 let sink = OciArchive::create(path).await.map_err(|error| cannot(&error))?;
-                let copied = self.to_layout(sink.layout(), tag.as_deref()).await?;
+                let copied = self.to_layout(sink.layout(), id.as_ref()).await?;
                 sink.finish().await.map_err(|error| cannot(&error))?;
-                (named("oci-archive", path, tag.as_deref()), copied)
+                (format!("oci-archive:{}", place::with_id(path, id.as_ref())), copied)
             }
             Place::Registry(reference) => {
                 let client = registry::client(self.arguments, self.settings).await?;
@@ -134,9 +135,11 @@ impl Copy<'_> {
         })
     }
 
-    async fn to_layout(&self, sink: &Layout, tag: Option<&str>) -> Outcome<Copied> {
-        let id = self.root().await?;
-        let to = tag.map_or(id, |tag| Identifier::Tag(tag.to_owned()));
+    async fn to_layout(&self, sink: &Layout, id: Option<&Identifier>) -> Outcome<Copied> {
+        let to = match id {
+            Some(id) => id.clone(),
+            None => self.root().await?,
+        };
         self.to_store(sink, &to).await
     }
 
@@ -203,11 +206,6 @@ fn unwritable(path: &Path, error: &Error) -> Failure {
         "check that the directory exists, is writable and has room".clone_into(&mut failure.hint);
     }
     failure
-}
-
-fn named(form: &str, path: &Path, tag: Option<&str>) -> String {
-    let tag = tag.map(|tag| format!(":{tag}")).unwrap_or_default();
-    format!("{form}:{}{tag}", path.display())
 }
 
 impl Done {

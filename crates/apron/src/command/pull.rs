@@ -25,8 +25,8 @@ pub(crate) async fn run(request: &Request, settings: &Settings) -> Outcome {
     let target = request.file.clone().unwrap_or_else(|| file_name(&reference).into());
     let layout = target.is_dir() || target.as_os_str().as_encoded_bytes().ends_with(b"/");
     let destination = if layout {
-        let tag = reference.identifier().as_tag().map(str::to_owned);
-        Place::Layout(target, tag)
+        let id = reference.identifier().clone();
+        Place::Layout(target, Some(id).filter(|id| id.as_tag().is_some()))
     } else {
         Place::File(target)
     };

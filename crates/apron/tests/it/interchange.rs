@@ -170,6 +170,7 @@ fn copies_keep_the_digest_through_every_medium() {
     assert_eq!(peer(&scratch, "crane", ["digest", &four]).ok().stdout.trim(), digests[0]);
     apron(&scratch, ["inspect", "oci-archive:named.tar:v2"]).ok();
     apron(&scratch, ["inspect", "other:v2"]).ok();
+    apron(&scratch, ["inspect", &format!("oci:other@{}", digests[0])]).ok();
     // A neighbouring repository's blobs are taken over, not sent again.
     let three = registry.reference("three/f:v1");
     let mounted = json(&apron(&scratch, ["copy", &one, &three, "-o", "json"]).ok());
