@@ -292,6 +292,7 @@ impl Arguments {
                 strict_reference: false,
                 files: words.package_files,
                 annotations: words.annotation,
+                kind: None,
                 format: Some(words.output),
                 registry: words.registry,
             }),

@@ -126,6 +126,7 @@ impl Arguments {
                 strict_reference: true,
                 files: words.package_files,
                 annotations: words.oci_annotation,
+                kind: None,
                 // Upstream says nothing on success.
                 format: verbose.then_some(Format::Text),
                 registry: RegistryArguments::upstream(words.insecure_skip_tls_verify),

@@ -83,11 +83,12 @@ impl Arguments {
                     report: build::Report::Tell(Format::Text),
                 })
             }
-            Some(Words::Push { tag, file, .. }) => Command::Push(push::Request {
+            Some(Words::Push { kind, tag, file }) => Command::Push(push::Request {
                 reference: tag,
                 strict_reference: false,
                 files: file.into_iter().collect(),
                 annotations: Vec::new(),
+                kind: Some(kind.into()),
                 format: Some(Format::Text),
                 registry: RegistryArguments::upstream(false),
             }),

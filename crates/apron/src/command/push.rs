@@ -3,9 +3,10 @@
 use crate::args::registry::RegistryArguments;
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Format, progress};
-use crate::place;
+use crate::place::{self, Place};
 use crate::registry;
 use crate::settings::Settings;
+use api::meta::{Meta, PackageKind};
 use oci::manifest::Annotations;
 use oci::{Descriptor, Identifier, ImageConfig, Index, Platform, Raw, Reference};
 use serde::Serialize;
@@ -20,6 +21,8 @@ pub(crate) struct Request {
     pub(crate) strict_reference: bool,
     pub(crate) files: Vec<PathBuf>,
     pub(crate) annotations: Vec<String>,
+    /// The type of package it has to be, if one was named.
+    pub(crate) kind: Option<PackageKind>,
     /// How to tell; upstream says nothing.
     pub(crate) format: Option<Format>,
     pub(crate) registry: RegistryArguments,
@@ -65,6 +68,11 @@ pub(crate) async fn run(request: &Request, settings: &Settings) -> Outcome {
         packages.push(open(path, &annotations).await?);
     }
     check_platforms(&packages)?;
+    if let Some(wanted) = request.kind {
+        for path in &files {
+            check_kind(path, wanted, &request.registry, settings).await?;
+        }
+    }
     let client = registry::client(&request.registry, settings).await?;
     let sink = client.repository(reference.repository().clone());
     let progress = if request.format.is_some() { progress::watcher() } else { progress::nobody() };
@@ -72,6 +80,31 @@ pub(crate) async fn run(request: &Request, settings: &Settings) -> Outcome {
         .await
         .map_err(|error| registry::failed(format!("cannot push to {reference}"), &error))?;
     tell(&pushed, request.format)
+}
+
+/// Whoever names a type of package means it.
+async fn check_kind(
+    path: &Path,
+    wanted: PackageKind,
+    arguments: &RegistryArguments,
+    settings: &Settings,
+) -> Outcome {
+    let opened = place::open(&Place::File(path.to_owned()), arguments, settings).await?;
+    let located = place::locate(&opened, None, settings).await?;
+    let limits = xpkg::Limits::default();
+    let contents = xpkg::open::package_yaml(&located.layers, &limits)
+        .and_then(|reader| xpkg::open::read(reader, &limits))
+        .map_err(|error| place::unreadable(&opened.name, &error))?;
+    match contents.meta().map(Meta::kind) {
+        Some(found) if found != wanted => {
+            let (found, wanted) = (found.as_str(), wanted.as_str());
+            Err(Failure::new(
+                format!("{} is a {found} package, not a {wanted}", path.display()),
+                format!("push it with `kubectl crossplane push {}`", found.to_lowercase()),
+            ))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn tell(pushed: &Pushed, format: Option<Format>) -> Outcome {

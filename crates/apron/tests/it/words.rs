@@ -244,6 +244,7 @@ fn the_guides_words_work_through_kubectl() {
     step(&["push", "provider", &registry.reference("crossplane/provider-nop:v0.1.0")]);
     let chosen = registry.reference("crossplane/provider-nop:v0.2.0");
     step(&["push", "provider", &chosen, "-f", "two.xpkg"]);
+    step(&["push", "configuration", &chosen, "-f", "two.xpkg"]);
     insta::assert_snapshot!(story);
 }
 
