@@ -81,6 +81,8 @@ pub struct ApplyContext<'a> {
     pub schema: &'a Schema,
     /// Fields this endpoint resets, hence nobody comes to own through it.
     pub reset_fields: Option<&'a Set>,
+    /// Whether they are reset in every version, not in the request's alone.
+    pub reset_everywhere: bool,
     /// The other versions of the kind.
     pub converter: &'a dyn Converter,
 }
@@ -102,6 +104,7 @@ impl<'a> ApplyContext<'a> {
             subresource: "",
             schema,
             reset_fields: None,
+            reset_everywhere: false,
             converter: &OneVersion,
         }
     }

@@ -206,8 +206,8 @@ impl ApplyContext<'_> {
     fn changes(&self, old: &Typed<'_>, new: &Typed<'_>) -> Result<Comparison, OwnershipError> {
         let changes = compare(new.schema, &old.value, &new.value);
         let changes = changes.map_err(OwnershipError::Compare)?;
-        // Fields that are reset are named in the version of the request.
-        let reset = self.reset_fields.filter(|_| new.version == self.api_version);
+        let here = self.reset_everywhere || new.version == self.api_version;
+        let reset = self.reset_fields.filter(|_| here);
         Ok(match reset {
             Some(reset) => changes.without(reset),
             None => changes,

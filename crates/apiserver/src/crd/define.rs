@@ -15,11 +15,22 @@ pub fn kinds(object: &Value) -> Vec<Kind> {
         return Vec::new();
     }
     let versions = object.pointer("/spec/versions").and_then(Value::as_array);
+    let versions: Vec<&Value> = versions.into_iter().flatten().collect();
+    let preserve = object.pointer("/spec/preserveUnknownFields") == Some(&json!(true));
+    let shape = |version: &Value| LazyShape::custom(version.clone(), preserve);
+    let storage = versions.iter().find(|version| version.get("storage") == Some(&json!(true)));
+    let stored = storage.map(|version| shape(version));
+    let served = |version: &&Value| version.get("served") == Some(&json!(true));
     versions
-        .into_iter()
-        .flatten()
-        .filter(|version| version.get("served") == Some(&json!(true)))
-        .map(|version| kind(object, version))
+        .iter()
+        .copied()
+        .filter(served)
+        .map(|version| match &stored {
+            Some(stored) if Some(&version) == storage => {
+                kind(object, version, stored.clone(), None)
+            }
+            _ => kind(object, version, shape(version), stored.clone()),
+        })
         .collect()
 }
 
@@ -48,7 +59,12 @@ fn texts(value: &Value, pointer: &str) -> Vec<String> {
     list.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-fn kind(object: &Value, version: &Value) -> Kind {
+fn kind(
+    object: &Value,
+    version: &Value,
+    shape: LazyShape,
+    stored_shape: Option<LazyShape>,
+) -> Kind {
     let scale = version.pointer("/subresources/scale").map(|scale| Scale {
         spec_path: text(scale, "/specReplicasPath"),
         status_path: text(scale, "/statusReplicasPath"),
@@ -78,10 +94,8 @@ fn kind(object: &Value, version: &Value) -> Kind {
             .collect(),
         columns: Vec::new(),
         storage_version: storage_version(object),
-        shape: LazyShape::custom(
-            version.clone(),
-            object.pointer("/spec/preserveUnknownFields") == Some(&json!(true)),
-        ),
+        shape,
+        stored_shape,
         terminating: is_deleting(object),
     }
 }

@@ -50,7 +50,7 @@ pub async fn handle(
         Ok(None) if has_builtin_group(&server, &path) => {
             let message = "the server could not find the requested resource";
             let mut failure = Failure::new(404, "NotFound", message);
-            failure.details = Some(json!({}));
+            failure.details = Some(Box::new(json!({})));
             refuse(&failure)
         }
         Ok(None) => not_a_page(),
@@ -196,20 +196,25 @@ fn send(answer: Answer) -> Response<Body> {
     match answer {
         Answer::Object { code, body, warnings } => {
             let mut response = json_answer(code, &body);
-            for warning in warnings {
-                let quoted = warning.replace('\\', "\\\\").replace('"', "\\\"");
-                if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{quoted}\"")) {
-                    response.headers_mut().append(header::WARNING, value);
-                }
-            }
+            warn(&mut response, &warnings);
             response
         }
         Answer::Stream(body) => self::answer(200, "application/json", body),
     }
 }
 
+fn warn(response: &mut Response<Body>, warnings: &[String]) {
+    for warning in warnings {
+        let quoted = warning.replace('\\', "\\\\").replace('"', "\\\"");
+        if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{quoted}\"")) {
+            response.headers_mut().append(header::WARNING, value);
+        }
+    }
+}
+
 fn refuse(failure: &Failure) -> Response<Body> {
     let mut response = json_answer(failure.code, &failure.status());
+    warn(&mut response, &failure.warnings);
     if let Some(seconds) = failure.retry_after() {
         response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
     }

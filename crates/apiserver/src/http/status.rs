@@ -15,17 +15,26 @@ pub struct Failure {
     /// The sentence for people.
     pub message: String,
     /// `details`, where there are any.
-    pub details: Option<Value>,
+    pub details: Option<Box<Value>>,
+    /// `Warning` headers.
+    pub warnings: Vec<String>,
 }
 
 impl Failure {
     /// A refusal without details.
     pub fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { code, reason, message: message.into(), details: None }
+        Self { code, reason, message: message.into(), details: None, warnings: Vec::new() }
+    }
+
+    /// The same, after these warnings.
+    #[must_use]
+    pub fn warned(mut self, warnings: &[String]) -> Self {
+        self.warnings.extend_from_slice(warnings);
+        self
     }
 
     fn with(mut self, details: Value) -> Self {
-        self.details = Some(details);
+        self.details = Some(Box::new(details));
         self
     }
 
@@ -175,7 +184,7 @@ impl Failure {
             status["reason"] = json!(self.reason);
         }
         if let Some(details) = &self.details {
-            status["details"] = details.clone();
+            status["details"] = (**details).clone();
         }
         status["code"] = json!(self.code);
         status

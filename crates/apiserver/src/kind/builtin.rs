@@ -167,6 +167,7 @@ fn kind(row: &Row) -> Kind {
             },
             kind.to_owned(),
         ),
+        stored_shape: None,
         terminating: false,
     }
 }

@@ -96,6 +96,8 @@ pub struct Kind {
     pub storage_version: String,
     /// What its objects may look like.
     pub shape: LazyShape,
+    /// What they look like in the log, where that is another version.
+    pub stored_shape: Option<LazyShape>,
     /// Whether its definition is being removed: nothing may be made any more.
     pub terminating: bool,
 }
@@ -195,6 +197,12 @@ impl Kinds {
         }
         let custom = self.custom.read().unwrap_or_else(PoisonError::into_inner);
         custom.get(resource)?.first().cloned()
+    }
+
+    /// A custom kind in each version it is served in.
+    pub fn versions(&self, kind: &Kind) -> Vec<Arc<Kind>> {
+        let custom = self.custom.read().unwrap_or_else(PoisonError::into_inner);
+        custom.get(&kind.resource()).cloned().unwrap_or_default()
     }
 
     /// Whether a group and version exist at all.

@@ -147,7 +147,8 @@ fn custom(version: &Value, preserve: bool) -> Shape {
 }
 
 impl Shape {
-    /// Drops what the kind does not know; returns the paths.
+    /// Drops what the kind does not know, and each `null` that means nothing; returns the
+    /// paths of the former.
     pub fn prune(&self, object: &mut Value) -> Vec<String> {
         let root = if self.custom { Root::Resource } else { Root::Value };
         let mut unknown = Vec::new();
@@ -161,13 +162,16 @@ impl Shape {
             }
         }
         unknown.extend(self.structural.prune(object, root));
+        if self.custom {
+            self.structural.drop_nulls(object);
+        }
         unknown
     }
 
     /// Fills in what the schema says when nobody said anything.
     pub fn default(&self, object: &mut Value) {
         if self.custom {
-            self.structural.default(object);
+            self.structural.fill(object);
         }
     }
 

@@ -54,7 +54,7 @@ impl<'de> Visitor<'de> for Seed<'_> {
     }
 
     fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
-        Ok(Number::from_f64(value).map_or(Value::Null, Value::Number))
+        Ok(whole(value).or_else(|| Number::from_f64(value)).map_or(Value::Null, Value::Number))
     }
 
     fn visit_str<E>(self, value: &str) -> Result<Value, E> {
@@ -97,6 +97,14 @@ impl<'de> Visitor<'de> for Seed<'_> {
     }
 }
 
+/// A number without a fraction is written without one, as Go does.
+fn whole(value: f64) -> Option<Number> {
+    if value.fract() != 0.0 || value.abs() >= 9.2e18 {
+        return None;
+    }
+    format!("{value:.0}").parse::<i64>().ok().map(Number::from)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -108,5 +116,11 @@ mod tests {
         assert_eq!(value["a"]["b"], 3);
         assert_eq!(duplicates, ["a.b", "c[0].d"]);
         assert!(parse(b"{\"a\":1} x").is_err());
+    }
+
+    #[test]
+    fn whole_numbers_lose_their_fraction() {
+        let (value, _) = parse(b"[2.0, -0.0, 1e3, 2.5, 1e18]").unwrap();
+        assert_eq!(value.to_string(), "[2,0,1000,2.5,1000000000000000000]");
     }
 }

@@ -6,24 +6,45 @@ pub mod strategic;
 
 use serde_json::{Map, Value};
 
-pub use json::{PatchError, apply as json};
+pub use json::{OPERATIONS_MAX, PatchError, apply as json};
 
 /// RFC 7386: what is null goes, maps are merged, everything else is replaced.
+///
+/// As in upstream's library, what is new loses its nulls inside lists, too.
 pub fn merge(target: &mut Value, patch: &Value) {
-    let Value::Object(patch) = patch else {
-        *target = patch.clone();
-        return;
-    };
-    if !target.is_object() {
-        *target = Value::Object(Map::new());
+    match (target, patch) {
+        (Value::Object(map), Value::Object(patch)) => merge_maps(map, patch),
+        (target @ Value::Object(_), patch) => *target = patch.clone(),
+        (target, patch) => *target = without_nulls(patch),
     }
-    let Value::Object(map) = target else { return };
+}
+
+fn merge_maps(map: &mut Map<String, Value>, patch: &Map<String, Value>) {
     for (key, value) in patch {
         if value.is_null() {
             map.shift_remove(key);
-        } else {
-            merge(map.entry(key).or_insert(Value::Null), value);
+            continue;
         }
+        match map.get_mut(key) {
+            Some(present) if !present.is_null() => merge(present, value),
+            _ => {
+                map.insert(key.clone(), without_nulls(value));
+            }
+        }
+    }
+}
+
+/// A value whose maps have no null members; lists keep theirs.
+fn without_nulls(value: &Value) -> Value {
+    match value {
+        Value::Object(map) => map
+            .iter()
+            .filter(|(_, value)| !value.is_null())
+            .map(|(key, value)| (key.clone(), without_nulls(value)))
+            .collect::<Map<String, Value>>()
+            .into(),
+        Value::Array(items) => items.iter().map(without_nulls).collect(),
+        other => other.clone(),
     }
 }
 
@@ -50,5 +71,7 @@ mod tests {
         );
         check(json!({}), json!({"a": {"bb": {"ccc": null}}}), json!({"a": {"bb": {}}}));
         check(json!(["a"]), json!({"a": 1}), json!({"a": 1}));
+        check(json!({}), json!({"a": [{"b": null}, null]}), json!({"a": [{}, null]}));
+        check(json!({"a": {}}), json!({"a": [{"b": null}]}), json!({"a": [{"b": null}]}));
     }
 }

@@ -25,7 +25,8 @@ pub(crate) async fn create(server: &Arc<Server>, request: &Request) -> Result<An
     let options = request.query.write_options("CreateOptions", &request.agent)?;
     let decoded = body::decode(kind, &request.media, &request.body)?;
     let warnings = body::judge(kind, decoded.odd, options.validation)?;
-    let object = insert(server, request, decoded.object, &options, Tracked::No).await?;
+    let object = insert(server, request, decoded.object, &options, Tracked::No).await;
+    let object = object.map_err(|failure| failure.warned(&warnings))?;
     let body = present::one(server, request, object);
     Ok(Answer::Object { code: 201, body, warnings })
 }
@@ -130,7 +131,9 @@ pub(crate) fn prepare(server: &Server, kind: &Kind, object: &mut Value) {
     }
     kind::complete(kind, object);
     kind::prepare(kind, object);
-    crd::complete(kind, object);
+    if !kind.custom {
+        crd::complete(kind, object);
+    }
 }
 
 /// Fills in the name from `generateName`; says whether it did.

@@ -234,7 +234,7 @@ fn expired_token(version: u64, start: &str) -> Failure {
          results in an inconsistent list - objects that were created, modified, or deleted between \
          the time the first chunk was returned and now may show up in the list.",
     );
-    failure.details = Some(json!({"continue": token(version, start)}));
+    failure.details = Some(Box::new(json!({"continue": token(version, start)})));
     failure
 }
 

@@ -1,11 +1,14 @@
 //! Who wrote what: managed fields on every write, and server-side apply.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
 use super::Request;
 use crate::Server;
 use crate::apply::fieldpath::{Path, Set};
-use crate::apply::{self, ApplyContext, ApplyError, Timestamp};
+use crate::apply::types::Schema;
+use crate::apply::{self, ApplyContext, ApplyError, ConvertError, Converter, Timestamp};
 use crate::http::query::WriteOptions;
 use crate::http::status::Failure;
 use crate::kind::Kind;
@@ -21,7 +24,9 @@ pub(crate) fn track(
 ) -> Value {
     let api_version = request.kind.api_version();
     let reset = reset_fields(&request.kind, request.subresource());
-    let context = context(server, request, options, &api_version, reset.as_ref());
+    let versions = Versions(server.kinds.versions(&request.kind));
+    let mut context = context(server, request, options, &api_version, reset.as_ref());
+    context.converter = &versions;
     let blank = crate::kind::blank(&request.kind);
     apply::update(live.or(blank.as_ref()), &new, &context).unwrap_or_else(|_| {
         // As upstream: a write is never refused because its owners are unclear.
@@ -51,9 +56,13 @@ pub(crate) fn applied(
 ) -> Result<Value, Failure> {
     let api_version = request.kind.api_version();
     let reset = reset_fields(&request.kind, request.subresource());
-    let context = context(server, request, options, &api_version, reset.as_ref());
+    let versions = Versions(server.kinds.versions(&request.kind));
+    let mut context = context(server, request, options, &api_version, reset.as_ref());
+    context.converter = &versions;
     let mut object = apply::apply(live, config, &context).map_err(|error| refusal(&error))?.object;
-    meta::tidy(&mut object);
+    if !request.kind.custom {
+        meta::tidy(&mut object);
+    }
     Ok(object)
 }
 
@@ -71,7 +80,32 @@ fn context<'a>(
     context.force = options.force;
     context.subresource = request.subresource();
     context.reset_fields = reset_fields;
+    context.reset_everywhere = context.subresource == "status";
     context
+}
+
+/// The versions of a custom kind. An object is stored and compared as it was written; only
+/// its `apiVersion` changes.
+struct Versions(Vec<Arc<Kind>>);
+
+impl Versions {
+    fn find(&self, api_version: &str) -> Option<&Kind> {
+        self.0.iter().map(Arc::as_ref).find(|kind| kind.api_version() == api_version)
+    }
+}
+
+impl Converter for Versions {
+    fn convert(&self, object: &Value, api_version: &str) -> Result<Value, ConvertError> {
+        let missing = || ConvertError::NoSuchVersion { version: api_version.to_owned() };
+        self.find(api_version).ok_or_else(missing)?;
+        let mut object = object.clone();
+        object["apiVersion"] = json!(api_version);
+        Ok(object)
+    }
+
+    fn schema(&self, api_version: &str) -> Option<&Schema> {
+        self.find(api_version).map(|kind| kind.shape.types())
+    }
 }
 
 /// What a write through this door cannot change, hence nobody comes to own.
@@ -102,7 +136,7 @@ fn refusal(error: &ApplyError) -> Failure {
                 })
                 .collect();
             let mut failure = Failure::new(409, "Conflict", error.message());
-            failure.details = Some(json!({"causes": causes}));
+            failure.details = Some(Box::new(json!({"causes": causes})));
             failure
         }
         other => Failure::internal(other.message()),

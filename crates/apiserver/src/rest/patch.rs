@@ -31,20 +31,22 @@ pub(crate) async fn patch(server: &Arc<Server>, request: &Request) -> Result<Ans
     let warnings = std::sync::Mutex::new(Vec::new());
     let changed = store::change(server, request, options.dry_run, |old| {
         let mut odd = duplicates.clone();
-        let new = patched(request, &patch, &old, &mut odd)?;
+        let mut new = patched(request, &patch, &old, &mut odd)?;
         let said = judged(request, odd, &options)?;
         *warnings.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = said;
+        create::place(request, &mut new)?;
+        update::check_name(request, &new)?;
         let version = meta_text(&new, "resourceVersion");
         if !version.is_empty() && version != meta_text(&old, "resourceVersion") {
             return Err(Failure::stale(&request.kind, request.name()));
         }
-        let mut new = new;
         update::fill(&request.kind, &mut new);
         let new = owner::track(server, request, &options, Some(&old), new);
         update::advance(server, request, &old, new)
     })
-    .await?;
+    .await;
     let warnings = warnings.into_inner().unwrap_or_default();
+    let changed = changed.map_err(|failure| failure.warned(&warnings))?;
     let body = present::one(server, request, changed.object);
     Ok(Answer::Object { code: 200, body, warnings })
 }
@@ -67,23 +69,30 @@ async fn apply(server: &Arc<Server>, request: &Request) -> Result<Answer, Failur
         }
         let mut object = owner::applied(server, request, &options, None, &config)?;
         update::check_name(request, &object)?;
-        body::shape(&request.kind, &mut object);
-        let object = create::insert(server, request, object, &options, Tracked::Yes).await?;
+        if !request.kind.custom {
+            body::shape(&request.kind, &mut object);
+        }
+        let object = create::insert(server, request, object, &options, Tracked::Yes).await;
+        let object = object.map_err(|failure| failure.warned(&warnings))?;
         let body = present::one(server, request, object);
         return Ok(Answer::Object { code: 201, body, warnings });
     }
     let changed = store::change(server, request, options.dry_run, |old| {
         let mut new = owner::applied(server, request, &options, Some(&old), &config)?;
-        body::shape(&request.kind, &mut new);
+        if !request.kind.custom {
+            body::shape(&request.kind, &mut new);
+        }
         create::place(request, &mut new)?;
         update::check_name(request, &new)?;
         let version = meta_text(&new, "resourceVersion");
         if !version.is_empty() && version != meta_text(&old, "resourceVersion") {
             return Err(Failure::stale(&request.kind, request.name()));
         }
+        update::fill(&request.kind, &mut new);
         update::advance(server, request, &old, new)
     })
-    .await?;
+    .await
+    .map_err(|failure| failure.warned(&warnings))?;
     let body = present::one(server, request, changed.object);
     Ok(Answer::Object { code: 200, body, warnings })
 }
@@ -103,6 +112,18 @@ pub(crate) fn parse(request: &Request) -> Result<(Value, Vec<String>), Failure> 
         let said = said.unwrap_or_else(|| error.to_string());
         Failure::bad_request(if strategic { said } else { format!("error decoding patch: {said}") })
     })?;
+    let count = patch.as_array().map_or(0, Vec::len);
+    if request.media == JSON && count > patch::OPERATIONS_MAX {
+        return Err(Failure::new(
+            413,
+            "RequestEntityTooLarge",
+            format!(
+                "Request entity too large: The allowed maximum operations in a JSON patch is {}, \
+                 got {count}",
+                patch::OPERATIONS_MAX
+            ),
+        ));
+    }
     let duplicates = duplicates.iter().map(|path| format!("duplicate field {path:?}")).collect();
     Ok((patch, duplicates))
 }
@@ -132,8 +153,6 @@ fn patched(
         patch::merge(&mut new, patch);
     }
     odd.extend(body::shape(&request.kind, &mut new));
-    create::place(request, &mut new)?;
-    update::check_name(request, &new)?;
     Ok(new)
 }
 

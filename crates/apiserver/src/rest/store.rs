@@ -35,18 +35,30 @@ pub(crate) struct Changed {
 
 /// An entry of the log as an object of `kind`.
 pub(crate) fn open(kind: &Kind, entry: &Entry) -> Result<Value, Failure> {
-    let mut object: Value = serde_json::from_slice(&entry.value).map_err(|error| {
+    Ok(unpack(kind, parse(entry)?, entry.version))
+}
+
+fn parse(entry: &Entry) -> Result<Value, Failure> {
+    serde_json::from_slice(&entry.value).map_err(|error| {
         Failure::new(500, "InternalError", format!("a stored object is not JSON: {error}"))
-    })?;
+    })
+}
+
+/// A stored form as an object of `kind`. A definition may have changed since it was written;
+/// defaults are those of the version it is stored in.
+fn unpack(kind: &Kind, mut object: Value, version: u64) -> Value {
+    if kind.custom {
+        let stored = kind.stored_shape.as_ref().unwrap_or(&kind.shape);
+        stored.prune(&mut object);
+        stored.default(&mut object);
+        if kind.stored_shape.is_some() {
+            kind.shape.prune(&mut object);
+        }
+    }
     object["apiVersion"] = json!(kind.api_version());
     object["kind"] = json!(kind.kind);
-    if kind.custom {
-        // A definition may have changed since the object was written.
-        kind.shape.prune(&mut object);
-        kind.shape.default(&mut object);
-    }
-    set_version(&mut object, entry.version);
-    Ok(object)
+    set_version(&mut object, version);
+    object
 }
 
 /// Writes a version into an object.
@@ -56,13 +68,20 @@ pub(crate) fn set_version(object: &mut Value, version: u64) {
 
 /// An object as it is stored: in the storage version, without its own version.
 pub(crate) fn close(kind: &Kind, object: &Value) -> Bytes {
+    Bytes::from(pack(kind, object).to_string())
+}
+
+fn pack(kind: &Kind, object: &Value) -> Value {
     let mut object = object.clone();
+    if let Some(stored) = &kind.stored_shape {
+        stored.prune(&mut object);
+    }
     object["apiVersion"] = match kind.group.as_str() {
         "" => json!(kind.storage_version),
         group => json!(format!("{group}/{}", kind.storage_version)),
     };
     metadata_mut(&mut object).shift_remove("resourceVersion");
-    Bytes::from(object.to_string())
+    object
 }
 
 /// GET of one object.
@@ -87,10 +106,11 @@ pub(crate) async fn insert(
     key: String,
     object: &mut Value,
 ) -> Result<Result<(), Option<Entry>>, Failure> {
-    let write = Write { key, expect: Expect::Absent, value: Some(close(kind, object)) };
-    match server.log.write(write).await {
+    let stored = pack(kind, object);
+    let value = Some(Bytes::from(stored.to_string()));
+    match server.log.write(Write { key, expect: Expect::Absent, value }).await {
         Ok(version) => {
-            set_version(object, version);
+            *object = unpack(kind, stored, version);
             Ok(Ok(()))
         }
         Err(WriteError::Conflict(found)) => Ok(Err(found)),
@@ -109,27 +129,32 @@ pub(crate) async fn change(
     let (kind, key) = (&request.kind, request.key());
     for _ in 0..TRIES_MAX {
         let entry = server.log.get(&key).ok_or_else(|| Failure::not_found(kind, request.name()))?;
-        let old = open(kind, &entry)?;
-        let (mut object, value, removed) = match decide(old.clone())? {
+        let stored = parse(&entry)?;
+        let old = unpack(kind, stored.clone(), entry.version);
+        let (mut object, packed) = match decide(old.clone())? {
             Change::Keep => return Ok(Changed { object: old, removed: false }),
             Change::Put(object) => {
-                let value = close(kind, &object);
-                (object, Some(value), false)
+                let packed = pack(kind, &object);
+                if packed == stored {
+                    return Ok(Changed { object: old, removed: false });
+                }
+                (object, Some(packed))
             }
-            Change::Remove(object) => (object, None, true),
+            Change::Remove(object) => (object, None),
         };
         set_version(&mut object, entry.version);
+        let removed = packed.is_none();
+        let shown = |version: u64| match packed.clone() {
+            Some(packed) => unpack(kind, packed, version),
+            None => object.clone(),
+        };
         if dry_run {
-            return Ok(Changed { object, removed });
+            return Ok(Changed { object: shown(entry.version), removed });
         }
+        let value = packed.as_ref().map(|packed| Bytes::from(packed.to_string()));
         let write = Write { key: key.clone(), expect: Expect::Version(entry.version), value };
         match server.log.write(write).await {
-            Ok(version) => {
-                if !removed {
-                    set_version(&mut object, version);
-                }
-                return Ok(Changed { object, removed });
-            }
+            Ok(version) => return Ok(Changed { object: shown(version), removed }),
             Err(WriteError::Conflict(_)) => {}
             Err(broken @ WriteError::Broken(_)) => return Err(unavailable(&broken)),
         }

@@ -25,10 +25,11 @@ pub(crate) async fn update(server: &Arc<Server>, request: &Request) -> Result<An
     create::place(request, &mut object)?;
     check_name(request, &object)?;
     let version = meta_text(&object, "resourceVersion").to_owned();
-    if version.is_empty() && !kind.unconditional && request.subresource() != "finalize" {
-        return Err(unconditional(request));
-    }
+    let unsaid = version.is_empty() && !kind.unconditional && request.subresource() != "finalize";
     let changed = store::change(server, request, options.dry_run, |old| {
+        if unsaid {
+            return Err(unconditional(request));
+        }
         check_uid(request, &object, &old)?;
         if !version.is_empty() && version != meta_text(&old, "resourceVersion") {
             return Err(Failure::stale(kind, request.name()));
@@ -38,7 +39,8 @@ pub(crate) async fn update(server: &Arc<Server>, request: &Request) -> Result<An
         let new = owner::track(server, request, &options, Some(&old), new);
         advance(server, request, &old, new)
     })
-    .await?;
+    .await
+    .map_err(|failure| failure.warned(&warnings))?;
     let body = present::one(server, request, changed.object);
     Ok(Answer::Object { code: 200, body, warnings })
 }
@@ -100,7 +102,9 @@ pub(crate) fn advance(
     let kind = &request.kind;
     carry_over(old, &mut new);
     keep_other_half(kind, request.subresource(), old, &mut new);
-    fill(kind, &mut new);
+    if !kind.custom {
+        fill(kind, &mut new);
+    }
     count_generation(kind, request.subresource(), old, &mut new);
     let mut wrong = meta::check_update(&new, old);
     let general = meta::check(&new, kind.names);
@@ -122,7 +126,7 @@ pub(crate) fn advance(
         return Ok(Change::Remove(new));
     }
     apply::keep_times(old, &mut new);
-    if new == *old { Ok(Change::Keep) } else { Ok(Change::Put(new)) }
+    Ok(Change::Put(new))
 }
 
 /// Fills in what the client left out.

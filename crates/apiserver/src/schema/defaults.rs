@@ -9,12 +9,6 @@ use serde_json::Value;
 
 use super::node::{Additional, Flags, Node};
 
-/// Drops stray `null`s and fills in defaults.
-pub(crate) fn apply(node: &Node, value: &mut Value) {
-    drop_nulls(Some(node), value);
-    fill(Some(node), value);
-}
-
 /// Removes `null`s of fields that are neither nullable nor have a default.
 pub(crate) fn drop_nulls(node: Option<&Node>, value: &mut Value) {
     let Some(node) = node else { return };

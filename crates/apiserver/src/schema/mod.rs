@@ -88,9 +88,20 @@ impl Structural {
         prune::prune(&self.root, value, root)
     }
 
+    /// Removes `null`s that are neither allowed nor defaulted.
+    pub fn drop_nulls(&self, value: &mut Value) {
+        defaults::drop_nulls(Some(&self.root), value);
+    }
+
+    /// Fills in defaults.
+    pub fn fill(&self, value: &mut Value) {
+        defaults::fill(Some(&self.root), value);
+    }
+
     /// Removes `null`s that are neither allowed nor defaulted, then fills in defaults.
     pub fn default(&self, value: &mut Value) {
-        defaults::apply(&self.root, value);
+        self.drop_nulls(value);
+        self.fill(value);
     }
 
     /// Reads and rewrites metadata, at the root and in embedded resources, as its typed form
@@ -140,10 +151,12 @@ impl Structural {
     pub fn validate_status(&self, new: &Value, old: &Value) -> Vec<FieldError> {
         let mut errors = Vec::new();
         if let Some((schema, status)) = self.root.property("status").zip(new.get("status")) {
-            // A status that was not there before correlates with nothing and forgives nothing.
+            // A status that was not there before correlates with nothing and forgives nothing,
+            // but for a null, which is as good as nothing.
             let before = Correlated::new(&self.root, new, old).key("status");
+            let forgiven = status.is_null() && old.get("status").is_none_or(Value::is_null);
             let outcome = validate::check(schema, status, &Step::Root, before);
-            errors.extend(outcome.errors(&Path::new("status")));
+            errors.extend(outcome.errors(&Path::new("status")).into_iter().filter(|_| !forgiven));
         }
         errors.extend(self.validate_lists(new, Some(old)));
         errors

@@ -4,6 +4,7 @@
 #![expect(clippy::expect_used, clippy::panic, reason = "a test that cannot go on must stop")]
 
 mod differential;
+mod fuzz;
 mod normal;
 mod openapi;
 mod peers;
