@@ -10,7 +10,7 @@
 //!             │
 //!            rest ── create, get, list, watch, update, patch, delete, scale
 //!             │  ╲
-//!      object │   kind ◄── crd        discovery
+//!      object │   kind ◄── crd, wire  discovery
 //!  (metadata, │   (what is served)    (what may be asked)
 //!   selectors)│
 //!            log ── one writer, every version, durable before answered
@@ -41,6 +41,7 @@ pub mod patch;
 pub mod rest;
 pub mod schema;
 pub mod upkeep;
+pub mod wire;
 pub mod world;
 
 use std::sync::Arc;

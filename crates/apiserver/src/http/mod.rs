@@ -174,11 +174,9 @@ async fn objects(
         .ok_or_else(|| Failure::not_acceptable(kind.custom))?;
     let mut media = body::media(header_text(&parts.headers, &header::CONTENT_TYPE)).to_owned();
     let mut body = body::read(body).await?;
-    if media == protobuf::MEDIA && !body.is_empty() {
-        let object = protobuf::decode(&body)
-            .ok_or_else(|| Failure::unknown_format(&["application/json"]))?;
+    if media == protobuf::MEDIA && protobuf::may_carry(&kind, &parts.method, &body) {
+        body = protobuf::read(&kind, &parts.method, &body)?.to_string().into();
         "application/json".clone_into(&mut media);
-        body = object.to_string().into();
     }
     let request = rest::Request {
         kind,

@@ -8,7 +8,7 @@ use super::Kind;
 use crate::object::{map_at, meta_text, metadata_mut};
 
 /// Brings an incoming built-in object into the form that is stored.
-pub fn complete(kind: &Kind, object: &mut Value) {
+pub(super) fn complete(kind: &Kind, object: &mut Value) {
     match (kind.group.as_str(), kind.kind.as_str()) {
         ("", "Secret") => secret(object),
         ("", "Namespace") => namespace(object),

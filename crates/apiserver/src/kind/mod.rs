@@ -16,7 +16,7 @@ use serde_json::Value;
 use crate::object::name::NameRule;
 
 pub use check::check;
-pub use defaults::{blank, complete, prepare};
+pub use defaults::{blank, prepare};
 pub use shape::{LazyShape, Shape};
 
 /// What the column `Age` means.
@@ -140,6 +140,15 @@ pub fn split_key(key: &str) -> (&str, &str, &str) {
     let (resource, rest) = key.split_once('/').unwrap_or((key, ""));
     let (namespace, name) = rest.split_once('/').unwrap_or(("", rest));
     (resource, namespace, name)
+}
+
+/// Brings an incoming built-in object into the form that is stored: defaults filled in, and
+/// written as the structure it is. Definitions have rules of their own.
+pub fn complete(kind: &Kind, object: &mut Value) {
+    defaults::complete(kind, object);
+    if !kind.custom && kind.kind != crate::crd::KIND {
+        crate::wire::typed::settle(&kind.api_version(), &kind.kind, object);
+    }
 }
 
 /// Whether a built-in kind of this version and name exists.

@@ -33,7 +33,7 @@ impl Asked {
     /// Sends a probe and reads the answer, all of it.
     async fn ask(&mut self, probe: &Probe) -> Answer {
         let path = probe::fill(&probe.path, &self.saved);
-        let body = probe.body.as_ref().map(|body| probe::fill(body, &self.saved));
+        let body = probe.body.as_ref().map(|body| probe::bytes(probe::fill(body, &self.saved)));
         let method = if probe.method == "WATCH" { "GET" } else { &probe.method };
         let (code, headers, text) = match &self.side {
             Side::Real { client, url } => {

@@ -13,6 +13,7 @@
 //!
 //! Options after the path: `save=NAME` keeps the answer for `${NAME.path}`, `type=` is the
 //! body's media type, `accept=` the answer's; short words stand for the long ones.
+//! A body that starts with `base64:` is sent as the bytes it stands for.
 //! `quiet` sends without comparing: setting the table. `retry` asks again for a while
 //! until both agree: for what a controller does later.
 
@@ -98,6 +99,8 @@ fn long(word: &str) -> String {
         "metadata" => "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io",
         "metadata-list" => "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io",
         "discovery" => "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
+        "protobuf" => "application/vnd.kubernetes.protobuf",
+        "yaml" => "application/yaml",
         "none" => "",
         other => other,
     }
@@ -128,4 +131,13 @@ pub(crate) fn fill(text: &str, saved: &BTreeMap<String, Value>) -> String {
         rest = &rest[end + 1..];
     }
     out + rest
+}
+
+/// The bytes of a body.
+pub(crate) fn bytes(body: String) -> Vec<u8> {
+    use base64::Engine;
+    match body.strip_prefix("base64:") {
+        Some(text) => base64::engine::general_purpose::STANDARD.decode(text).expect("base64"),
+        None => body.into_bytes(),
+    }
 }
