@@ -9,7 +9,7 @@ use crate::{Blob, Cause, Error, Source, Store};
 use async_trait::async_trait;
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, TryStreamExt, stream};
-use oci::{Descriptor, Digest, Document, Identifier, Index, Manifest, Platform, Raw};
+use oci::{Descriptor, Digest, Document, Identifier, Index, Manifest, Raw};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -21,8 +21,6 @@ const DEPTH_MAX: usize = 4;
 /// How to copy.
 #[derive(Debug, Clone)]
 pub struct CopyOptions {
-    /// Copy only the image of an index that serves this platform, as an image of its own.
-    pub platform: Option<Platform>,
     /// How many blobs may be on their way at once.
     pub parallel: usize,
     /// Also copy what refers to the image (signatures and the like).
@@ -32,7 +30,7 @@ pub struct CopyOptions {
 impl CopyOptions {
     /// Everything the tag stands for, four blobs at a time, without referrers.
     pub fn new() -> Self {
-        Self { platform: None, parallel: 4, referrers: false }
+        Self { parallel: 4, referrers: false }
     }
 }
 
@@ -91,7 +89,7 @@ pub async fn copy(
     progress: Arc<dyn Progress>,
 ) -> Result<Copied, Error> {
     let job = Job::new(source, sink, options, progress);
-    let raw = job.root(id).await?;
+    let raw = job.read(id).await?;
     job.run(raw, to).await
 }
 
@@ -105,23 +103,6 @@ pub async fn copy_as(
     progress: Arc<dyn Progress>,
 ) -> Result<Copied, Error> {
     Job::new(source, sink, options, progress).run(raw.clone(), to).await
-}
-
-/// Chooses the child of an index that serves a platform.
-pub fn choose<'index>(
-    index: &'index Index,
-    wanted: &Platform,
-) -> Result<&'index Descriptor, Unsupported> {
-    let serves = |each: &&Descriptor| each.platform.as_ref().is_some_and(|it| it.serves(wanted));
-    index.manifests.iter().find(serves).ok_or_else(|| Unsupported::Platform {
-        wanted: wanted.to_string(),
-        found: index
-            .manifests
-            .iter()
-            .filter_map(|each| each.platform.as_ref())
-            .map(ToString::to_string)
-            .collect(),
-    })
 }
 
 #[derive(Debug, Default)]
@@ -165,23 +146,6 @@ impl<'s> Job<'s> {
             blobs_mounted: tally.mounted,
             bytes: tally.bytes,
         })
-    }
-
-    /// The manifest to copy: what was asked for, or its child for the platform.
-    async fn root(&self, id: &Identifier) -> Result<Raw, Error> {
-        let mut raw = self.read(id).await?;
-        let mut depth = 0;
-        while let (Some(platform), Document::Index(index)) = (&self.options.platform, &raw.document)
-        {
-            let failed = |what: Unsupported| self.refused(id, what);
-            depth += 1;
-            if depth > DEPTH_MAX {
-                return Err(failed(Unsupported::Nesting(MANIFESTS_MAX)));
-            }
-            let child = choose(index, platform).map_err(failed)?;
-            raw = self.read(&Identifier::Digest(child.digest.clone())).await?;
-        }
-        Ok(raw)
     }
 
     async fn read(&self, id: &Identifier) -> Result<Raw, Error> {

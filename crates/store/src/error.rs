@@ -266,14 +266,6 @@ pub enum Unsupported {
     /// Nested too deeply, or too many manifests.
     #[error("the index has more than {0} manifests, or is nested too deeply")]
     Nesting(usize),
-    /// No child serves the platform.
-    #[error("no image in the index is for platform {wanted}; it has: {}", .found.join(", "))]
-    Platform {
-        /// The platform asked for.
-        wanted: String,
-        /// The platforms there are.
-        found: Vec<String>,
-    },
 }
 
 /// What kind of trouble it is, so that a shell can say what to do.

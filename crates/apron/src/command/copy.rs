@@ -6,7 +6,7 @@ use crate::output::{self, Format, progress};
 use crate::place::{self, Opened, Place};
 use crate::registry;
 use crate::settings::Settings;
-use oci::{Identifier, Platform};
+use oci::{Identifier, Platform, Raw};
 use serde::Serialize;
 use std::path::Path;
 use store::{Advice, Copied, CopyOptions, Error, Layout, OciArchive, Store, TarballSink};
@@ -120,7 +120,8 @@ impl Copy<'_> {
             Place::Registry(reference) => {
                 let client = registry::client(self.arguments, self.settings).await?;
                 let sink = client.repository(reference.repository().clone());
-                let copied = self.to_store(&sink, reference.identifier()).await?;
+                let copied =
+                    self.send(&self.chosen().await?, &sink, reference.identifier()).await?;
                 (reference.to_string(), copied)
             }
         };
@@ -136,36 +137,32 @@ impl Copy<'_> {
     }
 
     async fn to_layout(&self, sink: &Layout, id: Option<&Identifier>) -> Outcome<Copied> {
-        let to = match id {
-            Some(id) => id.clone(),
-            None => self.root().await?,
-        };
-        self.to_store(sink, &to).await
+        let raw = self.chosen().await?;
+        let to = id.cloned().unwrap_or_else(|| Identifier::Digest(raw.digest.clone()));
+        self.send(&raw, sink, &to).await
     }
 
-    /// The digest of what is copied.
-    async fn root(&self) -> Outcome<Identifier> {
-        let raw = place::fetch_manifest(&self.source, &self.source.id).await?;
-        Ok(Identifier::Digest(raw.digest))
+    /// What is copied: all of it, or the image for the platform.
+    async fn chosen(&self) -> Outcome<Raw> {
+        let root = place::fetch_manifest(&self.source, &self.source.id).await?;
+        match &self.platform {
+            None => Ok(root),
+            platform => place::choose_image(&self.source, &root, platform.as_ref()).await,
+        }
     }
 
     async fn to_file(&self, path: &Path) -> Outcome<Copied> {
         let sink = TarballSink::create(path).await.map_err(|error| unwritable(path, &error))?;
-        let id = self.image_for_file().await?;
-        let options = CopyOptions { referrers: self.referrers, ..CopyOptions::new() };
-        let to = Identifier::Tag("latest".to_owned());
-        let copied =
-            store::copy(&*self.source.store, &id, &sink, &to, &options, progress::watcher())
-                .await
-                .map_err(|error| self.failed(&error))?;
+        let raw = self.image_for_file().await?;
+        let copied = self.send(&raw, &sink, &Identifier::Tag("latest".to_owned())).await?;
         sink.finish().await.map_err(|error| unwritable(path, &error))?;
         Ok(copied)
     }
 
     /// A file holds one image: of an index, the one for the platform, as when a package is read.
-    async fn image_for_file(&self) -> Outcome<Identifier> {
+    async fn image_for_file(&self) -> Outcome<Raw> {
         let raw = place::fetch_manifest(&self.source, &self.source.id).await?;
-        let Some(index) = raw.index() else { return Ok(self.source.id.clone()) };
+        let Some(index) = raw.index() else { return Ok(raw) };
         let several = index.manifests.iter().filter(|child| locate::is_image(child)).count() > 1;
         if several && !self.single && self.platform.is_none() {
             return Err(Failure::new(
@@ -176,20 +173,12 @@ impl Copy<'_> {
                 "choose one with --platform OS/ARCH, or copy all of them: oci-archive:FILE, oci:DIR",
             ));
         }
-        let image = place::choose_image(&self.source, &raw, self.platform.as_ref()).await?;
-        Ok(Identifier::Digest(image.digest))
+        place::choose_image(&self.source, &raw, self.platform.as_ref()).await
     }
 
-    async fn to_store(&self, sink: &dyn Store, to: &Identifier) -> Outcome<Copied> {
-        let options = CopyOptions {
-            platform: self.platform.clone(),
-            referrers: self.referrers,
-            ..CopyOptions::new()
-        };
-        // Asked for first, so that what is missing is explained with what there is.
-        let source = &self.source;
-        place::fetch_manifest(source, &source.id).await?;
-        store::copy(&*source.store, &source.id, sink, to, &options, progress::watcher())
+    async fn send(&self, raw: &Raw, sink: &dyn Store, to: &Identifier) -> Outcome<Copied> {
+        let options = CopyOptions { referrers: self.referrers, ..CopyOptions::new() };
+        store::copy_as(&*self.source.store, raw, sink, to, &options, progress::watcher())
             .await
             .map_err(|error| self.failed(&error))
     }

@@ -277,6 +277,17 @@ fn several_files_become_one_package_for_several_platforms() {
     let arm = ["inspect", &there, "--platform", "linux/arm64", "-o", "json"];
     let shown = json(&apron(&scratch, arm).ok());
     assert_eq!(shown["image"]["imageDigest"], index["manifests"][1]["digest"]);
+    // One of them can be taken out, as an image of its own.
+    let only = registry.reference("p/arm:v1");
+    apron(&scratch, ["copy", &there, &only, "--platform", "linux/arm64"]).ok();
+    let untagged = ["copy", &there, "oci:arm", "--platform", "linux/arm64", "-o", "json"];
+    let digests = [
+        json(&apron(&scratch, untagged).ok())["digest"].clone(),
+        peer(&scratch, "crane", ["digest", &only]).ok().stdout.trim().into(),
+    ];
+    assert_eq!(digests, [(); 2].map(|()| index["manifests"][1]["digest"].clone()));
+    let none = apron(&scratch, ["copy", &there, &only, "--platform", "windows/amd64"]);
+    assert!(none.all().contains("it has linux/amd64, linux/arm64"), "{}", none.all());
     // An archive of the layout keeps them all.
     apron(&scratch, ["copy", &there, "oci-archive:all.tar"]).ok();
     let back = registry.reference("p/back:v1");

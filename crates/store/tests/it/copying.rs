@@ -117,20 +117,6 @@ async fn what_is_there_is_skipped() {
 }
 
 #[tokio::test]
-async fn one_platform_can_be_taken_out() {
-    let (memory, index) = multi().await;
-    let sink = Memory::new();
-    let mut options = CopyOptions::new();
-    options.platform = Some("linux/arm64".parse().unwrap());
-    let id = tag("multi");
-    let copied = store::copy(&memory, &id, &sink, &id, &options, Arc::new(())).await.unwrap();
-    assert_eq!(copied.digest, index.index().unwrap().manifests[1].digest);
-    options.platform = Some("windows/amd64".parse().unwrap());
-    let error = store::copy(&memory, &id, &sink, &id, &options, Arc::new(())).await.unwrap_err();
-    assert!(chain(&error).contains("it has: linux/amd64, linux/arm64"), "{}", chain(&error));
-}
-
-#[tokio::test]
 async fn what_is_missing_is_said() {
     let options = CopyOptions::new();
     let (source, sink) = (Memory::new(), Memory::new());
