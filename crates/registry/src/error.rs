@@ -66,11 +66,23 @@ pub enum Error {
         actual: u64,
     },
     /// More bytes than one blob may have.
-    #[error(
-        "the blob is larger than the limit of {} bytes (blob_size_max)",
-        crate::limits::BLOB_SIZE_MAX
-    )]
-    BlobTooLarge,
+    #[error("the blob is larger than the {limit} bytes this registry takes")]
+    BlobTooLarge {
+        /// How many it takes.
+        limit: u64,
+    },
+    /// More bytes than one manifest may have.
+    #[error("a manifest may have at most {limit} bytes")]
+    ManifestTooLarge {
+        /// How many it may have.
+        limit: u64,
+    },
+    /// More bytes than one repository may hold.
+    #[error("a repository may hold {limit} bytes here, and this one is full; delete something")]
+    QuotaExceeded {
+        /// How many it may hold.
+        limit: u64,
+    },
     /// Too many uploads at once.
     #[error("too many uploads are under way")]
     UploadsTooMany,

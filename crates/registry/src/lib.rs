@@ -43,6 +43,7 @@
 
 pub mod access;
 pub mod auth;
+pub mod budget;
 mod error;
 pub mod limits;
 mod metrics;

@@ -8,7 +8,7 @@ pub const TARGET_LENGTH_MAX: usize = 8 << 10;
 pub const MANIFEST_SIZE_MAX: usize = 4 << 20;
 /// The most descriptors one manifest may have.
 pub const DESCRIPTORS_MAX: usize = 10_000;
-/// The largest blob that is taken.
+/// The largest blob that is taken, unless told otherwise.
 pub const BLOB_SIZE_MAX: u64 = 64 << 30;
 /// The most tags one push of a manifest by digest may set.
 pub const TAGS_PER_PUSH_MAX: usize = 64;
@@ -26,6 +26,10 @@ pub const UPLOADS_MAX: usize = 10_000;
 pub const UPLOAD_AGE_MAX: Duration = Duration::from_secs(24 * 3600);
 /// How long a client may send nothing in the middle of a body.
 pub const BODY_SILENCE_MAX: Duration = Duration::from_secs(60);
+/// Bytes a second a client must send in the long run, unless told otherwise.
+pub const UPLOAD_RATE_MIN: u64 = 1 << 10;
+/// How long a client is waited for before it is judged by how much it sent.
+pub const BODY_RATE_WINDOW: Duration = Duration::from_secs(30);
 /// How much of a body is gathered before it is hashed and written.
 pub const WRITE_SIZE: usize = 512 << 10;
 /// How much of a blob is read at once.

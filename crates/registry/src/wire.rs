@@ -3,6 +3,7 @@
 //! The outward message says what the client can know and use; what went wrong inside (paths,
 //! the database) stays inside.
 
+use crate::budget::Kind;
 use crate::error::Error;
 use crate::mirror::Trouble;
 use crate::route::Misroute;
@@ -31,6 +32,8 @@ pub(crate) struct Refusal {
     code: &'static str,
     message: String,
     headers: Vec<(HeaderName, String)>,
+    /// The limit that was met, for those who count.
+    pub(crate) limit: Option<Kind>,
 }
 
 #[derive(Serialize)]
@@ -47,7 +50,7 @@ struct Entry<'refusal> {
 
 impl Refusal {
     pub(crate) fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
-        Self { status, code, message: message.into(), headers: Vec::new() }
+        Self { status, code, message: message.into(), headers: Vec::new(), limit: None }
     }
 
     /// The same with one more header.
@@ -80,6 +83,20 @@ impl Refusal {
                     .header(http::header::RETRY_AFTER, seconds.to_string())
             }
         }
+    }
+
+    /// Too much in too short a time.
+    pub(crate) fn too_often(seconds: u64) -> Self {
+        let message = format!("too many requests; try again in {seconds} seconds");
+        Self::new(StatusCode::TOO_MANY_REQUESTS, "TOOMANYREQUESTS", message)
+            .header(http::header::RETRY_AFTER, seconds.to_string())
+    }
+
+    /// Too much at the same time.
+    pub(crate) fn too_many_uploads() -> Self {
+        let message = "too many uploads at once; wait until one is over";
+        Self::new(StatusCode::TOO_MANY_REQUESTS, "TOOMANYREQUESTS", message)
+            .header(http::header::RETRY_AFTER, RETRY_AFTER)
     }
 
     pub(crate) fn denied() -> Self {
@@ -153,7 +170,14 @@ impl Refusal {
             (Error::ManifestInvalid(_), Some(cause)) => with_causes(error, cause),
             _ => error.to_string(),
         };
-        let refusal = Self::new(status, code, message);
+        let mut refusal = Self::new(status, code, message);
+        refusal.limit = match error {
+            Error::BlobTooLarge { .. } => Some(Kind::BlobSize),
+            Error::QuotaExceeded { .. } => Some(Kind::Quota),
+            Error::SpaceLow => Some(Kind::Space),
+            Error::UploadsTooMany => Some(Kind::Uploads),
+            _ => None,
+        };
         match (error, status) {
             (Error::Upstream { trouble: Trouble::Busy(Some(wait)), .. }, _) => {
                 refusal.header(http::header::RETRY_AFTER, wait.as_secs().max(1).to_string())
@@ -184,10 +208,13 @@ fn table(error: &Error) -> (StatusCode, &'static str) {
         Error::UploadUnknown => (StatusCode::NOT_FOUND, "BLOB_UPLOAD_UNKNOWN"),
         Error::UploadOffset { .. } => (StatusCode::RANGE_NOT_SATISFIABLE, "BLOB_UPLOAD_INVALID"),
         Error::SizeMismatch { .. } => (StatusCode::BAD_REQUEST, "SIZE_INVALID"),
-        Error::BlobTooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "SIZE_INVALID"),
+        Error::ManifestTooLarge { .. } => (StatusCode::PAYLOAD_TOO_LARGE, "MANIFEST_INVALID"),
+        Error::BlobTooLarge { .. } => (StatusCode::PAYLOAD_TOO_LARGE, "SIZE_INVALID"),
         Error::UploadsTooMany => (StatusCode::TOO_MANY_REQUESTS, "TOOMANYREQUESTS"),
         Error::BodyBroken => (StatusCode::BAD_REQUEST, "BLOB_UPLOAD_INVALID"),
-        Error::SpaceLow => (StatusCode::INSUFFICIENT_STORAGE, "DENIED"),
+        Error::SpaceLow | Error::QuotaExceeded { .. } => {
+            (StatusCode::INSUFFICIENT_STORAGE, "DENIED")
+        }
         Error::Closed => (StatusCode::SERVICE_UNAVAILABLE, "UNSUPPORTED"),
         Error::Upstream { trouble, .. } => match trouble {
             Trouble::Missing => (StatusCode::NOT_FOUND, "NAME_UNKNOWN"),

@@ -7,6 +7,7 @@
 mod apron;
 mod crossplane;
 mod kubectl;
+pub(crate) mod limit;
 mod mirror;
 pub(crate) mod registry;
 mod serving;

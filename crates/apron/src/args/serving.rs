@@ -1,5 +1,6 @@
 //! The words of `apron registry`.
 
+use super::limit::LimitArguments;
 use super::mirror::MirrorArguments;
 use crate::command::registry::{Request, exchange, keep, serve, tls, user};
 use crate::output::Format;
@@ -12,7 +13,7 @@ use std::time::Duration;
 #[derive(Subcommand)]
 pub(super) enum RegistryWords {
     /// Serve a directory as a registry
-    Serve(ServeArguments),
+    Serve(Box<ServeArguments>),
     /// Remove what no tag or manifest refers to (a running registry does this by itself)
     Gc(GcArguments),
     /// Read every blob again, and take damaged ones out of service
@@ -155,6 +156,8 @@ pub(super) struct ServeArguments {
     gc_interval: u64,
     #[command(flatten)]
     mirror: MirrorArguments,
+    #[command(flatten)]
+    limit: LimitArguments,
 }
 
 #[derive(Args)]
@@ -173,7 +176,7 @@ impl RegistryWords {
     /// What was asked for.
     pub(super) fn into_request(self) -> Request {
         match self {
-            Self::Serve(words) => Request::Serve(words.into_request()),
+            Self::Serve(words) => Request::Serve(Box::new(words.into_request())),
             Self::Gc(words) => Request::Collect(keep::Collect {
                 directory: words.keep.data.data_dir,
                 untagged_after: words
@@ -242,6 +245,7 @@ impl ServeArguments {
             lease: Duration::from_secs(self.lease),
             gc_interval: Duration::from_secs(self.gc_interval),
             mirror: self.mirror.into_request(),
+            limits: self.limit.into_limits(),
         }
     }
 }

@@ -5,6 +5,7 @@ use super::rules::Rule;
 use super::users::{KEY_PREFIX, USERS_FILE, Users, check_name, read_htpasswd};
 use super::{Auth, AuthError, Settings, now, password, token};
 use crate::access::{Access as _, Peer, Principal, Record};
+use crate::budget::Kind;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::header::AUTHORIZATION;
@@ -255,6 +256,9 @@ impl Auth {
 
     fn note_failure(&self, peer: Option<IpAddr>, who: &str, failure: Failure) {
         let status = if failure == Failure::Wrong { 401 } else { 429 };
+        if failure != Failure::Wrong {
+            self.settings.budgets.refused(Kind::SignIn);
+        }
         let (what, nothing) = ("sign-in", None);
         let (repository, reference, digest) = (nothing, nothing, nothing);
         self.record(&Record { who, peer, what, repository, reference, digest, status });

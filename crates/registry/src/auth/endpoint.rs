@@ -9,6 +9,7 @@ use super::scope::{Grant, Scope};
 use super::token::{Claims, TOKEN_AGE_MAX};
 use super::{Actions, Auth, now};
 use crate::access::{Peer, Principal};
+use crate::budget::Kind;
 use crate::query::Query;
 use crate::wire::{self, Refusal};
 use axum::Router;
@@ -58,6 +59,8 @@ impl Auth {
             }
             _ => return Err(Refusal::method("GET, POST")),
         };
+        let taken = self.settings.budgets.take(Kind::Token, who.as_str(), Peer::of(parts));
+        taken.map_err(Refusal::too_often)?;
         self.issue(&who, &query)
     }
 

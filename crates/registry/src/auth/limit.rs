@@ -1,8 +1,9 @@
 //! Failures are rationed: a few at once, then one every few seconds, for each address and for
 //! each name tried from it.
 
+use crate::budget::network;
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -73,17 +74,6 @@ impl Limiter {
                 bucket.full_at = earlier;
             }
         }
-    }
-}
-
-/// Whoever has one IPv6 address has all of its network.
-fn network(address: IpAddr) -> IpAddr {
-    match address {
-        IpAddr::V4(_) => address,
-        IpAddr::V6(it) => it.to_ipv4_mapped().map_or_else(
-            || Ipv6Addr::from_bits(it.to_bits() & !u128::from(u64::MAX)).into(),
-            IpAddr::from,
-        ),
     }
 }
 

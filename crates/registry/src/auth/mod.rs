@@ -30,13 +30,14 @@ pub use rules::{Actions, Mode, Rule};
 pub use users::{Users, UsersError};
 
 use crate::access::{Access, Action, Decision, Principal, Record, Refused};
+use crate::budget::Budgets;
 use crate::name::Name;
 use async_trait::async_trait;
 use audit::Audit;
 use credentials::Credentials;
 use http::request::Parts;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, SystemTime};
 use token::Keys;
@@ -45,7 +46,7 @@ use token::Keys;
 const RELOAD_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Where users are, and how the registry is reached.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Settings {
     /// The data directory.
     pub directory: PathBuf,
@@ -56,6 +57,21 @@ pub struct Settings {
     /// The registry's own address as clients know it (`https://host:port`). Without it there are
     /// no tokens to be had, and names and passwords are asked for directly.
     pub address: Option<String>,
+    /// How much one client may do.
+    pub budgets: Budgets,
+}
+
+impl Settings {
+    /// Users of a data directory, who sign in with names and passwords.
+    pub fn new(directory: &Path) -> Self {
+        Self {
+            directory: directory.to_owned(),
+            htpasswd: None,
+            mode: Mode::default(),
+            address: None,
+            budgets: Budgets::default(),
+        }
+    }
 }
 
 /// Why access cannot be set up.

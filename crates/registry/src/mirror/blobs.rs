@@ -3,7 +3,7 @@
 
 use super::{Halt, Mirror, Trouble, landed};
 use crate::error::Error;
-use crate::limits::{BLOB_SIZE_MAX, READ_SIZE};
+use crate::limits::READ_SIZE;
 use crate::name::Name;
 use crate::storage::{Upload, blocking};
 use bytes::Bytes;
@@ -114,10 +114,12 @@ impl Mirror {
         let busy = || Halt::Trouble(Trouble::Busy(None));
         let permit = self.permits.clone().try_acquire_owned().map_err(|_| busy())?;
         let reference = digest.to_string();
-        let found = self.remote(&name)?.blob_by_digest(&digest, BLOB_SIZE_MAX).await;
+        let size_max = self.registry.settings().blob_size_max;
+        let found = self.remote(&name)?.blob_by_digest(&digest, size_max).await;
         let found = found.map_err(|error| self.halt(&name, &reference, &error))?;
         let blob = found.ok_or_else(|| self.note(&name, &reference, Trouble::Missing))?;
         self.registry.check_space(blob.size)?;
+        self.registry.check_quota(&name, blob.size).await?;
         let upload = self.registry.begin_upload(&name, PRINCIPAL, digest.algorithm()).await?;
         let progress = Progress { file: None, count: 0, broken: false };
         let coming = Arc::new(Coming { size: blob.size, progress: watch::Sender::new(progress) });

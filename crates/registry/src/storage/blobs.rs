@@ -1,7 +1,7 @@
 //! Blobs: looking them up, reading, mounting, deleting.
 
 use super::files::Files;
-use super::{Registry, blocking, ensure, find, known, now, stored_size};
+use super::{Registry, blocking, ensure, find, known, now, quota, stored_size};
 use crate::error::Error;
 use crate::name::Name;
 use oci::Digest;
@@ -65,15 +65,17 @@ impl Registry {
         };
         let Some(from) = candidates.into_iter().find(readable) else { return Ok(false) };
         let (name, digest, lease) = (name.clone(), digest.clone(), self.lease());
+        let quota = self.inner.settings.quota;
         self.inner
             .database
             .write(move |transaction| {
-                match look(transaction, &from, &digest) {
-                    Ok(_) => {}
+                let size = match look(transaction, &from, &digest) {
+                    Ok(found) => found.size,
                     Err(Error::NameUnknown(_) | Error::BlobUnknown(_)) => return Ok(false),
                     Err(error) => return Err(error),
-                }
+                };
                 let repository = ensure(transaction, &name)?;
+                quota::check(transaction, repository, &digest, size, quota)?;
                 link(transaction, repository, &digest, lease)?;
                 Ok(true)
             })

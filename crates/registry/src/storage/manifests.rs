@@ -4,8 +4,8 @@ use super::cache::Size;
 use super::files::Files;
 use super::rows::{self, Row};
 use super::{
-    Missing, Registry, Versions, blobs, blocking, detached, ensure, find, known, stored_digest,
-    uploads,
+    Missing, Registry, Versions, blobs, blocking, detached, ensure, find, known, quota,
+    stored_digest, uploads,
 };
 use crate::error::Error;
 use crate::name::{Name, Tag};
@@ -161,6 +161,7 @@ impl Registry {
     ) -> Result<Vec<Option<Digest>>, Error> {
         let (name, tags) = (push.repository.clone(), push.tags.clone());
         let Policy { missing, versions } = policy;
+        let quota = self.inner.settings.quota;
         self.inner
             .database
             .write(move |transaction| {
@@ -168,6 +169,7 @@ impl Registry {
                 if missing == Missing::Refuse {
                     rows::check_children(transaction, repository, &row)?;
                 }
+                quota::check(transaction, repository, &row.digest, row.size, quota)?;
                 blobs::record(transaction, &row.digest, row.size)?;
                 row.insert(transaction, repository)?;
                 let mut before = Vec::with_capacity(tags.len());

@@ -7,6 +7,7 @@ mod database;
 mod files;
 mod lists;
 mod manifests;
+mod quota;
 mod rebuild;
 mod rows;
 mod schema;
@@ -24,7 +25,7 @@ pub use scrub::Scrubbed;
 pub(crate) use uploads::{BodyStream, Upload};
 
 use crate::error::{Error, OpenError};
-use crate::limits::EVENTS_WAITING_MAX;
+use crate::limits::{BLOB_SIZE_MAX, EVENTS_WAITING_MAX};
 use crate::name::Name;
 use crate::observe::Event;
 use database::Database;
@@ -70,6 +71,10 @@ pub struct Settings {
     pub versions: Versions,
     /// Whether manifests may name what is not there.
     pub missing: Missing,
+    /// The most bytes of one blob.
+    pub blob_size_max: u64,
+    /// The most bytes of one repository, counting what it shares with others.
+    pub quota: Option<u64>,
 }
 
 impl Default for Settings {
@@ -79,6 +84,8 @@ impl Default for Settings {
             space_reserve: 256 << 20,
             versions: Versions::Stay,
             missing: Missing::Refuse,
+            blob_size_max: BLOB_SIZE_MAX,
+            quota: None,
         }
     }
 }
@@ -146,6 +153,11 @@ impl Registry {
             .database
             .read(|database| Ok(database.query_row("SELECT 1", [], |_| Ok(()))?))
             .await
+    }
+
+    /// How it is kept.
+    pub fn settings(&self) -> &Settings {
+        &self.inner.settings
     }
 
     /// Waits until the views show everything acknowledged so far.

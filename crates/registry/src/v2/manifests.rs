@@ -1,7 +1,9 @@
 //! Manifests: pulled, pushed, deleted, by tag and by digest.
 
+use super::body::{Incoming, Terms};
 use super::{Answer, Call, Server, header, is_unchanged};
-use crate::limits::{BODY_SILENCE_MAX, MANIFEST_SIZE_MAX, TAGS_PER_PUSH_MAX};
+use crate::error::Error;
+use crate::limits::{MANIFEST_SIZE_MAX, TAGS_PER_PUSH_MAX, UPLOAD_RATE_MIN};
 use crate::name::{Name, Tag};
 use crate::storage::{Manifest, Push, Selector};
 use crate::wire::{self, Refusal};
@@ -10,7 +12,6 @@ use axum::response::Response;
 use bytes::{Bytes, BytesMut};
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, ETAG, LOCATION};
 use http::{Method, StatusCode};
-use http_body_util::BodyExt;
 
 impl Server {
     pub(super) async fn get_manifest(&self, call: &Call, name: &Name, it: &Selector) -> Answer {
@@ -95,18 +96,22 @@ fn extra_tags(call: &Call) -> Result<Vec<Tag>, Refusal> {
 }
 
 /// A manifest's bytes; more than it may have are not even read.
-async fn read(mut body: Body) -> Result<Bytes, Refusal> {
-    let broken = || Refusal::bad("MANIFEST_INVALID", "the request's body broke off or stalled");
-    let mut bytes = BytesMut::new();
-    loop {
-        let frame = tokio::time::timeout(BODY_SILENCE_MAX, body.frame()).await;
-        let Some(frame) = frame.map_err(|_| broken())? else { return Ok(bytes.freeze()) };
-        if let Ok(data) = frame.map_err(|_| broken())?.into_data() {
-            bytes.extend_from_slice(&data);
+async fn read(body: Body) -> Result<Bytes, Refusal> {
+    let terms = Terms {
+        rate_min: UPLOAD_RATE_MIN,
+        size_max: MANIFEST_SIZE_MAX as u64,
+        limit: MANIFEST_SIZE_MAX as u64,
+        too_large: |limit| Error::ManifestTooLarge { limit },
+    };
+    let (mut incoming, mut bytes) = (Incoming::new(body, terms), BytesMut::new());
+    let broken = |error| match error {
+        Error::BodyBroken => {
+            Refusal::bad("MANIFEST_INVALID", "the request's body broke off or stalled")
         }
-        if bytes.len() > MANIFEST_SIZE_MAX {
-            let message = format!("a manifest may have at most {MANIFEST_SIZE_MAX} bytes");
-            return Err(Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, "MANIFEST_INVALID", message));
-        }
+        other => other.into(),
+    };
+    while let Some(piece) = incoming.next().await.map_err(broken)? {
+        bytes.extend_from_slice(&piece);
     }
+    Ok(bytes.freeze())
 }

@@ -2,6 +2,7 @@
 //! whether they may, and hands over to the chapter that answers.
 
 mod blobs;
+mod body;
 mod lists;
 mod manifests;
 mod mirrored;
@@ -9,6 +10,7 @@ mod range;
 mod uploads;
 
 use crate::access::{Access, Action, Decision, Peer, Principal, Record};
+use crate::budget::{Budgets, Kind};
 use crate::metrics::Metrics;
 use crate::mirror::Mirrors;
 use crate::name::Name;
@@ -32,6 +34,8 @@ pub struct Options {
     pub access: Arc<dyn Access>,
     /// Repositories that come from elsewhere.
     pub mirrors: Mirrors,
+    /// How much one client may do.
+    pub budgets: Budgets,
 }
 
 impl Options {
@@ -42,14 +46,14 @@ impl Options {
 
     /// Somebody decides who may do what.
     pub fn guarded(access: Arc<dyn Access>) -> Self {
-        Self { access, mirrors: Mirrors::default() }
+        Self { access, mirrors: Mirrors::default(), budgets: Budgets::default() }
     }
 }
 
 /// The registry as a service; whoever calls this binds it to an address.
 pub fn router(registry: Registry, options: Options) -> Router {
-    let Options { access, mirrors } = options;
-    let server = Server { registry, access, mirrors, metrics: Arc::default() };
+    let Options { access, mirrors, budgets } = options;
+    let server = Server { registry, access, mirrors, budgets, metrics: Arc::default() };
     Router::new().fallback(handle).with_state(Arc::new(server))
 }
 
@@ -57,6 +61,7 @@ struct Server {
     registry: Registry,
     access: Arc<dyn Access>,
     mirrors: Mirrors,
+    budgets: Budgets,
     metrics: Arc<Metrics>,
 }
 
@@ -73,6 +78,9 @@ async fn handle(State(server): State<Arc<Server>>, request: Request) -> Response
     let (parts, body) = request.into_parts();
     let method = parts.method.clone();
     let answer = server.answer(parts, body).await;
+    if let Err(Refusal { limit: Some(limit), .. }) = &answer {
+        server.budgets.refused(*limit);
+    }
     let mut response = answer.unwrap_or_else(Refusal::into_response);
     wire::set(&mut response, wire::API_VERSION, "registry/2.0");
     wire::set(&mut response, http::header::X_CONTENT_TYPE_OPTIONS, "nosniff");
@@ -105,6 +113,8 @@ impl Server {
     async fn answer_route(&self, route: Route, parts: Parts, body: Body) -> Answer {
         let who = self.access.principal(&parts).await.map_err(Refusal::refused)?;
         let note = Note::new(&who, &parts, &route);
+        let kind = if note.changes() { Kind::Push } else { Kind::Pull };
+        self.budgets.take(kind, who.as_str(), note.peer).map_err(Refusal::too_often)?;
         let answer = match self.allow(&who, route.repository(), note.action) {
             Ok(()) => {
                 let query = Query::parse(parts.uri.query());
@@ -115,7 +125,7 @@ impl Server {
                 return Err(refusal);
             }
         };
-        if matches!(note.action, Action::Push | Action::Delete) {
+        if note.changes() {
             match &answer {
                 // Of uploads under way only the end is worth a line.
                 Ok(response) if response.status() == StatusCode::ACCEPTED && note.is_push() => {}
@@ -190,6 +200,7 @@ impl Server {
 
     fn metrics_text(&self) -> String {
         let mut text = self.metrics.text();
+        self.budgets.metrics(&mut text);
         self.mirrors.metrics(&mut text);
         text
     }
@@ -225,6 +236,10 @@ impl Note {
             repository: route.repository().cloned(),
             reference: kept.then(last),
         }
+    }
+
+    fn changes(&self) -> bool {
+        matches!(self.action, Action::Push | Action::Delete)
     }
 
     fn is_push(&self) -> bool {

@@ -1,9 +1,10 @@
 //! Uploads: started, continued in chunks or in one stream, finished, asked about, cancelled.
 
+use super::body::{Incoming, Terms};
 use super::range::chunk;
 use super::{Action, Answer, Call, Server, header};
+use crate::access::Peer;
 use crate::error::Error;
-use crate::limits::BODY_SILENCE_MAX;
 use crate::name::Name;
 use crate::storage::{BodyStream, Upload};
 use crate::wire::{self, Refusal};
@@ -13,7 +14,6 @@ use bytes::Bytes;
 use futures::stream;
 use http::StatusCode;
 use http::header::{CONTENT_LENGTH, CONTENT_RANGE, LOCATION, RANGE};
-use http_body_util::BodyExt;
 use oci::{Algorithm, Digest};
 
 impl Server {
@@ -56,7 +56,8 @@ impl Server {
     ) -> Answer {
         let upload = self.registry.upload(name, call.who.as_str(), id).await?;
         let expected = check_chunk(call, name, &upload)?;
-        let upload = self.registry.append(upload, self.stream(body), expected).await?;
+        let body = self.stream(call, &upload, name, body).await?;
+        let upload = self.registry.append(upload, body, expected).await?;
         let upload = self.registry.keep(upload).await?;
         Ok(progress(StatusCode::ACCEPTED, name, &upload))
     }
@@ -103,7 +104,8 @@ impl Server {
         let upload = if empty {
             upload
         } else {
-            self.registry.append(upload, self.stream(body), expected).await?
+            let body = self.stream(call, &upload, name, body).await?;
+            self.registry.append(upload, body, expected).await?
         };
         self.registry.finish(upload, digest).await?;
         Ok(created(name, digest))
@@ -136,20 +138,38 @@ impl Server {
         Ok(mounted.then(|| created(name, &digest)))
     }
 
-    /// A body as a stream that ends in an error when the client falls silent.
-    fn stream(&self, body: Body) -> BodyStream {
-        let metrics = self.metrics.clone();
-        Box::pin(stream::try_unfold((body, metrics), |(mut body, metrics)| async move {
-            loop {
-                let frame = tokio::time::timeout(BODY_SILENCE_MAX, body.frame()).await;
-                let Some(frame) = frame.map_err(|_| Error::BodyBroken)? else { return Ok(None) };
-                let frame = frame.map_err(|_| Error::BodyBroken)?;
-                if let Ok(data) = frame.into_data() {
-                    metrics.received(data.len() as u64);
-                    return Ok(Some((data, (body, metrics))));
-                }
-            }
-        }))
+    /// A place for a body, and the body as a stream that ends in an error when the client falls
+    /// silent, trickles, or sends more than one blob may have. What is known to be too large is
+    /// refused before a byte of it is read.
+    async fn stream(
+        &self,
+        call: &Call,
+        upload: &Upload,
+        name: &Name,
+        body: Body,
+    ) -> Result<BodyStream, Refusal> {
+        let peer = Peer::of(&call.parts);
+        let place = self.budgets.upload(call.who.as_str(), peer);
+        let place = place.ok_or_else(Refusal::too_many_uploads)?;
+        let announced = header(&call.parts.headers, CONTENT_LENGTH).parse::<u64>().unwrap_or(0);
+        let limit = self.registry.settings().blob_size_max;
+        let size_max = limit.saturating_sub(upload.offset());
+        if announced > size_max {
+            return Err(Error::BlobTooLarge { limit }.into());
+        }
+        self.registry.check_quota(name, upload.offset().saturating_add(announced)).await?;
+        let too_large = |limit| Error::BlobTooLarge { limit };
+        let rate_min = self.budgets.upload_rate_min();
+        let terms = Terms { rate_min, size_max, limit, too_large };
+        let (incoming, metrics) = (Incoming::new(body, terms), self.metrics.clone());
+        Ok(Box::pin(stream::try_unfold(
+            (incoming, metrics, place),
+            |(mut incoming, metrics, place)| async move {
+                let Some(piece) = incoming.next().await? else { return Ok(None) };
+                metrics.received(piece.len() as u64);
+                Ok(Some((piece, (incoming, metrics, place))))
+            },
+        )))
     }
 }
 

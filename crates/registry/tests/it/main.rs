@@ -7,6 +7,7 @@ mod access;
 mod blobs;
 mod collecting;
 mod hostile;
+mod limits;
 mod lists;
 mod manifests;
 mod mirrors;

@@ -34,12 +34,8 @@ fn guarded(mode: Mode) -> World {
         Ok(())
     })
     .unwrap();
-    let settings = Settings {
-        directory: directory.path().to_owned(),
-        htpasswd: None,
-        mode,
-        address: Some(ADDRESS.to_owned()),
-    };
+    let settings =
+        Settings { mode, address: Some(ADDRESS.to_owned()), ..Settings::new(directory.path()) };
     let registry = Registry::open(directory.path(), registry::Settings::default()).unwrap();
     let router = serve(&registry, settings);
     World { directory, registry, router }
@@ -310,12 +306,8 @@ async fn keys_sign_in_and_forms_give_tokens() {
     let directory = tempfile::tempdir().unwrap();
     let key = Users::change(directory.path(), |users| users.add_key("ci", "main")).unwrap();
     let path = directory.path().to_owned();
-    let settings = Settings {
-        directory: path,
-        htpasswd: None,
-        mode: Mode::Private,
-        address: Some(ADDRESS.to_owned()),
-    };
+    let settings =
+        Settings { mode: Mode::Private, address: Some(ADDRESS.to_owned()), ..Settings::new(&path) };
     let world = World { router: serve(&world.registry, settings), ..world };
     ask(&world, "GET", "/v2/", &basic("ci", &key)).await.is(200);
     ask(&world, "GET", "/v2/", &format!("Bearer {key}")).await.is(200);
@@ -497,10 +489,9 @@ async fn users_of_an_htpasswd_file_sign_in_without_tokens() {
     let lines = format!("old:{hash}\nalice:{hash}\nplain:secret\n");
     fs_err::write(file.path(), lines).unwrap();
     let settings = Settings {
-        directory: world.directory.path().to_owned(),
         htpasswd: Some(file.path().to_owned()),
         mode: Mode::Private,
-        address: None,
+        ..Settings::new(world.directory.path())
     };
     let world = World { router: serve(&world.registry, settings), ..world };
     // Where the registry does not know its own address, it asks for the password itself.
@@ -535,12 +526,8 @@ async fn slow_requests_do_not_hold_anything_forever() {
 async fn losing_the_users_file_opens_nothing() {
     let world = guarded(Mode::Public);
     push(&world, "secret/a", &alice()).await;
-    let settings = Settings {
-        directory: world.directory.path().to_owned(),
-        htpasswd: None,
-        mode: Mode::Public,
-        address: Some(ADDRESS.to_owned()),
-    };
+    let settings =
+        Settings { address: Some(ADDRESS.to_owned()), ..Settings::new(world.directory.path()) };
     let auth = Auth::open(settings).unwrap();
     let router = registry::router(world.registry.clone(), Options::guarded(auth.clone()));
     let world = World { router, ..world };

@@ -15,7 +15,7 @@ use std::path::Path;
 
 /// What to do with a registry.
 pub(crate) enum Request {
-    Serve(serve::Request),
+    Serve(Box<serve::Request>),
     Collect(keep::Collect),
     Scrub(keep::Scrub),
     Rebuild(keep::Rebuild),

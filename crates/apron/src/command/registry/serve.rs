@@ -1,13 +1,15 @@
 //! `registry serve`: the registry on an address, until it is told to stop.
 
-use super::listen;
+use super::listen::{self, Doors};
 use super::mirror;
 use super::tls::{self, Tls};
 use super::{keep, open};
+use crate::args::limit::Limits;
 use crate::failure::{Failure, Outcome};
 use crate::output;
 use crate::settings as environment;
 use ::registry::auth::{Auth, Mode, Users};
+use ::registry::limits::BLOB_SIZE_MAX;
 use ::registry::{Collect, Missing, Options, Registry, Settings, Versions};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -32,6 +34,7 @@ pub(crate) struct Request {
     /// Zero means never.
     pub(crate) gc_interval: Duration,
     pub(crate) mirror: mirror::Request,
+    pub(crate) limits: Limits,
 }
 
 /// Serves until a signal ends it.
@@ -46,12 +49,15 @@ pub(crate) async fn run(request: &Request, environment: &environment::Settings) 
         space_reserve: request.space_reserve,
         versions: if request.mutable_versions { Versions::Move } else { Versions::Stay },
         missing: if request.allow_missing { Missing::Accept } else { Missing::Refuse },
+        blob_size_max: request.limits.blob_size_max.unwrap_or(BLOB_SIZE_MAX),
+        quota: request.limits.quota,
     };
     let registry = open(&request.directory, settings)?;
     let mut options = match &auth {
         None => Options::open(),
         Some(auth) => Options::guarded(auth.clone()),
     };
+    options.budgets = request.limits.budgets.clone();
     options.mirrors =
         mirror::mirrors(&request.mirror, environment, &registry, &*options.access).await?;
     let mut router = ::registry::router(registry.clone(), options);
@@ -66,7 +72,8 @@ pub(crate) async fn run(request: &Request, environment: &environment::Settings) 
         tokio::spawn(collect_regularly(registry.clone(), request.gc_interval));
     }
     introduce(request, address);
-    listen::serve(listener, router, tls, stop()?).await;
+    let doors = Doors::new(&request.limits);
+    listen::serve(listener, router, tls, doors, stop()?).await;
     registry.flush_views().await;
     output::say("stopped");
     Ok(())
@@ -81,10 +88,11 @@ fn guard(request: &Request, address: SocketAddr) -> Outcome<Option<Arc<Auth>>> {
     let users = Users::exist(&request.directory);
     if users || request.htpasswd.is_some() || request.mode == Mode::Private {
         let settings = ::registry::auth::Settings {
-            directory: request.directory.clone(),
             htpasswd: request.htpasswd.clone(),
             mode: request.mode,
             address: public(request)?.or_else(known),
+            budgets: request.limits.budgets.clone(),
+            ..::registry::auth::Settings::new(&request.directory)
         };
         let auth = Auth::open(settings).map_err(|error| cannot_guard(&error))?;
         if !local && request.tls.is_none() {

@@ -13,7 +13,7 @@
 mod writing;
 
 use super::files::{self, Files};
-use super::{Registry, blobs, blocking, detached, ensure, now, schema, stored_size};
+use super::{Registry, blobs, blocking, detached, ensure, now, quota, schema, stored_size};
 use crate::error::{Error, OpenError};
 use crate::limits::{SPACE_CHECK_INTERVAL, UPLOAD_AGE_MAX, UPLOADS_MAX, WRITE_SIZE};
 use crate::name::Name;
@@ -262,8 +262,10 @@ impl Registry {
         adopted?;
         let (name, size, id) = (upload.repository.clone(), upload.offset, upload.id.clone());
         let (lease, address) = (self.lease(), digest.clone());
+        let quota = self.inner.settings.quota;
         let recorded = self.inner.database.write(move |transaction| {
             let repository = ensure(transaction, &name)?;
+            quota::check(transaction, repository, &address, size, quota)?;
             blobs::record(transaction, &address, size)?;
             blobs::link(transaction, repository, &address, lease)?;
             transaction.prepare_cached("DELETE FROM upload WHERE id = ?1")?.execute([id])?;

@@ -2,7 +2,6 @@
 
 use super::Upload;
 use crate::error::Error;
-use crate::limits::BLOB_SIZE_MAX;
 use crate::storage::{blocking, files};
 use bytes::Bytes;
 use oci::{Algorithm, Digest, Hasher};
@@ -45,7 +44,6 @@ impl Writing {
 
     pub(super) fn check(&self, expected: Option<u64>) -> Result<(), Error> {
         match expected {
-            _ if self.offset > BLOB_SIZE_MAX => Err(Error::BlobTooLarge),
             Some(expected) if self.count > expected => {
                 Err(Error::SizeMismatch { expected, actual: self.count })
             }
