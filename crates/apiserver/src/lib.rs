@@ -34,7 +34,6 @@ pub mod discovery;
 pub mod http;
 pub mod kind;
 pub mod log;
-pub mod namespace;
 pub mod object;
 pub mod openapi;
 pub mod patch;

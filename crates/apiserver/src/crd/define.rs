@@ -2,12 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::{GROUP, is_deleting};
 use crate::Server;
-use crate::kind::{Kind, LazyShape, Scale};
+use crate::kind::{Claim, Kind, LazyShape, Scale};
 use crate::object::meta_text;
 use crate::object::name::NameRule;
-use crate::rest::open;
 
 /// The kinds a definition serves now; none before its names are accepted.
 pub fn kinds(object: &Value) -> Vec<Kind> {
@@ -36,10 +34,24 @@ pub fn kinds(object: &Value) -> Vec<Kind> {
 
 /// Whether the definition's names were accepted at some time.
 pub(crate) fn is_established(object: &Value) -> bool {
+    is_true(object, "Established")
+}
+
+fn is_true(object: &Value, condition: &str) -> bool {
     let conditions = object.pointer("/status/conditions").and_then(Value::as_array);
     conditions.into_iter().flatten().any(|one| {
-        one.get("type") == Some(&json!("Established")) && one.get("status") == Some(&json!("True"))
+        one.get("type") == Some(&json!(condition)) && one.get("status") == Some(&json!("True"))
     })
+}
+
+/// The kind in which a definition's objects are stored, whether it is served or not.
+pub(crate) fn stored(object: &Value) -> Kind {
+    let versions = object.pointer("/spec/versions").and_then(Value::as_array);
+    let mut versions = versions.into_iter().flatten();
+    let storage = versions.find(|version| version.get("storage") == Some(&json!(true)));
+    let storage = storage.unwrap_or(&Value::Null);
+    let preserve = object.pointer("/spec/preserveUnknownFields") == Some(&json!(true));
+    kind(object, storage, LazyShape::custom(storage.clone(), preserve), None)
 }
 
 /// The version in which objects are stored.
@@ -96,13 +108,30 @@ fn kind(
         storage_version: storage_version(object),
         shape,
         stored_shape,
-        terminating: is_deleting(object),
+        terminating: is_true(object, "Terminating"),
     }
 }
 
 /// The names that are free, and the last one that is not with the reason.
+/// They are this definition's from now on.
 pub(crate) fn accept(server: &Server, object: &Value) -> (Value, Option<(String, String)>) {
-    let (resources, kinds) = taken(server, object);
+    let group = text(object, "/spec/group");
+    server.kinds.claim(meta_text(object, "name"), |name, claims| {
+        let others =
+            || claims.iter().filter(|(other, claim)| *other != name && claim.group == group);
+        let resources: Vec<String> =
+            others().flat_map(|(_, claim)| claim.resources.clone()).collect();
+        let kinds: Vec<String> = others().flat_map(|(_, claim)| claim.kinds.clone()).collect();
+        let answer = free(object, &resources, &kinds);
+        (claimed(object, &answer.0, answer.1.is_some()), answer)
+    })
+}
+
+fn free(
+    object: &Value,
+    resources: &[String],
+    kinds: &[String],
+) -> (Value, Option<(String, String)>) {
     let mut accepted = json!({"plural": "", "kind": ""});
     let mut conflict = None;
     let mut judge = |field: &str, reason: &str, names: &[String]| {
@@ -113,10 +142,10 @@ pub(crate) fn accept(server: &Server, object: &Value) -> (Value, Option<(String,
             accepted[field] = json!(name);
         }
     };
-    judge("plural", "PluralConflict", &resources);
-    judge("singular", "SingularConflict", &resources);
-    judge("kind", "KindConflict", &kinds);
-    judge("listKind", "ListKindConflict", &kinds);
+    judge("plural", "PluralConflict", resources);
+    judge("singular", "SingularConflict", resources);
+    judge("kind", "KindConflict", kinds);
+    judge("listKind", "ListKindConflict", kinds);
     let short = texts(object, "/spec/names/shortNames");
     match short.iter().find(|name| resources.contains(name)) {
         Some(name) if conflict.is_none() => {
@@ -133,26 +162,17 @@ pub(crate) fn accept(server: &Server, object: &Value) -> (Value, Option<(String,
     (accepted, conflict)
 }
 
-/// The names that other definitions of the same group have.
-fn taken(server: &Server, object: &Value) -> (Vec<String>, Vec<String>) {
-    let (mut resources, mut kinds) = (Vec::new(), Vec::new());
-    let Some(kind) = server.kinds.find(GROUP, "v1", "customresourcedefinitions") else {
-        return (resources, kinds);
-    };
-    let Ok(snapshot) = server.log.list(&kind.prefix(None), None) else {
-        return (resources, kinds);
-    };
+/// Keeps the names that a definition has from others.
+pub(crate) fn claim(server: &Server, object: &Value) {
+    let names = object.pointer("/status/acceptedNames").cloned().unwrap_or_default();
+    let contested = !is_true(object, "NamesAccepted");
+    server.kinds.claim(meta_text(object, "name"), |_, _| (claimed(object, &names, contested), ()));
+}
+
+fn claimed(object: &Value, names: &Value, contested: bool) -> Claim {
+    let name = |field: &str| text(names, &format!("/{field}"));
+    let mut resources = vec![name("plural"), name("singular")];
+    resources.extend(texts(names, "/shortNames"));
     let group = text(object, "/spec/group");
-    for (_, entry) in &snapshot.entries {
-        let Ok(other) = open(&kind, entry) else { continue };
-        let same = meta_text(&other, "name") == meta_text(object, "name");
-        if same || text(&other, "/spec/group") != group {
-            continue;
-        }
-        let name = |field: &str| text(&other, &format!("/status/acceptedNames/{field}"));
-        resources.extend([name("plural"), name("singular")]);
-        resources.extend(texts(&other, "/status/acceptedNames/shortNames"));
-        kinds.extend([name("kind"), name("listKind")]);
-    }
-    (resources, kinds)
+    Claim { group, resources, kinds: vec![name("kind"), name("listKind")], contested }
 }

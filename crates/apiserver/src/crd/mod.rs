@@ -68,50 +68,102 @@ pub fn load(server: &Server) {
     let Ok(snapshot) = server.log.list(&kind.prefix(None), None) else { return };
     for (_, entry) in &snapshot.entries {
         if let Ok(object) = open(&kind, entry) {
-            server.kinds.define(meta_text(&object, "name"), kinds(&object));
+            let name = meta_text(&object, "name");
+            define::claim(server, &object);
+            server.kinds.define(name, kinds(&object));
         }
     }
 }
 
-/// Draws the consequences of what happened to the definition called `name`.
+/// Draws the consequences of what happened to the definition called `name`, as far as
+/// clients must not wait for them: its names are judged and its kinds served.
 pub async fn settle(server: &Arc<Server>, name: &str) {
     let Some(kind) = server.kinds.find(GROUP, "v1", "customresourcedefinitions") else { return };
-    let key = kind.key(None, name);
-    // Others may write at the same time; each round starts from what is there.
-    for _ in 0..64 {
-        let Some(entry) = server.log.get(&key) else {
-            serve(server, name, Vec::new());
+    let object = change(server, &kind, name, |object| {
+        if !is_deleting(object) {
+            judge(server, object);
+        }
+    })
+    .await;
+    if let Some(object) = object {
+        serve(server, name, kinds(&object));
+    } else {
+        serve(server, name, Vec::new());
+        server.upkeep.again(server.kinds.release(name));
+    }
+}
+
+/// Removes the objects of a definition that is going, then lets it go.
+pub(crate) async fn finish(server: &Arc<Server>, name: &str) {
+    let Some(kind) = server.kinds.find(GROUP, "v1", "customresourcedefinitions") else { return };
+    let now = time::format(server.world.now());
+    let held = |object: &Value| {
+        is_deleting(object) && meta_list(object, "finalizers").contains(&FINALIZER)
+    };
+    let said = ("True", "InstanceDeletionInProgress", "CustomResource deletion is in progress");
+    let object = change(server, &kind, name, |object| {
+        if held(object) {
+            set_condition(object, "Terminating", said, &now);
+        }
+    })
+    .await;
+    let Some(object) = object.filter(|object| held(object)) else {
+        return settle(server, name).await;
+    };
+    let said = if define::is_established(&object) {
+        let stored = Arc::new(define::stored(&object));
+        crate::rest::delete_all(server, &stored, None).await;
+        let left = server.log.list(&stored.prefix(None), None);
+        if !left.is_ok_and(|snapshot| snapshot.entries.is_empty()) {
+            // Each one that goes brings us back.
             return;
-        };
-        let Ok(object) = open(&kind, &entry) else { return };
-        let mut next = object.clone();
-        if is_deleting(&object) {
-            serve(server, name, kinds(&object));
-            empty(server, &object).await;
-            if !is_empty(server, &object) {
-                return;
+        }
+        ("False", "InstanceDeletionCompleted", "removed all instances")
+    } else {
+        ("False", "NeverEstablished", "resource was never established")
+    };
+    change(server, &kind, name, |object| {
+        if held(object) {
+            set_condition(object, "Terminating", said, &now);
+            let finalizers = metadata_mut(object).get_mut("finalizers");
+            if let Some(Value::Array(list)) = finalizers {
+                list.retain(|one| one != FINALIZER);
             }
-            let left: Vec<&str> = meta_list(&object, "finalizers")
-                .into_iter()
-                .filter(|one| *one != FINALIZER)
-                .collect();
-            metadata_mut(&mut next).insert("finalizers".to_owned(), json!(left));
-        } else {
-            judge(server, &mut next);
-            next = track_own(server, &kind, &object, next);
-            crate::apply::keep_times(&object, &mut next);
         }
-        let gone = is_deleting(&next) && meta_list(&next, "finalizers").is_empty();
+    })
+    .await;
+    settle(server, name).await;
+}
+
+/// Rewrites a definition until nobody was faster; answers with what is there then.
+async fn change(
+    server: &Arc<Server>,
+    kind: &Arc<Kind>,
+    name: &str,
+    edit: impl Fn(&mut Value),
+) -> Option<Value> {
+    let key = kind.key(None, name);
+    for _ in 0..64 {
+        let entry = server.log.get(&key)?;
+        let object = open(kind, &entry).ok()?;
+        let mut next = object.clone();
+        edit(&mut next);
         if next == object {
-            serve(server, name, kinds(&object));
-            return;
+            return Some(object);
         }
-        let value = (!gone).then(|| close(&kind, &next));
+        next = track_own(server, kind, &object, next);
+        crate::apply::keep_times(&object, &mut next);
+        let gone = is_deleting(&next) && meta_list(&next, "finalizers").is_empty();
+        let value = (!gone).then(|| close(kind, &next));
         let write = Write { key: key.clone(), expect: Expect::Version(entry.version), value };
-        if matches!(server.log.write(write).await, Err(crate::log::WriteError::Broken(_))) {
-            return;
+        match server.log.write(write).await {
+            Ok(_) if gone => return None,
+            Ok(_) => return Some(next),
+            Err(crate::log::WriteError::Conflict(_)) => {}
+            Err(crate::log::WriteError::Broken(_)) => return Some(object),
         }
     }
+    None
 }
 
 /// Serves a definition's kinds from now on.
@@ -129,8 +181,9 @@ pub fn mark_terminating(server: &Server, object: &mut Value) {
         finalizers.push(FINALIZER.to_owned());
     }
     metadata_mut(object).insert("finalizers".to_owned(), json!(finalizers));
+    metadata_mut(object).insert("deletionTimestamp".to_owned(), json!(now));
     let message = "CustomResourceDefinition marked for deletion; CustomResource deletion will \
-                   occur as soon as possible";
+                   begin soon";
     set_condition(object, "Terminating", ("True", "InstanceDeletionPending", message), &now);
 }
 
@@ -174,16 +227,4 @@ fn set_condition(object: &mut Value, type_: &str, said: (&str, &str, &str), now:
         Some(old) => *old = new,
         None => conditions.push(new),
     }
-}
-
-/// Deletes all objects of a definition that is going.
-async fn empty(server: &Arc<Server>, object: &Value) {
-    let Some(kind) = kinds(object).into_iter().next() else { return };
-    let kind = Arc::new(kind);
-    crate::rest::delete_all(server, &kind, None).await;
-}
-
-fn is_empty(server: &Server, object: &Value) -> bool {
-    let Some(kind) = kinds(object).into_iter().next() else { return true };
-    server.log.list(&kind.prefix(None), None).is_ok_and(|snapshot| snapshot.entries.is_empty())
 }

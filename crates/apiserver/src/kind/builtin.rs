@@ -221,6 +221,7 @@ fn columns(plural: &str) -> Vec<Column> {
 fn description(plural: &str, column: &str) -> String {
     match (plural, column) {
         (_, "Age") => super::AGE,
+        ("namespaces", "Status") => "The status of the namespace",
         ("configmaps", "Data") => {
             "Data contains the configuration data. Each key must consist of alphanumeric \
              characters, '-', '_' or '.'. Values with non-UTF-8 byte sequences must use the \

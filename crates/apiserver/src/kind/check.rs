@@ -4,11 +4,18 @@ use serde_json::{Value, json};
 
 use super::Kind;
 use crate::object::field_error::FieldError;
+use crate::object::meta;
 
 /// What is wrong with a built-in object.
 pub fn check(kind: &Kind, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut wrong = Vec::new();
     match (kind.group.as_str(), kind.kind.as_str()) {
+        ("", "Namespace") => {
+            let finalizers = object.pointer("/spec/finalizers").and_then(Value::as_array);
+            for finalizer in finalizers.into_iter().flatten().filter_map(Value::as_str) {
+                meta::check_finalizer("spec.finalizers", "spec.finalizers", finalizer, &mut wrong);
+            }
+        }
         ("", "ConfigMap" | "Secret") => {
             keys(object, &mut wrong);
             frozen(kind, object, old, &mut wrong);

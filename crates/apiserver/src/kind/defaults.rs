@@ -84,8 +84,16 @@ fn namespace(object: &mut Value) {
             labels.insert("kubernetes.io/metadata.name".to_owned(), Value::String(name));
         }
     }
-    map_at(object, "spec");
-    map_at(object, "status");
+    let spec = map_at(object, "spec");
+    if spec.get("finalizers") == Some(&json!([])) {
+        spec.shift_remove("finalizers");
+    }
+    let status = map_at(object, "status");
+    for condition in
+        status.get_mut("conditions").and_then(Value::as_array_mut).into_iter().flatten()
+    {
+        set_default(map_of(condition), "lastTransitionTime", Value::Null);
+    }
 }
 
 fn binding(object: &mut Value) {

@@ -160,17 +160,31 @@ fn qualified(name: &str, group: &str) -> String {
     if group.is_empty() { name.to_owned() } else { format!("{name}.{group}") }
 }
 
+/// The names that one definition has, so that no other of its group can have them.
+#[derive(Debug, Clone, Default)]
+pub struct Claim {
+    /// The group in which the names count.
+    pub group: String,
+    /// Plural, singular and short names.
+    pub resources: Vec<String>,
+    /// The names of the kind and of its lists.
+    pub kinds: Vec<String>,
+    /// Whether the definition wants names that others have.
+    pub contested: bool,
+}
+
 /// Every kind that is served now.
 #[derive(Debug, Default)]
 pub struct Kinds {
     builtin: Vec<Arc<Kind>>,
     custom: RwLock<BTreeMap<String, Vec<Arc<Kind>>>>,
+    claims: RwLock<BTreeMap<String, Claim>>,
 }
 
 impl Kinds {
     /// The built-in kinds only.
     pub fn new() -> Self {
-        Self { builtin: builtin::table(), custom: RwLock::default() }
+        Self { builtin: builtin::table(), ..Self::default() }
     }
 
     /// The kind behind a URL's group, version and plural.
@@ -228,6 +242,28 @@ impl Kinds {
     pub fn all(&self) -> Vec<Arc<Kind>> {
         let custom = self.custom.read().unwrap_or_else(PoisonError::into_inner);
         self.builtin.iter().chain(custom.values().flatten()).cloned().collect()
+    }
+
+    /// Judges the names of one definition against those of all and keeps what it gets, in
+    /// one go: of two that want the same name only one can have it.
+    pub fn claim<T>(
+        &self,
+        name: &str,
+        judge: impl FnOnce(&str, &BTreeMap<String, Claim>) -> (Claim, T),
+    ) -> T {
+        let mut claims = self.claims.write().unwrap_or_else(PoisonError::into_inner);
+        let (claim, answer) = judge(name, &claims);
+        claims.insert(name.to_owned(), claim);
+        answer
+    }
+
+    /// Gives up the names of one definition; says who may want them.
+    pub fn release(&self, name: &str) -> Vec<String> {
+        let mut claims = self.claims.write().unwrap_or_else(PoisonError::into_inner);
+        let Some(gone) = claims.remove(name) else { return Vec::new() };
+        let waiting =
+            claims.iter().filter(|(_, claim)| claim.contested && claim.group == gone.group);
+        waiting.map(|(name, _)| name.clone()).collect()
     }
 
     /// Serves the versions of one definition from now on; none stops serving it.

@@ -141,16 +141,21 @@ fn check_finalizers(object: &Value, wrong: &mut Vec<FieldError>) {
         wrong.push(FieldError::invalid("metadata.finalizers", &all.into(), detail));
     }
     for (at, finalizer) in meta_list(object, "finalizers").into_iter().enumerate() {
-        let known = ["orphan", "foregroundDeletion", "kubernetes"].contains(&finalizer);
-        for fault in name::check_qualified(finalizer) {
-            let value = finalizer.into();
-            wrong.push(FieldError::invalid("metadata.finalizers", &value, &fault));
-        }
-        if !known && !finalizer.contains('/') && name::check_qualified(finalizer).is_empty() {
-            let detail = "name is neither a standard finalizer name nor is it fully qualified";
-            let path = format!("metadata.finalizers[{at}]");
-            wrong.push(FieldError::invalid(&path, &finalizer.into(), detail));
-        }
+        let path = format!("metadata.finalizers[{at}]");
+        check_finalizer("metadata.finalizers", &path, finalizer, wrong);
+    }
+}
+
+/// What is wrong with one finalizer: with its form, or with not being anybody's.
+pub fn check_finalizer(form: &str, owner: &str, finalizer: &str, wrong: &mut Vec<FieldError>) {
+    let known = ["orphan", "foregroundDeletion", "kubernetes"].contains(&finalizer);
+    let faults = name::check_qualified(finalizer);
+    for fault in &faults {
+        wrong.push(FieldError::invalid(form, &finalizer.into(), fault));
+    }
+    if !known && !finalizer.contains('/') && faults.is_empty() {
+        let detail = "name is neither a standard finalizer name nor is it fully qualified";
+        wrong.push(FieldError::invalid(owner, &finalizer.into(), detail));
     }
 }
 

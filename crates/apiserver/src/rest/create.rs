@@ -53,10 +53,7 @@ pub(crate) async fn insert(
     store::check_namespace(server, request, meta_text(&object, "name"))?;
     if kind.terminating {
         let why = "create not allowed while custom resource definition is terminating";
-        let mut failure = Failure::forbidden(kind, "", why);
-        why.clone_into(&mut failure.message);
-        failure.details = None;
-        return Err(failure);
+        return Err(Failure::forbidden(kind, meta_text(&object, "name"), why));
     }
     let versioned = !meta_text(&object, "resourceVersion").is_empty();
     for field in ["deletionTimestamp", "deletionGracePeriodSeconds"] {

@@ -9,7 +9,7 @@ use super::{Answer, Request, list, own, present, update};
 use crate::Server;
 use crate::crd;
 use crate::http::status::{self, Failure};
-use crate::kind::Kind;
+use crate::kind::{Kind, split_key};
 use crate::object::field_error::FieldError;
 use crate::object::{
     is_deleting, map_at, meta_list, meta_text, metadata, metadata_mut, strict, time,
@@ -87,17 +87,22 @@ pub(crate) async fn delete_collection(
 }
 
 /// Deletes every object of a kind; those that finalizers hold are only marked.
-pub(crate) async fn delete_all(server: &Arc<Server>, kind: &Arc<Kind>, namespace: Option<&str>) {
-    let Ok(snapshot) = server.log.list(&kind.prefix(namespace), None) else { return };
+pub(super) async fn delete_all(
+    server: &Arc<Server>,
+    kind: &Arc<Kind>,
+    namespace: Option<&str>,
+) -> Vec<Failure> {
+    let Ok(snapshot) = server.log.list(&kind.prefix(namespace), None) else { return Vec::new() };
+    let mut failures = Vec::new();
     for (key, _) in &snapshot.entries {
-        let mut parts = key.split('/').skip(1);
-        let (namespace, name) = (parts.next().unwrap_or_default(), parts.next());
-        let namespace = Some(namespace).filter(|name| !name.is_empty());
-        let request = own::request(kind, namespace, name.unwrap_or_default());
-        let options = Options::own("", Propagation::Background);
-        // An object that someone else removed meanwhile is gone either way.
-        let _ = remove(server, &request, &options).await;
+        let (_, namespace, name) = split_key(key);
+        let request = own::request(kind, Some(namespace).filter(|name| !name.is_empty()), name);
+        match remove(server, &request, &Options::own("", Propagation::Background)).await {
+            Err(failure) if failure.code != 404 => failures.push(failure),
+            _ => {}
+        }
     }
+    failures
 }
 
 pub(super) async fn remove(
@@ -113,6 +118,7 @@ pub(super) async fn remove(
         let definition = request.kind.group == crd::GROUP && request.kind.kind == crd::KIND;
         if definition && !is_deleting(&object) {
             crd::mark_terminating(server, &mut object);
+            return Ok(Change::Put(object));
         }
         let finalizers = meta_list(&object, "finalizers");
         let namespace = request.kind.kind == "Namespace" && request.kind.group.is_empty();
@@ -121,7 +127,11 @@ pub(super) async fn remove(
         }
         if is_deleting(&object) {
             // Another wish about its dependents counts even now.
-            let same = metadata(&object).get("finalizers") == before.as_ref();
+            let mut same = metadata(&object).get("finalizers") == before.as_ref();
+            if definition && !metadata(&object).contains_key("deletionGracePeriodSeconds") {
+                metadata_mut(&mut object).insert("deletionGracePeriodSeconds".into(), json!(0));
+                same = false;
+            }
             return Ok(if same { Change::Keep } else { Change::Put(object) });
         }
         mark(server, request, &mut object);
@@ -194,8 +204,7 @@ fn hold(request: &Request, options: &Options, object: &mut Value) {
         Propagation::Foreground => Some("foregroundDeletion"),
         Propagation::Orphan => Some("orphan"),
     };
-    if request.kind.group.is_empty() && ["Namespace", "Event"].contains(&request.kind.kind.as_str())
-    {
+    if request.kind.group.is_empty() && request.kind.kind == "Event" {
         return;
     }
     let mut finalizers: Vec<String> = meta_list(object, "finalizers")

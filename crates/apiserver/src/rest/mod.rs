@@ -105,41 +105,40 @@ pub async fn serve(
 ) -> Result<Answer, Failure> {
     let kind = Arc::clone(&request.kind);
     let name = request.target.name.clone();
-    let namespace = request.target.namespace.clone();
     let answer = answer(server, method, request).await?;
     if method != "GET" {
         let made = match &answer {
             Answer::Object { body, .. } => crate::object::meta_text(body, "name").to_owned(),
             Answer::Stream(_) => String::new(),
         };
-        follow(server, &kind, &name.unwrap_or(made), namespace.as_deref()).await;
+        follow(server, &kind, &name.unwrap_or(made)).await;
     }
     Ok(answer)
 }
 
-/// Definitions and namespaces have consequences, and so has the last object of one that is
-/// going.
-async fn follow(server: &Arc<Server>, kind: &Kind, name: &str, namespace: Option<&str>) {
-    if kind.group.is_empty() && kind.kind == "Namespace" {
-        crate::namespace::settle(server, name).await;
-    } else if let Some(namespace) = namespace {
-        crate::namespace::settle(server, namespace).await;
-    }
+/// A client that has made a definition can use it at once. What else follows from a write
+/// is upkeep's.
+async fn follow(server: &Arc<Server>, kind: &Kind, name: &str) {
     if kind.group == crd::GROUP && kind.kind == crd::KIND {
         crd::settle(server, name).await;
-    } else if kind.terminating {
-        crd::settle(server, &kind.resource()).await;
     }
 }
 
-/// Deletes every object of a kind, in one namespace or in all.
-pub(crate) async fn delete_all(server: &Arc<Server>, kind: &Arc<Kind>, namespace: Option<&str>) {
-    delete::delete_all(server, kind, namespace).await;
+/// Deletes every object of a kind, in one namespace or in all; says what went wrong.
+pub(crate) async fn delete_all(
+    server: &Arc<Server>,
+    kind: &Arc<Kind>,
+    namespace: Option<&str>,
+) -> Vec<Failure> {
+    delete::delete_all(server, kind, namespace).await
 }
 
 /// A namespace as a new server makes it, with all that the server adds.
-pub(crate) fn furnished(server: &Server, kind: &Kind, name: &str) -> Value {
+pub(crate) fn furnished(server: &Server, kind: &Arc<Kind>, name: &str) -> Value {
     let mut object = crate::namespace(name);
+    update::fill(kind, &mut object);
+    let (request, options) = (own::request(kind, None, name), own::options("kube-apiserver"));
+    object = owner::track(server, &request, &options, None, object);
     create::prepare(server, kind, &mut object);
     object
 }

@@ -27,6 +27,12 @@ impl Own {
         Self(request(kind, namespace, name))
     }
 
+    /// One of its subresources.
+    pub(crate) fn sub(mut self, name: &str) -> Self {
+        self.0.target.subresource = Some(name.to_owned());
+        self
+    }
+
     /// The object under a key of the log, if its kind is served.
     pub(crate) fn at(server: &Server, key: &str) -> Option<Self> {
         let (resource, namespace, name) = split_key(key);
@@ -50,7 +56,7 @@ impl Own {
     pub(crate) async fn make(&self, server: &Arc<Server>, object: Value) -> Result<(), Failure> {
         let mut request = self.0.clone();
         request.target.name = None;
-        create::insert(server, &request, object, &options(), create::Tracked::No).await?;
+        create::insert(server, &request, object, &options(AGENT), create::Tracked::No).await?;
         self.follow(server).await;
         Ok(())
     }
@@ -75,7 +81,7 @@ impl Own {
         uid: &str,
         edit: impl Fn(&mut Value),
     ) -> Result<(), Failure> {
-        let options = options();
+        let options = options(AGENT);
         store::change(server, &self.0, false, |old| {
             if meta_text(&old, "uid") != uid {
                 return Err(Failure::not_found(&self.0.kind, self.name()));
@@ -94,7 +100,7 @@ impl Own {
     }
 
     async fn follow(&self, server: &Arc<Server>) {
-        follow(server, &self.0.kind, self.name(), self.namespace()).await;
+        follow(server, &self.0.kind, self.name()).await;
     }
 }
 
@@ -118,11 +124,11 @@ pub(super) fn request(kind: &Arc<Kind>, namespace: Option<&str>, name: &str) -> 
     }
 }
 
-fn options() -> WriteOptions {
+pub(super) fn options(manager: &str) -> WriteOptions {
     WriteOptions {
         dry_run: false,
         validation: FieldValidation::Ignore,
-        manager: AGENT.to_owned(),
+        manager: manager.to_owned(),
         force: false,
     }
 }

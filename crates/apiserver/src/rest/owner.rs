@@ -111,7 +111,7 @@ impl Converter for Versions {
 /// What a write through this door cannot change, hence nobody comes to own.
 fn reset_fields(kind: &Kind, subresource: &str) -> Option<Set> {
     let paths: &[&[&str]] = match (subresource, kind.custom) {
-        ("", _) if kind.status => &[&["status"]],
+        ("" | "finalize", _) if kind.status => &[&["status"]],
         ("status", true) => &[&["metadata"], &["spec"]],
         ("status", false) => &[&["spec"], &["metadata", "labels"]],
         _ => return None,

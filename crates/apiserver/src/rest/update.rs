@@ -161,9 +161,16 @@ fn carry_over(old: &Value, new: &mut Value) {
 
 /// A write to the object leaves its status alone, one to its status all the rest.
 fn keep_other_half(kind: &Kind, subresource: &str, old: &Value, new: &mut Value) {
+    if subresource != "finalize" && kind.kind == "Namespace" && kind.group.is_empty() {
+        let spec = crate::object::map_at(new, "spec");
+        match old.pointer("/spec/finalizers").cloned() {
+            Some(finalizers) => spec.insert("finalizers".to_owned(), finalizers),
+            None => spec.shift_remove("finalizers"),
+        };
+    }
     let Value::Object(map) = new else { return };
     match subresource {
-        "" if kind.status => match old.get("status") {
+        "" | "finalize" if kind.status => match old.get("status") {
             Some(status) => {
                 map.insert("status".to_owned(), status.clone());
             }
@@ -195,12 +202,6 @@ fn keep_other_half(kind: &Kind, subresource: &str, old: &Value, new: &mut Value)
                 None => metadata_mut(&mut kept).shift_remove("managedFields"),
             };
             *new = kept;
-        }
-        "finalize" => {
-            let finalizers = new.pointer("/spec/finalizers").cloned();
-            *new = old.clone();
-            crate::object::map_at(new, "spec")
-                .insert("finalizers".to_owned(), finalizers.unwrap_or_else(|| json!([])));
         }
         _ => {}
     }

@@ -18,6 +18,7 @@
 
 mod collect;
 mod graph;
+mod namespace;
 mod stored;
 #[cfg(test)]
 mod tests;
@@ -27,6 +28,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::Server;
+use crate::kind::split_key;
 use crate::log::Event;
 use graph::Graph;
 use stored::Stored;
@@ -35,6 +37,10 @@ use stored::Stored;
 const EVENTS_MAX: usize = 512;
 /// The longest time between two tries of the same duty, in seconds.
 const PAUSE_MAX: u64 = 64;
+/// Where namespaces lie.
+const NAMESPACES: &str = "namespaces.";
+/// Where definitions lie.
+const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
 /// Objects nobody collects: they go by themselves.
 const EVENTS: &str = "events./";
 
@@ -45,6 +51,10 @@ pub(crate) enum Duty {
     Collect(Arc<str>),
     /// Free the dependents of an object, then let it go.
     Orphan(Arc<str>),
+    /// Empty the namespace of this name, then let it go.
+    Namespace(String),
+    /// Judge the definition of this name, or remove its objects and let it go.
+    Definition(String),
 }
 
 /// How a duty ended.
@@ -74,6 +84,10 @@ struct State {
     queued: BTreeSet<Duty>,
     later: BTreeSet<(u64, Duty)>,
     failures: BTreeMap<Duty, u32>,
+    /// Namespaces that are being deleted.
+    ending: BTreeSet<String>,
+    /// Definitions that are being deleted.
+    closing: BTreeSet<String>,
     /// What waits for a definition to come.
     unknown: BTreeSet<Duty>,
 }
@@ -93,6 +107,23 @@ impl Upkeep {
         }
         self.wake.notify_one();
     }
+}
+
+impl Upkeep {
+    /// Judges definitions again whose names may have become free.
+    pub(crate) fn again(&self, names: Vec<String>) {
+        let mut state = self.lock();
+        for name in names {
+            state.add(Duty::Definition(name));
+        }
+        self.wake.notify_one();
+    }
+}
+
+/// Whether a definition's names were accepted or refused before the last stop.
+fn is_judged(value: &[u8]) -> bool {
+    const MARK: &[u8] = b"\"NamesAccepted\"";
+    value.windows(MARK.len()).any(|window| window == MARK)
 }
 
 impl State {
@@ -121,6 +152,9 @@ impl State {
         let Ok(snapshot) = server.log.list("", None) else { return };
         for (key, entry) in &snapshot.entries {
             self.happened(key, None, Some(&entry.value));
+            if key.starts_with(DEFINITIONS) && !is_judged(&entry.value) {
+                self.add(Duty::Definition(split_key(key).2.to_owned()));
+            }
         }
         self.seen = Some(snapshot.version);
     }
@@ -136,13 +170,40 @@ impl State {
         before: Option<&bytes::Bytes>,
         after: Option<&bytes::Bytes>,
     ) {
+        let (before, after) =
+            (before.map(|value| Stored::read(value)), after.map(|value| Stored::read(value)));
+        self.lifecycle(key, after.as_ref());
         if key.starts_with(EVENTS) {
             return;
         }
-        let (before, after) =
-            (before.map(|value| Stored::read(value)), after.map(|value| Stored::read(value)));
         for duty in self.graph.notice(key, before.as_ref(), after.as_ref()) {
             self.add(duty);
+        }
+    }
+
+    /// Namespaces and definitions that go take their objects with them, and every object
+    /// that goes may be the last.
+    fn lifecycle(&mut self, key: &str, after: Option<&Stored>) {
+        let (resource, namespace, name) = split_key(key);
+        let leaving = after.is_some_and(|one| one.deleting);
+        let (set, duty) = match resource {
+            NAMESPACES => (&mut self.ending, Duty::Namespace(name.to_owned())),
+            DEFINITIONS => (&mut self.closing, Duty::Definition(name.to_owned())),
+            _ => {
+                if self.ending.contains(namespace) {
+                    self.add(Duty::Namespace(namespace.to_owned()));
+                }
+                if self.closing.contains(resource) {
+                    self.add(Duty::Definition(resource.to_owned()));
+                }
+                return;
+            }
+        };
+        if leaving {
+            set.insert(name.to_owned());
+            self.add(duty);
+        } else {
+            set.remove(name);
         }
     }
 
@@ -189,6 +250,11 @@ impl Server {
         let outcome = match &duty {
             Duty::Collect(key) => collect::collect(self, key).await,
             Duty::Orphan(key) => collect::orphan(self, key).await,
+            Duty::Namespace(name) => namespace::settle(self, name).await,
+            Duty::Definition(name) => {
+                crate::crd::finish(self, name).await;
+                Outcome::Done
+            }
         };
         self.upkeep.lock().close(duty, outcome, self.world.now());
         true

@@ -158,18 +158,8 @@ async fn an_unknown_owner_is_judged_when_its_kind_is_defined() {
     make(&server, "dependent", Some(&owner)).await;
     server.settle().await;
     assert!(exists(&server, "dependent").await);
-    let definition = json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": "widgets.example.org"},
-        "spec": {
-            "group": "example.org", "scope": "Namespaced",
-            "names": {"plural": "widgets", "kind": "Widget"},
-            "versions": [{"name": "v1", "served": true, "storage": true,
-                "schema": {"openAPIV3Schema": {"type": "object"}}}],
-        },
-    });
     let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-    ask(&server, "POST", path, definition).await;
+    ask(&server, "POST", path, definition()).await;
     server.settle().await;
     assert!(!exists(&server, "dependent").await);
 }
@@ -207,4 +197,63 @@ async fn the_task_of_a_server_does_it_unasked_and_ends_with_it() {
     while weak.strong_count() > 0 {
         tokio::task::yield_now().await;
     }
+}
+
+fn definition() -> Value {
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "widgets.example.org"},
+        "spec": {
+            "group": "example.org", "scope": "Namespaced",
+            "names": {"plural": "widgets", "kind": "Widget"},
+            "versions": [{"name": "v1", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": {"type": "object"}}}],
+        },
+    })
+}
+
+#[tokio::test]
+async fn namespaces_and_definitions_half_gone_go_after_a_restart() {
+    let log = Log::in_memory();
+    let first = server(log.clone()).await;
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n"}});
+    ask(&first, "POST", "/api/v1/namespaces", namespace).await;
+    let object = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}});
+    ask(&first, "POST", "/api/v1/namespaces/n/secrets", object).await;
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    ask(&first, "POST", definitions, definition()).await;
+    let widgets = "/apis/example.org/v1/namespaces/default/widgets";
+    let widget =
+        json!({"apiVersion": "example.org/v1", "kind": "Widget", "metadata": {"name": "w"}});
+    ask(&first, "POST", widgets, widget).await;
+    ask(&first, "DELETE", "/api/v1/namespaces/n", Value::Null).await;
+    let one = format!("{definitions}/widgets.example.org");
+    ask(&first, "DELETE", &one, Value::Null).await;
+    drop(first);
+
+    let second = server(log).await;
+    let left = ask(&second, "GET", widgets, Value::Null).await;
+    assert_eq!(left["items"].as_array().map(Vec::len), Some(1), "nothing was driven yet");
+    second.settle().await;
+    for path in ["/api/v1/namespaces/n", "/api/v1/namespaces/n/secrets/s", &one] {
+        assert_eq!(ask(&second, "GET", path, Value::Null).await["code"], 404, "{path}");
+    }
+    let left = second.log.list("", None).unwrap();
+    let names: Vec<&str> = left.entries.iter().map(|(key, _)| &**key).collect();
+    assert!(!names.iter().any(|key| key.contains("widgets") || key.contains("/n/")), "{names:?}");
+}
+
+#[tokio::test]
+async fn a_definition_is_established_after_a_crash_before_its_status_was_written() {
+    let log = Log::in_memory();
+    let key = "customresourcedefinitions.apiextensions.k8s.io//widgets.example.org".to_owned();
+    let mut object = definition();
+    object["spec"]["names"]["listKind"] = json!("WidgetList");
+    let value = Some(bytes::Bytes::from(object.to_string()));
+    let write = crate::log::Write { key, expect: crate::log::Expect::Absent, value };
+    log.write(write).await.unwrap();
+    let server = server(log).await;
+    assert!(server.kinds.find("example.org", "v1", "widgets").is_none());
+    server.settle().await;
+    assert!(server.kinds.find("example.org", "v1", "widgets").is_some());
 }

@@ -190,6 +190,13 @@ async fn compare(
     for _ in 0..tries {
         let (one, other) = tokio::join!(real.ask(probe), ours.ask(probe));
         lines = differences(&one, &other);
+        if let Some(words) = &probe.until {
+            for (side, answer) in [("real", &one), ("ours", &other)] {
+                if !answer.bodies.iter().any(|body| body.to_string().contains(words.as_str())) {
+                    lines.push(format!("the {side} one does not say {words:?}"));
+                }
+            }
+        }
         if lines.is_empty() {
             break;
         }

@@ -41,7 +41,18 @@ fn mask(value: &mut Value, key: &str) {
             // Field paths name list items by their identities.
             *map = std::mem::take(map).into_iter().map(|(k, v)| (mask_text(&k), v)).collect();
         }
-        Value::Array(items) => items.iter_mut().for_each(|item| mask(item, "")),
+        Value::Array(items) => {
+            for item in items.iter_mut() {
+                mask(item, "");
+            }
+            if key == "managedFields" {
+                // Their order is that of times, which are not compared.
+                items.sort_by_cached_key(|entry| {
+                    ["manager", "operation", "subresource", "apiVersion"]
+                        .map(|field| entry.get(field).map(ToString::to_string).unwrap_or_default())
+                });
+            }
+        }
         _ => {}
     }
 }

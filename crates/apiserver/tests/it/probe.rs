@@ -15,7 +15,8 @@
 //! body's media type, `accept=` the answer's; short words stand for the long ones.
 //! A body that starts with `base64:` is sent as the bytes it stands for.
 //! `quiet` sends without comparing: setting the table. `retry` asks again for a while
-//! until both agree: for what a controller does later.
+//! until both agree: for what a controller does later; `until=words+like+these` asks at least
+//! until both say so, because before the controller comes they agree, too.
 
 use std::collections::BTreeMap;
 
@@ -32,6 +33,7 @@ pub(crate) struct Probe {
     pub(crate) save: Option<String>,
     pub(crate) quiet: bool,
     pub(crate) retry: bool,
+    pub(crate) until: Option<String>,
     pub(crate) body: Option<String>,
 }
 
@@ -74,6 +76,7 @@ fn probe(name: String, head: &str, body: &str) -> Probe {
         save: None,
         quiet: false,
         retry: false,
+        until: None,
         body: (!body.is_empty()).then(|| body.to_owned()),
     };
     for word in words {
@@ -83,6 +86,10 @@ fn probe(name: String, head: &str, body: &str) -> Probe {
             ("accept", media) => probe.accept = long(media),
             ("quiet", _) => probe.quiet = true,
             ("retry", _) => probe.retry = true,
+            ("until", words) => {
+                probe.retry = true;
+                probe.until = Some(words.replace('+', " "));
+            }
             (other, _) => panic!("{}: unknown option {other}", probe.name),
         }
     }
