@@ -12,7 +12,7 @@
 //!             │  ╲
 //!      object │   kind ◄── crd, wire  discovery
 //!  (metadata, │   (what is served)    (what may be asked)
-//!   selectors)│
+//!   selectors)│    ╲ schema ── cel
 //!            log ── one writer, every version, durable before answered
 //!             │  ╲
 //!             │   upkeep ── what follows from a write: garbage, namespaces
@@ -29,6 +29,7 @@
 //! Start reading at [`log`], then [`rest`].
 
 pub mod apply;
+mod cel;
 pub mod crd;
 pub mod discovery;
 pub mod http;

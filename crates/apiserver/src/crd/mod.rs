@@ -5,7 +5,6 @@
 //! objects it defined. Upstream does this with controllers that lag behind; here it is
 //! done before the write is answered, so a client that has made a definition can use it.
 
-mod check;
 mod define;
 
 use std::sync::Arc;
@@ -18,7 +17,6 @@ use crate::log::{Expect, Write};
 use crate::object::{is_deleting, map_at, meta_list, meta_text, metadata_mut, time};
 use crate::rest::{close, open, track_own};
 
-pub use check::check;
 pub use define::kinds;
 
 /// The group of definitions.
@@ -27,6 +25,11 @@ pub const GROUP: &str = "apiextensions.k8s.io";
 pub const KIND: &str = "CustomResourceDefinition";
 /// Holds a definition until its objects are gone.
 pub const FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
+
+/// Whether a kind is that of definitions.
+pub(crate) fn is_definition(kind: &Kind) -> bool {
+    kind.group == GROUP && kind.kind == KIND
+}
 
 /// Fills in what a definition leaves out.
 pub fn complete(kind: &Kind, object: &mut Value) {
@@ -48,13 +51,27 @@ pub fn complete(kind: &Kind, object: &mut Value) {
             }
         }
     }
-    spec.entry("conversion").or_insert_with(|| json!({"strategy": "None"}));
+    let conversion = spec.entry("conversion").or_insert_with(|| json!({"strategy": "None"}));
+    if let Some(Value::Object(service)) = conversion.pointer_mut("/webhook/clientConfig/service") {
+        service.entry("port").or_insert_with(|| json!(443));
+    }
     let storage = define::storage_version(object);
     let status = map_at(object, "status");
     status.entry("conditions").or_insert(Value::Null);
     status.entry("acceptedNames").or_insert_with(|| json!({"plural": "", "kind": ""}));
-    let stored = status.entry("storedVersions").or_insert_with(|| json!([]));
-    if let Value::Array(list) = stored
+    let stored = status.entry("storedVersions").or_insert(Value::Null);
+    if !storage.is_empty() && stored.as_array().is_none_or(Vec::is_empty) {
+        *stored = json!([storage]);
+    }
+}
+
+/// Notes in which version objects will be stored from now on.
+pub(crate) fn note_storage(kind: &Kind, object: &mut Value) {
+    if !is_definition(kind) {
+        return;
+    }
+    let storage = define::storage_version(object);
+    if let Some(Value::Array(list)) = map_at(object, "status").get_mut("storedVersions")
         && !storage.is_empty()
         && !list.contains(&json!(storage))
     {

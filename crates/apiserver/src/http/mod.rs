@@ -32,7 +32,7 @@ pub async fn handle(
     State(server): State<Arc<Server>>,
     request: http::Request<Body>,
 ) -> Response<Body> {
-    let (parts, body) = request.into_parts();
+    let (mut parts, body) = request.into_parts();
     let path = parts.uri.path().to_owned();
     if let Some(answer) = open_to_all(&server, &path) {
         return answer;
@@ -45,7 +45,9 @@ pub async fn handle(
     {
         return answer;
     }
-    match objects(&server, &path, &parts, body).await {
+    let warnings = rest::Warnings::default();
+    parts.extensions.insert(warnings.clone());
+    let mut response = match objects(&server, &path, &parts, body).await {
         Ok(Some(answer)) => send(answer),
         Ok(None) if has_builtin_group(&server, &path) => {
             let message = "the server could not find the requested resource";
@@ -55,7 +57,9 @@ pub async fn handle(
         }
         Ok(None) => not_a_page(),
         Err(failure) => refuse(&failure),
-    }
+    };
+    warn(&mut response, &warnings.take());
+    response
 }
 
 /// Health and version: everybody may ask.
@@ -186,6 +190,7 @@ async fn objects(
         agent: header_text(&parts.headers, &header::USER_AGENT).to_owned(),
         media,
         body,
+        warnings: parts.extensions.get().cloned().unwrap_or_default(),
     };
     rest::serve(server, parts.method.as_str(), request).await.map(Some)
 }

@@ -175,17 +175,31 @@ impl Shape {
         }
     }
 
-    /// What is wrong with an object of a custom kind.
-    pub fn check(&self, new: &Value, old: Option<&Value>, status_only: bool) -> Vec<FieldError> {
+    /// What is wrong with an object of a custom kind, and what was wrong before and is
+    /// forgiven.
+    pub fn check(
+        &self,
+        new: &Value,
+        old: Option<&Value>,
+        status_only: bool,
+    ) -> (Vec<FieldError>, Vec<FieldError>) {
         if !self.custom {
-            return Vec::new();
+            return Default::default();
         }
         let mut wrong = match (old, status_only) {
             (Some(old), true) => self.structural.validate_status(new, old),
             _ => self.structural.validate(new, old),
         };
-        wrong.extend(self.structural.rules_blocked(&wrong));
-        wrong
+        if let Some(blocked) = self.structural.rules_blocked(&wrong) {
+            wrong.push(blocked);
+            return (wrong, Vec::new());
+        }
+        if !self.structural.has_rules() {
+            return (wrong, Vec::new());
+        }
+        let judged = self.structural.validate_rules(new, old);
+        wrong.extend(judged.errors);
+        (wrong, judged.forgiven)
     }
 
     /// Puts what this describes into the components of an `OpenAPI` document.

@@ -65,7 +65,7 @@ pub(crate) async fn insert(
     }
     prepare(server, kind, &mut object);
     let generated = generate(server, &mut object);
-    let wrong = check(server, kind, &object);
+    let wrong = check(request, &object);
     if !wrong.is_empty() {
         return Err(Failure::invalid_object(kind, meta_text(&object, "name"), &wrong));
     }
@@ -145,12 +145,16 @@ fn generate(server: &Server, object: &mut Value) -> bool {
     true
 }
 
-fn check(server: &Server, kind: &Kind, object: &Value) -> Vec<FieldError> {
-    let mut wrong = meta::check(object, kind.names);
-    if kind.custom {
-        wrong.extend(kind.shape.check(object, None, false).iter().map(FieldError::of));
+fn check(request: &Request, object: &Value) -> Vec<FieldError> {
+    let kind = &request.kind;
+    let mut wrong = Vec::new();
+    if !crd::is_definition(kind) {
+        wrong.extend(meta::check(object, kind.names));
     }
-    wrong.extend(update::check_content(server, kind, object, None));
+    if kind.custom {
+        wrong.extend(update::check_shape(request, object, None));
+    }
+    wrong.extend(update::check_content(kind, object, None));
     wrong
 }
 

@@ -20,7 +20,7 @@ mod store;
 mod update;
 mod watch;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::body::Body;
 use bytes::Bytes;
@@ -56,6 +56,27 @@ pub struct Request {
     pub media: String,
     /// Its body.
     pub body: Bytes,
+    /// What the client is to be warned of.
+    pub warnings: Warnings,
+}
+
+/// What a client is to be warned of, collected on the way; each thing once.
+#[derive(Debug, Clone, Default)]
+pub struct Warnings(Arc<Mutex<Vec<String>>>);
+
+impl Warnings {
+    /// Adds a warning.
+    pub fn add(&self, text: String) {
+        let mut list = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !list.contains(&text) {
+            list.push(text);
+        }
+    }
+
+    /// All of them.
+    pub fn take(&self) -> Vec<String> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
 }
 
 impl Request {

@@ -92,7 +92,7 @@ impl Own {
                 return Ok(Change::Keep);
             }
             let new = owner::track(server, &self.0, &options, Some(&old), new);
-            update::advance(server, &self.0, &old, new)
+            update::advance(&self.0, &old, new)
         })
         .await?;
         self.follow(server).await;
@@ -116,6 +116,7 @@ pub(super) fn request(kind: &Arc<Kind>, namespace: Option<&str>, name: &str) -> 
             name: Some(name.to_owned()),
             subresource: None,
         },
+        warnings: super::Warnings::default(),
         query: Query::default(),
         form: Form::Object,
         agent: AGENT.to_owned(),

@@ -14,6 +14,7 @@ use crate::http::status::Failure;
 use crate::kind::{self, Kind};
 use crate::object::field_error::FieldError;
 use crate::object::{is_deleting, meta, meta_list, meta_text, metadata, metadata_mut};
+use crate::schema;
 
 /// Replaces an object by the one in the body.
 pub(crate) async fn update(server: &Arc<Server>, request: &Request) -> Result<Answer, Failure> {
@@ -37,7 +38,7 @@ pub(crate) async fn update(server: &Arc<Server>, request: &Request) -> Result<An
         let mut new = object.clone();
         fill(kind, &mut new);
         let new = owner::track(server, request, &options, Some(&old), new);
-        advance(server, request, &old, new)
+        advance(request, &old, new)
     })
     .await
     .map_err(|failure| failure.warned(&warnings))?;
@@ -93,32 +94,32 @@ pub(crate) fn check_uid(request: &Request, object: &Value, old: &Value) -> Resul
 
 /// What an object becomes when a client wants it to be `new`: carries over what clients
 /// may not change, fills in, checks, and notices when nothing is different.
-pub(crate) fn advance(
-    server: &Server,
-    request: &Request,
-    old: &Value,
-    mut new: Value,
-) -> Result<Change, Failure> {
+pub(crate) fn advance(request: &Request, old: &Value, mut new: Value) -> Result<Change, Failure> {
     let kind = &request.kind;
     carry_over(old, &mut new);
     keep_other_half(kind, request.subresource(), old, &mut new);
     if !kind.custom {
         fill(kind, &mut new);
     }
+    if request.subresource().is_empty() {
+        crd::note_storage(kind, &mut new);
+    }
     count_generation(kind, request.subresource(), old, &mut new);
     let mut wrong = meta::check_update(&new, old);
-    let general = meta::check(&new, kind.names);
+    let definition = crd::is_definition(kind);
+    let general = if definition { Vec::new() } else { meta::check(&new, kind.names) };
     wrong.extend(general.clone());
-    if !kind.custom {
+    if !kind.custom && !definition {
         // Upstream comes by here several times; clients see each cause that often.
         wrong.extend(general);
         wrong.extend(wrong.clone());
     }
     if kind.custom {
-        let faults = kind.shape.check(&new, Some(old), request.subresource() == "status");
-        wrong.extend(faults.iter().map(FieldError::of));
+        wrong.extend(check_shape(request, &new, Some(old)));
     }
-    wrong.extend(check_content(server, kind, &new, Some(old)));
+    if !(definition && request.subresource() == "status") {
+        wrong.extend(check_content(kind, &new, Some(old)));
+    }
     if !wrong.is_empty() {
         return Err(Failure::invalid_object(kind, request.name(), &wrong));
     }
@@ -127,6 +128,20 @@ pub(crate) fn advance(
     }
     apply::keep_times(old, &mut new);
     Ok(Change::Put(new))
+}
+
+/// What is wrong with an object of a custom kind; warns of what is forgiven.
+pub(crate) fn check_shape(
+    request: &Request,
+    object: &Value,
+    old: Option<&Value>,
+) -> Vec<FieldError> {
+    let status_only = request.subresource() == "status";
+    let (wrong, forgiven) = request.kind.shape.check(object, old, status_only);
+    for error in forgiven {
+        request.warnings.add(error.to_string());
+    }
+    wrong.iter().map(FieldError::of).collect()
 }
 
 /// Fills in what the client left out.
@@ -230,14 +245,9 @@ fn count_generation(kind: &Kind, subresource: &str, old: &Value, new: &mut Value
 }
 
 /// What is wrong with the object beyond its metadata.
-pub(crate) fn check_content(
-    server: &Server,
-    kind: &Kind,
-    object: &Value,
-    old: Option<&Value>,
-) -> Vec<FieldError> {
-    if kind.group == crd::GROUP && kind.kind == crd::KIND {
-        return crd::check(server, object, old);
+pub(crate) fn check_content(kind: &Kind, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    if crd::is_definition(kind) {
+        return schema::validate_crd(object, old).iter().map(FieldError::of).collect();
     }
     kind::check(kind, object, old)
 }

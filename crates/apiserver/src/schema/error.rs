@@ -124,6 +124,11 @@ impl FieldError {
         Self::new(ErrorKind::Forbidden, path, None, detail.into())
     }
 
+    /// "Internal error".
+    pub fn internal(path: &Path, detail: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Internal, path, None, detail.into())
+    }
+
     /// "Unsupported value", with the values that are supported.
     pub fn not_supported<S: AsRef<str>>(
         path: &Path,

@@ -14,7 +14,7 @@
 //!        ├─ default   stray nulls out, defaults in, recursively    defaults
 //!        └─ validate  values (validate, format, pattern),
 //!                     embedded resources (metadata), sets and maps (lists),
-//!                     rules (the seam: see below)                 rules
+//!                     rules (in the language of `cel`)             rules
 //! ```
 //!
 //! Everything is a function of its arguments: no clock, no files, no state but a [`Pool`] that
@@ -23,9 +23,8 @@
 //! The specification is the Go code of Kubernetes 1.36: vectors made with it are replayed by the
 //! tests. Where Go's answer depends on the order of a map, ours is in order of name.
 //!
-//! **Rules** (`x-kubernetes-validations`) are applied by [`Structural::validate_rules`] with an
-//! evaluator that is handed in: [`rules`] is the seam. There is none in this module yet, and
-//! [`Structural::validate`] does not apply rules; [`Structural::has_rules`] tells.
+//! **Rules** (`x-kubernetes-validations`) are applied by [`Structural::validate_rules`], after
+//! everything else was found in order; [`Structural::validate`] does not apply them.
 
 pub mod clock;
 pub mod columns;
@@ -40,7 +39,7 @@ mod names;
 mod node;
 mod pattern;
 mod prune;
-pub mod rules;
+mod rules;
 mod structural;
 #[cfg(test)]
 mod tests;
@@ -57,7 +56,8 @@ pub use metadata::{Malformed, NameRule, Scope};
 pub use node::Pool;
 pub use prune::Root;
 
-use node::{Flags, Node};
+pub(crate) use node::{Flags, Kind, ListType, Node};
+pub(crate) use text::quote;
 use validate::{Correlated, Step};
 
 /// A compiled schema. Cheap to clone.
@@ -162,19 +162,14 @@ impl Structural {
         errors
     }
 
-    /// Whether the schema has rules (`x-kubernetes-validations`), which are not evaluated here.
+    /// Whether the schema has rules (`x-kubernetes-validations`).
     pub fn has_rules(&self) -> bool {
         self.root.has(Flags::HOLDS_RULES)
     }
 
-    /// Applies the rules with an evaluator; to be called when nothing blocks them.
-    pub fn validate_rules(
-        &self,
-        new: &Value,
-        old: Option<&Value>,
-        evaluator: &mut dyn rules::Evaluator,
-    ) -> Vec<FieldError> {
-        rules::check(&self.root, new, old, evaluator)
+    /// Applies the rules; to be called when nothing blocks them.
+    pub fn validate_rules(&self, new: &Value, old: Option<&Value>) -> rules::Judged {
+        rules::check(&self.root, new, old)
     }
 
     /// The error the server adds instead of evaluating rules when other errors get in the way.
@@ -216,4 +211,32 @@ pub fn validate_metadata_update(new: &Value, old: &Value) -> Vec<FieldError> {
 /// Metadata as its typed form writes it back, and the fields it does not know.
 pub fn read_metadata(metadata: &Value) -> Result<(Map<String, Value>, Vec<String>), String> {
     metadata::read_meta(metadata)
+}
+
+/// Whether a text has one of the formats schemas know.
+pub(crate) fn is_format(name: &str, text: &str) -> bool {
+    format::Format::any(name).is_some_and(|format| format.accepts(text))
+}
+
+/// Whether a text can stand in the first line of an HTTP request.
+pub(crate) fn is_request_uri(text: &str) -> bool {
+    is_format("uri", text)
+}
+
+/// What is wrong with a name of one of the sorts that expressions can ask about.
+pub(crate) fn check_name(sort: &str, text: &str) -> Vec<String> {
+    let prefix = sort.strip_suffix("Prefix");
+    // The beginning of a name may end in a dash, for something will follow.
+    let beginning = text.strip_suffix('-').map(|start| format!("{start}a"));
+    let text = match (prefix, &beginning) {
+        (Some(_), Some(beginning)) => beginning.as_str(),
+        _ => text,
+    };
+    match prefix.unwrap_or(sort) {
+        "dns1123Label" => names::label(text),
+        "dns1123Subdomain" => names::subdomain(text),
+        "dns1035Label" => names::label_1035(text),
+        "qualifiedName" => names::label_key(text),
+        _ => names::label_value(text),
+    }
 }

@@ -111,6 +111,8 @@ pub(crate) struct Rule {
     pub(crate) reason: Option<Arc<str>>,
     pub(crate) field_path: Option<Arc<str>>,
     pub(crate) optional_old_self: Option<bool>,
+    /// The expressions as they are evaluated, read when first needed.
+    pub(crate) compiled: super::rules::Compiled,
 }
 
 /// A float that is equal to itself bit by bit.
@@ -365,6 +367,7 @@ impl Pool {
                 reason: name("reason"),
                 field_path: name("fieldPath"),
                 optional_old_self: rule.get("optionalOldSelf").and_then(Value::as_bool),
+                compiled: super::rules::Compiled::default(),
             }
         };
         Some(rules.iter().map(rule).collect())

@@ -1,62 +1,80 @@
-//! The seam for rules (`x-kubernetes-validations`)
+//! Rules: `x-kubernetes-validations`
 //!
 //! A rule is an expression about a value, `self`, and maybe about what it was before, `oldSelf`.
-//! This module knows everything about rules but how to evaluate them: which values they apply
-//! to, what each value was before (by field, and by key in lists of type map), which rules are
-//! left out for want of an old value, what a broken rule says and where, and which are forgiven
-//! because nothing changed. An [`Evaluator`] is handed in for the rest.
+//! This module knows which values rules apply to, what each value was before (by field, and by
+//! key in lists of type map), which rules are left out for want of an old value, what a broken
+//! rule says and where, which are forgiven because nothing changed, and how much all of them
+//! together may cost.
+
+use std::hash::{Hash, Hasher};
+use std::sync::OnceLock;
 
 use serde_json::Value;
 
-use super::error::{ErrorKind, FieldError, Path};
-use super::node::{Flags, ListType, Node, Rule};
+use super::error::{FieldError, Path};
+use super::node::{Flags, Kind, ListType, Node, Rule};
 use super::validate::{Correlated, find};
+use crate::cel::value::{Shape, Trouble, Val};
+use crate::cel::{Binding, CALL_LIMIT, Program};
 
-/// What evaluates expressions.
-pub trait Evaluator {
-    /// Whether an expression refers to `oldSelf`.
-    fn uses_old_self(&mut self, expression: &str) -> bool;
+/// What all rules of one write may cost together; upstream's limit.
+const BUDGET: u64 = 10_000_000;
+/// The longest message an expression may make.
+const MESSAGE_MAX: usize = 5_120;
 
-    /// Evaluates the expression of a rule.
-    fn holds(&mut self, expression: &str, scope: &Scope<'_>) -> Verdict;
+/// The expressions of a rule, read when first needed. Says nothing about the rule itself:
+/// two rules are equal if their texts are.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Compiled(OnceLock<std::sync::Arc<Programs>>);
 
-    /// Evaluates the expression of a message; nothing if that fails.
-    fn message(&mut self, expression: &str, scope: &Scope<'_>) -> Option<String>;
+#[derive(Debug)]
+struct Programs {
+    rule: Result<Program, String>,
+    message: Option<Program>,
+    uses_old: bool,
 }
 
-/// What an expression can see.
-#[derive(Clone, Copy, Debug)]
-pub struct Scope<'a> {
-    /// `self`.
-    pub value: &'a Value,
-    /// `oldSelf`.
-    pub old: Option<&'a Value>,
-    /// Whether `oldSelf` is to be an optional.
-    pub optional_old: bool,
+impl PartialEq for Compiled {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
 }
 
-/// What came of evaluating a rule.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// True.
-    Holds,
-    /// False.
-    Broken,
-    /// It could not be evaluated; what the evaluator says.
-    Failed(String),
+impl Eq for Compiled {}
+
+impl Hash for Compiled {
+    fn hash<H: Hasher>(&self, _: &mut H) {}
+}
+
+impl Rule {
+    fn programs(&self) -> &Programs {
+        self.compiled.0.get_or_init(|| {
+            let rule = Program::read(&self.expression);
+            let uses_old = rule.as_ref().is_ok_and(|program| program.mentions("oldSelf"));
+            let message = self.message_expression.as_deref();
+            let message = message.and_then(|text| Program::read(text).ok());
+            std::sync::Arc::new(Programs { rule, message, uses_old })
+        })
+    }
+}
+
+/// What the rules say about an object.
+#[derive(Debug, Default)]
+pub struct Judged {
+    /// What is wrong.
+    pub errors: Vec<FieldError>,
+    /// What was wrong before and is forgiven.
+    pub forgiven: Vec<FieldError>,
 }
 
 /// Applies all rules at or below a value.
-pub(crate) fn check(
-    node: &Node,
-    new: &Value,
-    old: Option<&Value>,
-    evaluator: &mut dyn Evaluator,
-) -> Vec<FieldError> {
+pub(crate) fn check(node: &Node, new: &Value, old: Option<&Value>) -> Judged {
     let current = old.map(|old| Correlated::new(node, new, old));
-    let mut walk = Walk { evaluator, errors: Vec::new() };
-    walk.value(node, new, old, &Path::NIL, Ratchet { current, parent: None });
-    walk.errors
+    let mut walk = Walk { judged: Judged::default(), budget: BUDGET };
+    let place = Place { path: Path::NIL, root: true };
+    // Running out of the budget ends the walk; what was found so far stands.
+    let _ = walk.value(node, new, old, &place, Ratchet { current, parent: None });
+    walk.judged
 }
 
 /// The nearest place with a comparable past.
@@ -88,26 +106,42 @@ impl<'a> Ratchet<'a> {
     }
 }
 
-struct Walk<'e> {
-    evaluator: &'e mut dyn Evaluator,
-    errors: Vec<FieldError>,
+/// Where a value is.
+struct Place {
+    path: Path,
+    /// At the root of a resource, whose identity rules can see.
+    root: bool,
 }
 
-impl Walk<'_> {
+impl Place {
+    fn of(path: Path, node: &Node) -> Self {
+        Self { path, root: node.has(Flags::EMBEDDED) }
+    }
+}
+
+struct Walk {
+    judged: Judged,
+    budget: u64,
+}
+
+/// The budget is spent.
+struct Spent;
+
+impl Walk {
     fn value(
         &mut self,
         node: &Node,
         new: &Value,
         old: Option<&Value>,
-        path: &Path,
+        place: &Place,
         ratchet: Ratchet<'_>,
-    ) {
+    ) -> Result<(), Spent> {
         if new.is_null() || !node.has(Flags::HOLDS_RULES) {
-            return;
+            return Ok(());
         }
         let old = old.filter(|old| !old.is_null());
         for rule in node.rules.iter().flatten() {
-            self.rule(rule, node, (new, old), path, ratchet);
+            self.rule(rule, node, (new, old), place, ratchet)?;
         }
         match new {
             Value::Object(map) => {
@@ -117,23 +151,27 @@ impl Walk<'_> {
                     let old = old.and_then(|old| old.get(name));
                     let ratchet = ratchet.field(name);
                     if let Some(schema) = node.additional_schema() {
-                        self.value(schema, &map[name], old, &path.key(name), ratchet);
+                        let place = Place::of(place.path.key(name), schema);
+                        self.value(schema, &map[name], old, &place, ratchet)?;
                     }
                     if let Some(schema) = node.property(name) {
-                        self.value(schema, &map[name], old, &path.child(name), ratchet);
+                        let place = Place::of(place.path.child(name), schema);
+                        self.value(schema, &map[name], old, &place, ratchet)?;
                     }
                 }
             }
             Value::Array(items) => {
-                let Some(schema) = node.items.as_deref() else { return };
+                let Some(schema) = node.items.as_deref() else { return Ok(()) };
                 for (i, item) in items.iter().enumerate() {
                     let old = past_of(node, item, old);
                     let ratchet = ratchet.below(|current| current.index(i));
-                    self.value(schema, item, old, &path.index(i), ratchet);
+                    let place = Place::of(place.path.index(i), schema);
+                    self.value(schema, item, old, &place, ratchet)?;
                 }
             }
             _ => {}
         }
+        Ok(())
     }
 
     fn rule(
@@ -141,46 +179,137 @@ impl Walk<'_> {
         rule: &Rule,
         node: &Node,
         (value, old): (&Value, Option<&Value>),
-        path: &Path,
+        place: &Place,
         ratchet: Ratchet<'_>,
-    ) {
-        let uses_old = self.evaluator.uses_old_self(&rule.expression);
-        let optional_old = rule.optional_old_self == Some(true);
-        if uses_old && old.is_none() && !optional_old {
-            return;
+    ) -> Result<(), Spent> {
+        let programs = rule.programs();
+        let optional = rule.optional_old_self == Some(true);
+        if programs.uses_old && old.is_none() && !optional {
+            return Ok(());
         }
-        let scope = Scope { value, old, optional_old };
-        let kind = node.kind.map_or("", super::node::Kind::name);
-        match self.evaluator.holds(&rule.expression, &scope) {
-            Verdict::Holds => return,
-            Verdict::Broken => {}
-            Verdict::Failed(error) => {
-                let detail = format!("{error} evaluating rule: {}", named(rule));
-                return self.errors.push(FieldError::invalid(path, kind, detail));
+        let kind = node.kind.map_or("", Kind::name);
+        let program = match &programs.rule {
+            Ok(program) => program,
+            Err(error) => {
+                let detail = format!("rule compile error: {error}");
+                self.judged.errors.push(FieldError::invalid(&place.path, kind, detail));
+                return Ok(());
             }
-        }
-        if !uses_old && ratchet.forgives() {
-            return;
-        }
-        let plain = Scope { optional_old: false, ..scope };
-        let expression = rule.message_expression.as_deref();
-        let message =
-            expression.and_then(|e| self.evaluator.message(e, &plain)).filter(|message| {
-                let message = message.trim();
-                !message.is_empty() && !message.contains('\n') && message.len() <= 5_120
-            });
-        let detail = match message {
-            Some(message) => message.trim().to_owned(),
-            None if rule.message.is_none() => format!("failed rule: {}", named(rule)),
-            None => named(rule).to_owned(),
         };
+        let names = bindings((value, old), Shape::Typed(node, place.root));
+        let seen = if optional { optional_old(&names) } else { names.clone() };
+        let outcome = program.truth(&seen, CALL_LIMIT);
+        self.spend(outcome.cost, &place.path, kind, "validation failed")?;
+        match outcome.value {
+            Ok(true) => return Ok(()),
+            Ok(false) => {}
+            Err(trouble) => return self.trouble(trouble, rule, kind, &place.path),
+        }
         let path = match rule.field_path.as_deref() {
-            Some(field) => path.child(&normalized(field)),
-            None => path.clone(),
+            Some(field) => place.path.child(&normalized(field)),
+            None => place.path.clone(),
         };
+        let forgiven = !programs.uses_old && ratchet.forgives();
+        let detail = match &programs.message {
+            Some(program) => self.message(program, &names, rule, kind, &path)?,
+            None => None,
+        };
+        let detail = detail.unwrap_or_else(|| match rule.message {
+            None => format!("failed rule: {}", named(rule)),
+            Some(_) => named(rule).to_owned(),
+        });
         let shown = (!matches!(kind, "object" | "array")).then(|| value.clone());
-        self.errors.push(error(rule, &path, shown, detail));
+        let error = error(rule, &path, shown, detail);
+        let list = if forgiven { &mut self.judged.forgiven } else { &mut self.judged.errors };
+        list.push(error);
+        Ok(())
     }
+
+    /// Takes what an evaluation cost from the budget.
+    fn spend(&mut self, cost: u64, path: &Path, kind: &str, what: &str) -> Result<(), Spent> {
+        if cost > self.budget {
+            let detail = format!(
+                "{what} due to running out of cost budget, no further validation rules will be run"
+            );
+            self.judged.errors.push(FieldError::invalid(path, kind, detail));
+            return Err(Spent);
+        }
+        self.budget -= cost;
+        Ok(())
+    }
+
+    /// Says that a rule could not be evaluated.
+    fn trouble(
+        &mut self,
+        trouble: Trouble,
+        rule: &Rule,
+        kind: &str,
+        path: &Path,
+    ) -> Result<(), Spent> {
+        let (detail, last) = match trouble {
+            Trouble::Cost => {
+                let why = "'operation cancelled: actual cost limit exceeded': no further \
+                           validation rules will be run due to call cost exceeds limit for rule";
+                (format!("{why}: {}", named(rule)), true)
+            }
+            Trouble::Failed(error) if error.starts_with("no such overload") => {
+                let why = "call arguments did not match a supported operator, function or macro \
+                           signature for rule";
+                (format!("'{error}': {why}: {}", named(rule)), false)
+            }
+            Trouble::Failed(error) => (format!("{error} evaluating rule: {}", named(rule)), false),
+        };
+        self.judged.errors.push(FieldError::invalid(path, kind, detail));
+        if last { Err(Spent) } else { Ok(()) }
+    }
+
+    /// The message an expression makes, if it makes a good one.
+    fn message(
+        &mut self,
+        program: &Program,
+        names: &[Binding<'_>],
+        rule: &Rule,
+        kind: &str,
+        path: &Path,
+    ) -> Result<Option<String>, Spent> {
+        let outcome = program.text(names, CALL_LIMIT);
+        self.spend(outcome.cost, path, kind, "messageExpression evaluation failed")?;
+        match outcome.value {
+            Ok(message) => {
+                let message = message.trim();
+                let good =
+                    !message.is_empty() && !message.contains('\n') && message.len() <= MESSAGE_MAX;
+                Ok(good.then(|| message.to_owned()))
+            }
+            Err(Trouble::Cost) => {
+                let text = rule.message_expression.as_deref().unwrap_or_default();
+                let why = "no further validation rules will be run due to call cost exceeds limit \
+                           for messageExpression";
+                let detail = format!("{why}: {}", super::quote(text));
+                self.judged.errors.push(FieldError::invalid(path, kind, detail));
+                Err(Spent)
+            }
+            Err(Trouble::Failed(_)) => Ok(None),
+        }
+    }
+}
+
+/// `self`, and `oldSelf` if there is one.
+fn bindings<'a>(
+    (value, old): (&'a Value, Option<&'a Value>),
+    shape: Shape<'a>,
+) -> Vec<Binding<'a>> {
+    let old = old.map(|old| ("oldSelf", Val::read(old, shape)));
+    [("self", Val::read(value, shape))].into_iter().chain(old).collect()
+}
+
+/// The same names, with `oldSelf` as an optional.
+fn optional_old<'a>(names: &[Binding<'a>]) -> Vec<Binding<'a>> {
+    let old = names.iter().find(|(name, _)| *name == "oldSelf");
+    let old =
+        old.map_or(Val::Optional(None), |(_, old)| Val::some(old.clone().unwrap_or(Val::Null)));
+    let rest = names.iter().filter(|(name, _)| *name != "oldSelf").cloned();
+    rest.chain([("oldSelf", Ok(old))]).collect()
 }
 
 /// What an element of a map-list was before.
@@ -207,7 +336,6 @@ fn error(rule: &Rule, path: &Path, value: Option<Value>, detail: String) -> Fiel
         Some("FieldValueDuplicate") => FieldError::duplicate(path, Value::Null),
         _ => FieldError::invalid(path, Value::Null, detail),
     };
-    debug_assert!(matches!(error.kind, ErrorKind::Invalid | ErrorKind::Duplicate));
     error.bad_value = value;
     error
 }

@@ -116,7 +116,8 @@ fn shaped(raw: &Value, name: &str, value: &Value, shape: Shape) -> Value {
     }
 }
 
-fn rule(raw: &Value) -> Value {
+/// A rule as an error shows it.
+pub(super) fn rule(raw: &Value) -> Value {
     json!({
         "Rule": text(raw, "rule"),
         "Message": text(raw, "message"),

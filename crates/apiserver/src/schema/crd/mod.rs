@@ -6,10 +6,12 @@
 //! name fields of that shape (`spec.validation.openAPIV3Schema…` for a single version), and show
 //! values of it; so does [`Spec`].
 //!
-//! Rules are checked for form only: compiling them and estimating their cost is not done here.
+//! The expressions of rules are read and checked; what they might cost is not estimated: their
+//! cost is bounded when they are evaluated.
 
 mod conversion;
 mod defaulted;
+mod expressions;
 mod internal;
 mod schema;
 mod spec;

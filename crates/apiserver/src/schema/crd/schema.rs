@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::super::error::{FieldError, Path};
 use super::super::structural::{self, below, flag, list, properties, text};
-use super::{Options, defaulted, internal};
+use super::{Options, defaulted, expressions, internal};
 
 /// One run over a schema.
 pub(super) struct Check<'a> {
@@ -62,6 +62,7 @@ impl Check<'_> {
             errors.push(FieldError::forbidden(&path, "nullable cannot be true at the root"));
         }
         let unsupported = self.structural && is_unsupported(schema);
+        let rules = self.structural && !unsupported;
         if self.structural && !unsupported {
             let faults = structural::check(schema, &path);
             if faults.is_empty() {
@@ -70,6 +71,9 @@ impl Check<'_> {
             errors.extend(faults);
         }
         self.walk(schema, &path, &Place::default(), true, errors);
+        if rules && errors.len() == before {
+            expressions::check(schema, &path, errors);
+        }
         if unsupported && errors.len() == before {
             // Every other unsupported field has been reported by name.
             let detail = "OpenAPIV3Schema 'schema' is not supported";
