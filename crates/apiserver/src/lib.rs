@@ -6,7 +6,7 @@
 //! questions and compares.
 //!
 //! ```text
-//!            http ── who, what, in which form
+//!            http ── what, in which form ──► auth: who, and whether they may
 //!             │
 //!            rest ── create, get, list, watch, update, patch, delete, scale
 //!             │  ╲
@@ -29,6 +29,7 @@
 //! Start reading at [`log`], then [`rest`].
 
 pub mod apply;
+pub mod auth;
 mod cel;
 pub mod crd;
 pub mod discovery;
@@ -48,6 +49,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use auth::{Access, Signer, Token};
 use kind::Kinds;
 use log::{Expect, Log, Write};
 use world::{SystemWorld, World};
@@ -59,6 +61,23 @@ pub struct Identity {
     pub user: String,
     /// The groups the user is in.
     pub groups: Vec<String>,
+    /// What tells this certificate from others.
+    pub credential: Option<String>,
+}
+
+impl Identity {
+    fn to_user(&self) -> auth::User {
+        let mut user = auth::User {
+            name: self.user.clone(),
+            groups: self.groups.clone(),
+            ..auth::User::default()
+        };
+        if let Some(credential) = &self.credential {
+            let key = "authentication.kubernetes.io/credential-id".to_owned();
+            user.extra.insert(key, vec![credential.clone()]);
+        }
+        user
+    }
 }
 
 /// How the server is to be.
@@ -66,12 +85,21 @@ pub struct Identity {
 pub struct Options {
     /// What `/version` adds to Kubernetes' version.
     pub name: String,
-    /// Whether clients must show who they are. Without, everybody may do everything:
-    /// for use inside one process.
+    /// Whether those who do not show who they are are anonymous, and may next to nothing.
+    /// Without, they may do everything: for use inside one process.
     pub authenticate: bool,
-    /// Bearer tokens that may do everything.
-    pub tokens: Vec<String>,
+    /// Bearer tokens, and who they are for.
+    pub tokens: Vec<Token>,
+    /// The key that service accounts' tokens are signed with; without, a new one at each
+    /// start.
+    pub signer: Option<Arc<Signer>>,
+    /// Who issues these tokens, and whom they are meant for if nobody says otherwise;
+    /// empty means the name a cluster has for itself.
+    pub issuer: String,
 }
+
+/// The name a cluster has for itself.
+const ISSUER: &str = "https://kubernetes.default.svc";
 
 /// Everything a request needs.
 pub struct Server {
@@ -81,21 +109,26 @@ pub struct Server {
     pub kinds: Kinds,
     /// How the server is to be.
     pub options: Options,
+    /// Who may do what.
+    pub access: Access,
     /// The time and the dice.
     pub world: Arc<dyn World>,
     pub(crate) upkeep: upkeep::Upkeep,
+    pub(crate) signer: Option<Arc<Signer>>,
+    audiences: Vec<String>,
 }
 
 impl Server {
     /// A server on a log, in the world given.
     pub fn new(log: Log, options: Options, world: Arc<dyn World>) -> Arc<Self> {
-        let server = Arc::new(Self {
-            log,
-            kinds: Kinds::new(),
-            options,
-            world,
-            upkeep: upkeep::Upkeep::default(),
-        });
+        let access = Access::new(&options.tokens);
+        let signer = options.signer.clone().or_else(|| Signer::generate().ok().map(Arc::new));
+        let issuer = if options.issuer.is_empty() { ISSUER } else { &options.issuer };
+        let audiences = vec![issuer.to_owned()];
+        let kinds = Kinds::new();
+        let upkeep = upkeep::Upkeep::default();
+        let server =
+            Arc::new(Self { log, kinds, options, access, world, upkeep, signer, audiences });
         crd::load(&server);
         server
     }
@@ -112,7 +145,20 @@ impl Server {
                 Err(broken) => return Err(broken),
             }
         }
+        let made = auth::bootstrap::furnish(self).await;
+        made.map_err(|failure| log::WriteError::Broken(failure.message.into()))?;
+        auth::aggregate::settle(self).await;
         Ok(())
+    }
+
+    /// Who issues tokens.
+    pub(crate) fn issuer(&self) -> &str {
+        self.audiences.first().map_or(ISSUER, String::as_str)
+    }
+
+    /// Whom tokens are meant for if nobody says otherwise.
+    pub(crate) fn audiences(&self) -> &[String] {
+        &self.audiences
     }
 
     /// The service.

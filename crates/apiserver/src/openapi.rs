@@ -77,6 +77,9 @@ fn operations(kind: &Kind, document: &str) -> Vec<(String, Value)> {
     };
     let write =
         || json!({"parameters": parameters(&["dryRun", "fieldManager", "fieldValidation"])});
+    if kind.fleeting {
+        return vec![(base, json!({"post": marked("post", write())}))];
+    }
     let mut patch =
         json!({"parameters": parameters(&["dryRun", "fieldManager", "fieldValidation", "force"])});
     let mut media = vec![

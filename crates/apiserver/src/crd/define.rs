@@ -108,6 +108,7 @@ fn kind(
         storage_version: storage_version(object),
         shape,
         stored_shape,
+        fleeting: false,
         terminating: is_true(object, "Terminating"),
     }
 }

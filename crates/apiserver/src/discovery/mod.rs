@@ -86,6 +86,12 @@ fn whole(kind: &Kind) -> Value {
     if kind.kind == "Namespace" && kind.group.is_empty() {
         parts.push(json!({"subresource": "finalize", "responseKind": own, "verbs": ["update"]}));
     }
+    if has_token(kind) {
+        let token = json!({
+            "group": "authentication.k8s.io", "version": "v1", "kind": "TokenRequest",
+        });
+        parts.push(json!({"subresource": "token", "responseKind": token, "verbs": ["create"]}));
+    }
     if kind.scale.is_some() {
         let scale = json!({"group": "autoscaling", "version": "v1", "kind": "Scale"});
         parts.push(json!({"subresource": "scale", "responseKind": scale, "verbs": PART_VERBS}));
@@ -111,8 +117,17 @@ fn response_kind(kind: &Kind) -> Value {
     }
 }
 
-fn verbs(kind: &Kind) -> [&'static str; 8] {
-    if kind.custom { CUSTOM_VERBS } else { VERBS }
+fn verbs(kind: &Kind) -> &'static [&'static str] {
+    match kind {
+        kind if kind.fleeting => &["create"],
+        kind if kind.custom => &CUSTOM_VERBS,
+        _ => &VERBS,
+    }
+}
+
+/// Service accounts have tokens, which are of another group.
+fn has_token(kind: &Kind) -> bool {
+    kind.kind == "ServiceAccount" && kind.group.is_empty()
 }
 
 /// `/api`, the old way.
@@ -185,6 +200,13 @@ fn lines(kind: &Kind) -> Vec<Value> {
     let mut parts = Vec::new();
     if kind.kind == "Namespace" && kind.group.is_empty() {
         parts.push(part("finalize", &["update"]));
+    }
+    if has_token(kind) {
+        let mut token = part("token", &["create"]);
+        token["group"] = json!("authentication.k8s.io");
+        token["version"] = json!("v1");
+        token["kind"] = json!("TokenRequest");
+        parts.push(token);
     }
     if kind.scale.is_some() {
         let mut scale = part("scale", &PART_VERBS);

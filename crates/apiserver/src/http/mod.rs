@@ -22,8 +22,9 @@ use self::negotiate::Form;
 use self::query::Query;
 use self::status::Failure;
 use self::target::Target;
+use crate::auth::{self, User};
 use crate::rest::{self, Answer};
-use crate::{Identity, Server, discovery, openapi};
+use crate::{Server, discovery, openapi};
 
 const DISCOVERY: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
@@ -34,11 +35,13 @@ pub async fn handle(
 ) -> Response<Body> {
     let (mut parts, body) = request.into_parts();
     let path = parts.uri.path().to_owned();
-    if let Some(answer) = open_to_all(&server, &path) {
+    let user = match auth::admit(&server, &parts) {
+        Ok(user) => user,
+        Err(failure) => return refuse_entry(&failure),
+    };
+    let host = header_text(&parts.headers, &header::HOST);
+    if let Some(answer) = about_itself(&server, &path, host) {
         return answer;
-    }
-    if server.options.authenticate && !is_known(&server, &parts) {
-        return refuse(&Failure::new(401, "Unauthorized", "Unauthorized"));
     }
     if parts.method == http::Method::GET
         && let Some(answer) = discover(&server, &path, &parts.headers)
@@ -47,7 +50,7 @@ pub async fn handle(
     }
     let warnings = rest::Warnings::default();
     parts.extensions.insert(warnings.clone());
-    let mut response = match objects(&server, &path, &parts, body).await {
+    let mut response = match objects(&server, user, &parts, body).await {
         Ok(Some(answer)) => send(answer),
         Ok(None) if has_builtin_group(&server, &path) => {
             let message = "the server could not find the requested resource";
@@ -62,27 +65,20 @@ pub async fn handle(
     response
 }
 
-/// Health and version: everybody may ask.
-fn open_to_all(server: &Server, path: &str) -> Option<Response<Body>> {
+/// Health, version, and how its tokens can be checked.
+fn about_itself(server: &Server, path: &str, host: &str) -> Option<Response<Body>> {
     match path {
+        "/.well-known/openid-configuration" => {
+            Some(json_answer(200, &auth::openid::configuration(server, host)))
+        }
+        "/openid/v1/jwks" => {
+            let keys = auth::openid::keys(server)?;
+            Some(answer(200, "application/jwk-set+json", Body::from(keys.to_string())))
+        }
         "/healthz" | "/livez" | "/readyz" => Some(text(200, "ok")),
         "/version" | "/version/" => Some(json_answer(200, &server.version())),
         _ => None,
     }
-}
-
-/// Whether the client showed a certificate (the listener says so) or a token of ours.
-fn is_known(server: &Server, parts: &http::request::Parts) -> bool {
-    if parts.extensions.get::<Identity>().is_some() {
-        return true;
-    }
-    let token = header_text(&parts.headers, &header::AUTHORIZATION).strip_prefix("Bearer ");
-    token.is_some_and(|token| server.options.tokens.iter().any(|known| same(known, token)))
-}
-
-/// Compares without telling by the time it takes how much was right.
-fn same(a: &str, b: &str) -> bool {
-    a.len() == b.len() && a.bytes().zip(b.bytes()).fold(0, |seen, (a, b)| seen | (a ^ b)) == 0
 }
 
 /// Whether a path lies in a group that is always there: then what is missing is a thing,
@@ -156,11 +152,11 @@ pub(crate) fn fingerprint(bytes: &[u8]) -> u64 {
 /// Requests for objects; `None` when the path names nothing.
 async fn objects(
     server: &Arc<Server>,
-    path: &str,
+    user: Arc<User>,
     parts: &http::request::Parts,
     body: Body,
 ) -> Result<Option<Answer>, Failure> {
-    let Some(target) = Target::parse(path) else { return Ok(None) };
+    let Some(target) = Target::parse(parts.uri.path()) else { return Ok(None) };
     let Some(kind) = server.kinds.find(&target.group, &target.version, &target.resource) else {
         return Ok(None);
     };
@@ -168,10 +164,13 @@ async fn objects(
         None => true,
         Some("status") => kind.status,
         Some("scale") => kind.scale.is_some(),
+        Some("token") => kind.kind == "ServiceAccount" && kind.group.is_empty(),
         Some("finalize") => kind.kind == "Namespace" && kind.group.is_empty(),
         Some(_) => false,
     };
-    if !part || (target.namespace.is_some() && !kind.namespaced) {
+    let question =
+        kind.fleeting && (target.name.is_some() || kind.namespaced != target.namespace.is_some());
+    if !part || question || (target.namespace.is_some() && !kind.namespaced) {
         return Ok(None);
     }
     let form = negotiate::accept(header_text(&parts.headers, &header::ACCEPT), false)
@@ -184,6 +183,7 @@ async fn objects(
     }
     let request = rest::Request {
         kind,
+        user,
         target,
         query: Query::parse(parts.uri.query().unwrap_or_default()),
         form,
@@ -221,6 +221,14 @@ fn refuse(failure: &Failure) -> Response<Body> {
     if let Some(seconds) = failure.retry_after() {
         response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
     }
+    response
+}
+
+/// A refusal before anything was looked at.
+fn refuse_entry(failure: &Failure) -> Response<Body> {
+    let mut response = refuse(failure);
+    let nosniff = HeaderValue::from_static("nosniff");
+    response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, nosniff);
     response
 }
 

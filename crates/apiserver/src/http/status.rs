@@ -33,7 +33,7 @@ impl Failure {
         self
     }
 
-    fn with(mut self, details: Value) -> Self {
+    pub(crate) fn with(mut self, details: Value) -> Self {
         self.details = Some(Box::new(details));
         self
     }
@@ -206,7 +206,7 @@ pub fn removed(kind: &Kind, name: &str, uid: &str) -> Value {
     })
 }
 
-fn details(name: &str, group: &str, kind: &str) -> Value {
+pub(crate) fn details(name: &str, group: &str, kind: &str) -> Value {
     let mut map = Map::new();
     for (field, value) in [("name", name), ("group", group), ("kind", kind)] {
         if !value.is_empty() {

@@ -20,19 +20,16 @@ pub struct Target {
 impl Target {
     /// Takes a path apart; `None` when it points at nothing of ours.
     pub fn parse(path: &str) -> Option<Self> {
-        let segments: Vec<String> = path.trim_matches('/').split('/').map(percent_decode).collect();
-        let parts: Vec<&str> = segments.iter().map(String::as_str).collect();
+        // Decoded first, as upstream does, so that everybody sees the same segments.
+        let path = percent_decode(path);
+        let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
         let (group, version, rest) = match parts.as_slice() {
             ["api", version, rest @ ..] => ("", *version, rest),
             ["apis", group, version, rest @ ..] => (*group, *version, rest),
             _ => return None,
         };
         let in_namespace = |rest: &[&str]| {
-            rest.len() >= 3
-                && rest[0] == "namespaces"
-                && !(group.is_empty()
-                    && rest.len() == 3
-                    && ["status", "finalize"].contains(&rest[2]))
+            rest.len() >= 3 && rest[0] == "namespaces" && !["status", "finalize"].contains(&rest[2])
         };
         let (namespace, rest) =
             if in_namespace(rest) { (Some(rest[1].to_owned()), &rest[2..]) } else { (None, rest) };

@@ -16,7 +16,7 @@ struct Row {
 
 /// `marks`: c cluster-wide, s status, g generation, r scale, a category `all`,
 /// e category `api-extensions`, d/l/p names are labels/1035 labels/path segments,
-/// v a version is needed to update.
+/// v a version is needed to update, q a question: answered, never stored.
 const fn row(
     at: (&'static str, &'static str),
     names: (&'static str, &'static str, &'static str),
@@ -29,6 +29,8 @@ const fn row(
 
 const CORE: (&str, &str) = ("", "v1");
 const APPS: (&str, &str) = ("apps", "v1");
+const AUTHENTICATION: (&str, &str) = ("authentication.k8s.io", "v1");
+const AUTHORIZATION: (&str, &str) = ("authorization.k8s.io", "v1");
 const RBAC: (&str, &str) = ("rbac.authorization.k8s.io", "v1");
 const ADMISSION: (&str, &str) = ("admissionregistration.k8s.io", "v1");
 const EXTENSIONS: (&str, &str) = ("apiextensions.k8s.io", "v1");
@@ -76,6 +78,42 @@ const ROWS: &[Row] = &[
     ),
     row(APPS, ("deployments", "deployment", "Deployment"), &["deploy"], "sgra", &[]),
     row(APPS, ("replicasets", "replicaset", "ReplicaSet"), &["rs"], "sgra", &["status.replicas"]),
+    row(
+        AUTHENTICATION,
+        ("selfsubjectreviews", "selfsubjectreview", "SelfSubjectReview"),
+        &[],
+        "cq",
+        &[],
+    ),
+    row(AUTHENTICATION, ("tokenreviews", "tokenreview", "TokenReview"), &[], "cq", &[]),
+    row(
+        AUTHORIZATION,
+        ("localsubjectaccessreviews", "localsubjectaccessreview", "LocalSubjectAccessReview"),
+        &[],
+        "q",
+        &[],
+    ),
+    row(
+        AUTHORIZATION,
+        ("selfsubjectaccessreviews", "selfsubjectaccessreview", "SelfSubjectAccessReview"),
+        &[],
+        "cq",
+        &[],
+    ),
+    row(
+        AUTHORIZATION,
+        ("selfsubjectrulesreviews", "selfsubjectrulesreview", "SelfSubjectRulesReview"),
+        &[],
+        "cq",
+        &[],
+    ),
+    row(
+        AUTHORIZATION,
+        ("subjectaccessreviews", "subjectaccessreview", "SubjectAccessReview"),
+        &[],
+        "cq",
+        &[],
+    ),
     row(RBAC, ("clusterrolebindings", "clusterrolebinding", "ClusterRoleBinding"), &[], "cp", &[]),
     row(RBAC, ("clusterroles", "clusterrole", "ClusterRole"), &[], "cp", &[]),
     row(RBAC, ("rolebindings", "rolebinding", "RoleBinding"), &[], "p", &[]),
@@ -118,6 +156,12 @@ pub(super) fn is_kind(api_version: &str, name: &str) -> bool {
         let said = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
         said == api_version && row.names.2 == name
     })
+}
+
+/// What is asked of `serviceaccounts/NAME/token`; there is no collection of these.
+pub(super) fn token_request() -> Kind {
+    let names = ("tokenrequests", "tokenrequest", "TokenRequest");
+    kind(&row(AUTHENTICATION, names, &[], "q", &[]))
 }
 
 pub(super) fn table() -> Vec<Arc<Kind>> {
@@ -168,6 +212,7 @@ fn kind(row: &Row) -> Kind {
             kind.to_owned(),
         ),
         stored_shape: None,
+        fleeting: has('q'),
         terminating: false,
     }
 }

@@ -101,6 +101,9 @@ fn binding(object: &mut Value) {
     if let Some(Value::Object(reference)) = object.get_mut("roleRef") {
         set_default(reference, "apiGroup", json!(GROUP));
     }
+    if object.get("subjects") == Some(&json!([])) {
+        map_of(object).shift_remove("subjects");
+    }
     let subjects = object.get_mut("subjects").and_then(Value::as_array_mut);
     for subject in subjects.into_iter().flatten().filter_map(Value::as_object_mut) {
         if subject.get("kind").and_then(Value::as_str) != Some("ServiceAccount") {
@@ -206,7 +209,12 @@ pub fn blank(kind: &Kind) -> Option<Value> {
             },
             "status": {},
         }),
-        ("coordination.k8s.io", _) => json!({"spec": {}}),
+        ("authentication.k8s.io", "TokenRequest") => {
+            json!({"spec": {"audiences": null, "boundObjectRef": null}})
+        }
+        ("authentication.k8s.io" | "authorization.k8s.io" | "coordination.k8s.io", _) => {
+            json!({"spec": {}})
+        }
         ("rbac.authorization.k8s.io", "ClusterRole" | "Role") => json!({"rules": null}),
         ("apiextensions.k8s.io", _) => json!({
             "spec": {

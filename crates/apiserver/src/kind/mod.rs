@@ -9,7 +9,7 @@ mod defaults;
 pub(crate) mod shape;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 
 use serde_json::Value;
 
@@ -98,6 +98,8 @@ pub struct Kind {
     pub shape: LazyShape,
     /// What they look like in the log, where that is another version.
     pub stored_shape: Option<LazyShape>,
+    /// Whether its objects are questions: answered, never stored.
+    pub fleeting: bool,
     /// Whether its definition is being removed: nothing may be made any more.
     pub terminating: bool,
 }
@@ -149,6 +151,12 @@ pub fn complete(kind: &Kind, object: &mut Value) {
     if !kind.custom && kind.kind != crate::crd::KIND {
         crate::wire::typed::settle(&kind.api_version(), &kind.kind, object);
     }
+}
+
+/// The kind of what `serviceaccounts/NAME/token` is asked.
+pub fn token_request() -> Arc<Kind> {
+    static KIND: LazyLock<Arc<Kind>> = LazyLock::new(|| Arc::new(builtin::token_request()));
+    Arc::clone(&KIND)
 }
 
 /// Whether a built-in kind of this version and name exists.

@@ -37,6 +37,33 @@ impl Labels {
         Ok(Self(requirements))
     }
 
+    /// A selector as objects write it: `matchLabels` and `matchExpressions`; none when it
+    /// makes no sense.
+    pub fn of_selector(selector: &Value) -> Option<Self> {
+        let mut requirements = Vec::new();
+        let labels = selector.get("matchLabels").and_then(Value::as_object);
+        for (key, value) in labels.into_iter().flatten() {
+            let values = BTreeSet::from([value.as_str()?.to_owned()]);
+            requirements.push(Requirement { key: key.clone(), operator: Operator::In, values });
+        }
+        let expressions = selector.get("matchExpressions").and_then(Value::as_array);
+        for expression in expressions.into_iter().flatten() {
+            let operator = match expression.get("operator").and_then(Value::as_str)? {
+                "In" => Operator::In,
+                "NotIn" => Operator::NotIn,
+                "Exists" => Operator::Exists,
+                "DoesNotExist" => Operator::Missing,
+                _ => return None,
+            };
+            let key = expression.get("key").and_then(Value::as_str)?.to_owned();
+            let values = expression.get("values").and_then(Value::as_array);
+            let values = values.into_iter().flatten().filter_map(Value::as_str);
+            let values = values.map(str::to_owned).collect();
+            requirements.push(Requirement { key, operator, values });
+        }
+        Some(Self(requirements))
+    }
+
     /// Whether nothing is asked.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::{Answer, Request, owner, present, store, update};
 use crate::Server;
+use crate::auth;
 use crate::http::body;
 use crate::http::query::WriteOptions;
 use crate::http::status::Failure;
@@ -60,6 +61,7 @@ pub(crate) async fn insert(
         metadata_mut(&mut object).shift_remove(field);
     }
     update::fill(kind, &mut object);
+    auth::escalate::check(server, request, &object, None)?;
     if tracked == Tracked::No {
         object = owner::track(server, request, options, None, object);
     }

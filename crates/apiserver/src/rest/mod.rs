@@ -26,12 +26,14 @@ use axum::body::Body;
 use bytes::Bytes;
 use serde_json::Value;
 
+pub(crate) use create::place;
 pub(crate) use delete::Propagation;
 pub(crate) use own::Own;
-pub(crate) use owner::track_own;
+pub(crate) use owner::{track_new, track_own};
 pub(crate) use store::{close, open};
 
 use crate::Server;
+use crate::auth::{self, User};
 use crate::crd;
 use crate::http::negotiate::Form;
 use crate::http::query::Query;
@@ -44,6 +46,8 @@ use crate::kind::Kind;
 pub struct Request {
     /// The kind it is about.
     pub kind: Arc<Kind>,
+    /// Who asks.
+    pub user: Arc<User>,
     /// What of that kind.
     pub target: Target,
     /// Its options.
@@ -143,6 +147,7 @@ async fn follow(server: &Arc<Server>, kind: &Kind, name: &str) {
     if kind.group == crd::GROUP && kind.kind == crd::KIND {
         crd::settle(server, name).await;
     }
+    auth::aggregate::settle(server).await;
 }
 
 /// Deletes every object of a kind, in one namespace or in all; says what went wrong.
@@ -167,6 +172,12 @@ pub(crate) fn furnished(server: &Server, kind: &Arc<Kind>, name: &str) -> Value 
 async fn answer(server: &Arc<Server>, method: &str, request: Request) -> Result<Answer, Failure> {
     let kind = &request.kind;
     let collection = request.target.name.is_none();
+    if kind.fleeting {
+        return match method {
+            "POST" => auth::review::create(server, &request),
+            _ => Err(Failure::method_not_allowed()),
+        };
+    }
     let everywhere = kind.namespaced && request.target.namespace.is_none();
     if everywhere && !(collection && method == "GET") {
         return Err(Failure::method_not_allowed());
@@ -187,6 +198,7 @@ async fn answer(server: &Arc<Server>, method: &str, request: Request) -> Result<
             update::update(server, &request).await
         }
         ("" | "status", "PATCH") if !collection => patch::patch(server, &request).await,
+        ("token", "POST") if !collection => auth::grant::create(server, &request),
         ("scale", "GET") => scale::get(server, &request),
         ("scale", "PUT") => scale::put(server, &request).await,
         ("scale", "PATCH") => scale::patch(server, &request).await,

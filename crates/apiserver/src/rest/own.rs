@@ -8,6 +8,8 @@ use super::delete::{self, Propagation};
 use super::store::{self, Change};
 use super::{Request, create, follow, owner, update};
 use crate::Server;
+use crate::auth::User;
+use crate::http::body;
 use crate::http::negotiate::Form;
 use crate::http::query::{FieldValidation, Query, WriteOptions};
 use crate::http::status::Failure;
@@ -56,7 +58,8 @@ impl Own {
     pub(crate) async fn make(&self, server: &Arc<Server>, object: Value) -> Result<(), Failure> {
         let mut request = self.0.clone();
         request.target.name = None;
-        create::insert(server, &request, object, &options(AGENT), create::Tracked::No).await?;
+        create::insert(server, &request, object, &options(&self.0.agent), create::Tracked::No)
+            .await?;
         self.follow(server).await;
         Ok(())
     }
@@ -81,7 +84,7 @@ impl Own {
         uid: &str,
         edit: impl Fn(&mut Value),
     ) -> Result<(), Failure> {
-        let options = options(AGENT);
+        let options = options(&self.0.agent);
         store::change(server, &self.0, false, |old| {
             if meta_text(&old, "uid") != uid {
                 return Err(Failure::not_found(&self.0.kind, self.name()));
@@ -92,7 +95,7 @@ impl Own {
                 return Ok(Change::Keep);
             }
             let new = owner::track(server, &self.0, &options, Some(&old), new);
-            update::advance(&self.0, &old, new)
+            update::advance(server, &self.0, &old, new)
         })
         .await?;
         self.follow(server).await;
@@ -104,10 +107,67 @@ impl Own {
     }
 }
 
+/// Writes that are themselves what follows from something, or that come before everything:
+/// nothing follows from them.
+impl Own {
+    /// The same object, written under another name.
+    pub(crate) fn by(mut self, agent: &str) -> Self {
+        agent.clone_into(&mut self.0.agent);
+        self
+    }
+
+    /// What is there now.
+    pub(crate) fn get(&self, server: &Server) -> Option<Value> {
+        let entry = server.log.get(&self.0.key())?;
+        store::open(&self.0.kind, &entry).ok()
+    }
+
+    /// Makes it, unless it is there already.
+    pub(crate) async fn found(&self, server: &Arc<Server>, object: Value) -> Result<(), Failure> {
+        let options = options(&self.0.agent);
+        match create::insert(server, &self.0, object, &options, create::Tracked::No).await {
+            Err(failure) if failure.code != 409 => Err(failure),
+            _ => Ok(()),
+        }
+    }
+
+    /// Puts another in its place.
+    pub(crate) async fn replace(&self, server: &Arc<Server>, object: Value) -> Result<(), Failure> {
+        store::change(server, &self.0, false, |old| Ok(Change::Remove(old))).await?;
+        self.found(server, object).await
+    }
+
+    /// Makes it what `edit` says.
+    pub(crate) async fn mend(
+        &self,
+        server: &Arc<Server>,
+        edit: impl Fn(&Value) -> Value,
+    ) -> Result<(), Failure> {
+        let options = options(&self.0.agent);
+        let changed = store::change(server, &self.0, false, |old| {
+            let new = owner::track(server, &self.0, &options, Some(&old), edit(&old));
+            update::advance(server, &self.0, &old, new)
+        });
+        changed.await.map(|_| ())
+    }
+
+    /// Applies a configuration, winning every conflict.
+    pub(crate) async fn apply(&self, server: &Arc<Server>, config: &Value) -> Result<(), Failure> {
+        let options = WriteOptions { force: true, ..options(&self.0.agent) };
+        let changed = store::change(server, &self.0, false, |old| {
+            let mut new = owner::applied(server, &self.0, &options, Some(&old), config)?;
+            body::shape(&self.0.kind, &mut new);
+            update::advance(server, &self.0, &old, new)
+        });
+        changed.await.map(|_| ())
+    }
+}
+
 /// A request of the server to itself.
 pub(super) fn request(kind: &Arc<Kind>, namespace: Option<&str>, name: &str) -> Request {
     Request {
         kind: Arc::clone(kind),
+        user: Arc::new(User::system()),
         target: Target {
             group: kind.group.clone(),
             version: kind.version.clone(),

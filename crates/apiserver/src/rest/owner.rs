@@ -36,6 +36,16 @@ pub(crate) fn track(
     })
 }
 
+/// Writes into `new`, which nothing is kept of, who owns its fields.
+pub(crate) fn track_new(
+    server: &Server,
+    request: &Request,
+    options: &WriteOptions,
+    new: Value,
+) -> Value {
+    track(server, request, options, None, new)
+}
+
 /// Writes into `new` what the server itself changed through a subresource.
 pub(crate) fn track_own(server: &Server, kind: &Kind, live: &Value, new: Value) -> Value {
     let now = Timestamp(i64::try_from(server.world.now()).unwrap_or_default());

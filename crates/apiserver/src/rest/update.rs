@@ -8,6 +8,7 @@ use super::store::{self, Change};
 use super::{Answer, Request, create, owner, present};
 use crate::Server;
 use crate::apply;
+use crate::auth;
 use crate::crd;
 use crate::http::body;
 use crate::http::status::Failure;
@@ -38,7 +39,7 @@ pub(crate) async fn update(server: &Arc<Server>, request: &Request) -> Result<An
         let mut new = object.clone();
         fill(kind, &mut new);
         let new = owner::track(server, request, &options, Some(&old), new);
-        advance(request, &old, new)
+        advance(server, request, &old, new)
     })
     .await
     .map_err(|failure| failure.warned(&warnings))?;
@@ -94,7 +95,12 @@ pub(crate) fn check_uid(request: &Request, object: &Value, old: &Value) -> Resul
 
 /// What an object becomes when a client wants it to be `new`: carries over what clients
 /// may not change, fills in, checks, and notices when nothing is different.
-pub(crate) fn advance(request: &Request, old: &Value, mut new: Value) -> Result<Change, Failure> {
+pub(crate) fn advance(
+    server: &Server,
+    request: &Request,
+    old: &Value,
+    mut new: Value,
+) -> Result<Change, Failure> {
     let kind = &request.kind;
     carry_over(old, &mut new);
     keep_other_half(kind, request.subresource(), old, &mut new);
@@ -105,6 +111,7 @@ pub(crate) fn advance(request: &Request, old: &Value, mut new: Value) -> Result<
         crd::note_storage(kind, &mut new);
     }
     count_generation(kind, request.subresource(), old, &mut new);
+    auth::escalate::check(server, request, &new, Some(old))?;
     let mut wrong = meta::check_update(&new, old);
     let definition = crd::is_definition(kind);
     let general = if definition { Vec::new() } else { meta::check(&new, kind.names) };

@@ -11,7 +11,7 @@ use serde_json::Value;
 use tower::ServiceExt;
 
 use crate::normal::{Answer, differences, normal};
-use crate::peers::{ControlPlane, TOKEN};
+use crate::peers::{self, ControlPlane, TOKEN};
 use crate::probe::{self, Probe};
 
 /// Who is asked.
@@ -34,15 +34,23 @@ impl Asked {
     async fn ask(&mut self, probe: &Probe) -> Answer {
         let path = probe::fill(&probe.path, &self.saved);
         let body = probe.body.as_ref().map(|body| probe::bytes(probe::fill(body, &self.saved)));
+        let authorization = probe.authorization.as_ref().map(|it| probe::fill(it, &self.saved));
+        let shown: Vec<(String, String)> = authorization
+            .map(|said| ("Authorization".to_owned(), said))
+            .into_iter()
+            .chain(probe.headers.iter().cloned())
+            .collect();
         let method = if probe.method == "WATCH" { "GET" } else { &probe.method };
         let (code, headers, text) = match &self.side {
             Side::Real { client, url } => {
                 let method = method.parse().expect("a method");
                 let mut request = client
                     .request(method, format!("{url}{path}"))
-                    .bearer_auth(TOKEN)
                     .header("Accept", &probe.accept)
                     .header("User-Agent", "probe/1");
+                for (name, value) in &shown {
+                    request = request.header(name, value);
+                }
                 if let Some(body) = body {
                     request = request.header("Content-Type", &probe.media).body(body);
                 }
@@ -57,6 +65,9 @@ impl Asked {
                     .header("Accept", &probe.accept)
                     .header("User-Agent", "probe/1")
                     .header("Host", "127.0.0.1:6443");
+                for (name, value) in &shown {
+                    request = request.header(name, value);
+                }
                 if body.is_some() {
                     request = request.header("Content-Type", &probe.media);
                 }
@@ -96,6 +107,29 @@ impl Asked {
 #[expect(clippy::disallowed_methods, reason = "for the person who runs this test")]
 fn wanted() -> String {
     std::env::var("APRON_PROBES").unwrap_or_default()
+}
+
+/// The same users as the real server's.
+fn options() -> apiserver::Options {
+    let user = |name: &str, uid: &str, groups: &[&str]| apiserver::auth::User {
+        name: name.to_owned(),
+        uid: uid.to_owned(),
+        groups: groups.iter().map(|group| (*group).to_owned()).collect(),
+        ..apiserver::auth::User::default()
+    };
+    let admin = apiserver::auth::Token {
+        secret: TOKEN.to_owned(),
+        user: user("admin", "1", &["system:masters"]),
+    };
+    let others = peers::USERS.iter().map(|(name, groups)| apiserver::auth::Token {
+        secret: peers::token(name),
+        user: user(name, &format!("uid-{name}"), groups),
+    });
+    apiserver::Options {
+        authenticate: true,
+        tokens: std::iter::once(admin).chain(others).collect(),
+        ..apiserver::Options::default()
+    }
 }
 
 /// Probes in the order of their files.
@@ -140,9 +174,8 @@ async fn ours_answers_like_the_real_one() {
         .expect("a client");
     let plane = ControlPlane::start(&client).await;
     crate::openapi::check(&client, &plane).await;
-    let router = apiserver::router(Log::in_memory(), apiserver::Options::default())
-        .await
-        .expect("our server");
+    crate::policy::check(&client, &plane).await;
+    let router = apiserver::router(Log::in_memory(), options()).await.expect("our server");
     let mut real = Asked::new(Side::Real { client, url: plane.url.clone() });
     let mut ours = Asked::new(Side::Ours(router));
     let explained = explained();

@@ -8,4 +8,5 @@ mod fuzz;
 mod normal;
 mod openapi;
 mod peers;
+mod policy;
 mod probe;

@@ -24,7 +24,11 @@ fn mask(value: &mut Value, key: &str) {
     let masked = match key {
         "uid" => "UID",
         "resourceVersion" => "VERSION",
-        "creationTimestamp" | "deletionTimestamp" | "lastTransitionTime" | "time" => "TIME",
+        "creationTimestamp"
+        | "deletionTimestamp"
+        | "expirationTimestamp"
+        | "lastTransitionTime"
+        | "time" => "TIME",
         "continue" => "TOKEN",
         "serverAddress" => "ADDRESS",
         "storageVersionHash" => "HASH",
@@ -32,6 +36,7 @@ fn mask(value: &mut Value, key: &str) {
     };
     match value {
         Value::String(text) if !masked.is_empty() && !text.is_empty() => *value = json!(masked),
+        Value::String(text) if text.starts_with("eyJ") => *value = json!("JWT"),
         Value::String(text) => *value = json!(mask_text(text)),
         Value::Object(map) => {
             map.remove("storageVersionHash");
@@ -51,6 +56,10 @@ fn mask(value: &mut Value, key: &str) {
                     ["manager", "operation", "subresource", "apiVersion"]
                         .map(|field| entry.get(field).map(ToString::to_string).unwrap_or_default())
                 });
+            }
+            if ["resourceRules", "nonResourceRules"].contains(&key) {
+                // Upstream tells them in any order.
+                items.sort_by_key(Value::to_string);
             }
         }
         _ => {}

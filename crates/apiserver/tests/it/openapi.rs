@@ -8,9 +8,11 @@ use serde_json::{Value, json};
 use crate::peers::{ControlPlane, TOKEN};
 
 /// Documents that describe what we serve.
-const DOCUMENTS: [&str; 6] = [
+const DOCUMENTS: [&str; 8] = [
     "api/v1",
     "apis/apps/v1",
+    "apis/authentication.k8s.io/v1",
+    "apis/authorization.k8s.io/v1",
     "apis/rbac.authorization.k8s.io/v1",
     "apis/admissionregistration.k8s.io/v1",
     "apis/apiextensions.k8s.io/v1",
@@ -18,7 +20,7 @@ const DOCUMENTS: [&str; 6] = [
 ];
 
 /// Kinds whose shapes are kept.
-const KINDS: [&str; 19] = [
+const KINDS: [&str; 26] = [
     "ConfigMap",
     "Endpoints",
     "Event",
@@ -38,6 +40,13 @@ const KINDS: [&str; 19] = [
     "ValidatingWebhookConfiguration",
     "CustomResourceDefinition",
     "Lease",
+    "SelfSubjectReview",
+    "TokenReview",
+    "TokenRequest",
+    "LocalSubjectAccessReview",
+    "SelfSubjectAccessReview",
+    "SelfSubjectRulesReview",
+    "SubjectAccessReview",
 ];
 
 /// Compares `data/openapi.json` with what the real server says; writes it anew when it differs.

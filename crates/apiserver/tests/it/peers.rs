@@ -1,11 +1,27 @@
 //! A real control plane: etcd, kube-apiserver and the controllers that matter here.
 
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// The token of the administrator of the real control plane.
 pub(crate) const TOKEN: &str = "differential-admin";
+
+/// Users of both servers besides the administrator, and their groups.
+pub(crate) const USERS: [(&str, &[&str]); 6] = [
+    ("alice", &[]),
+    ("bob", &["devs"]),
+    ("carol", &["devs", "ops"]),
+    ("dave", &[]),
+    ("erin", &["ops"]),
+    ("frank", &[]),
+];
+
+/// The token of one of them.
+pub(crate) fn token(user: &str) -> String {
+    format!("differential-{user}")
+}
 
 /// A running control plane; ends with the value.
 pub(crate) struct ControlPlane {
@@ -90,7 +106,12 @@ impl ControlPlane {
         let made = Command::new("openssl").args(["genrsa", "-out", &key, "2048"]).output();
         assert!(made.is_ok_and(|made| made.status.success()), "openssl makes a key");
         let tokens = self.path("tokens.csv");
-        fs_err::write(&tokens, format!("{TOKEN},admin,1,system:masters\n")).expect("tokens");
+        let mut lines = format!("{TOKEN},admin,1,system:masters\n");
+        for (user, groups) in USERS {
+            writeln!(lines, "{},{user},uid-{user},\"{}\"", token(user), groups.join(","))
+                .expect("a line");
+        }
+        fs_err::write(&tokens, lines).expect("tokens");
         let arguments = [
             format!("--etcd-servers=http://127.0.0.1:{etcd}"),
             format!("--secure-port={port}"),

@@ -14,6 +14,8 @@
 //! Options after the path: `save=NAME` keeps the answer for `${NAME.path}`, `type=` is the
 //! body's media type, `accept=` the answer's; short words stand for the long ones.
 //! A body that starts with `base64:` is sent as the bytes it stands for.
+//! `as=NAME` asks as another user (see `peers::USERS`; `nobody` shows nothing), `token=` with
+//! a token from an earlier answer, `header=Name:value` sends a header, with `_` for a space.
 //! `quiet` sends without comparing: setting the table. `retry` asks again for a while
 //! until both agree: for what a controller does later; `until=words+like+these` asks at least
 //! until both say so, because before the controller comes they agree, too.
@@ -21,6 +23,8 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
+
+use crate::peers::{TOKEN, token};
 
 /// One question.
 #[derive(Debug, Clone)]
@@ -31,6 +35,9 @@ pub(crate) struct Probe {
     pub(crate) media: String,
     pub(crate) accept: String,
     pub(crate) save: Option<String>,
+    /// The `Authorization` header; none shows nothing.
+    pub(crate) authorization: Option<String>,
+    pub(crate) headers: Vec<(String, String)>,
     pub(crate) quiet: bool,
     pub(crate) retry: bool,
     pub(crate) until: Option<String>,
@@ -74,6 +81,8 @@ fn probe(name: String, head: &str, body: &str) -> Probe {
         media: "application/json".to_owned(),
         accept: "application/json".to_owned(),
         save: None,
+        authorization: Some(format!("Bearer {TOKEN}")),
+        headers: Vec::new(),
         quiet: false,
         retry: false,
         until: None,
@@ -84,6 +93,14 @@ fn probe(name: String, head: &str, body: &str) -> Probe {
             ("save", name) => probe.save = Some(name.to_owned()),
             ("type", media) => probe.media = long(media),
             ("accept", media) => probe.accept = long(media),
+            ("as", "nobody") => probe.authorization = None,
+            ("as", user) => probe.authorization = Some(format!("Bearer {}", token(user))),
+            ("token", token) => probe.authorization = Some(format!("Bearer {token}")),
+            ("authorization", said) => probe.authorization = Some(said.replace('_', " ")),
+            ("header", header) => {
+                let (name, value) = header.split_once(':').expect("header=Name:value");
+                probe.headers.push((name.to_owned(), value.replace('_', " ")));
+            }
             ("quiet", _) => probe.quiet = true,
             ("retry", _) => probe.retry = true,
             ("until", words) => {

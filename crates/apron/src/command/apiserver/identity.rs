@@ -1,5 +1,6 @@
 //! Who the server is and who may use it: an authority of its own, a certificate for the
-//! server, one for the administrator, and a token. Made once, kept beside the data.
+//! server, one for the administrator, a token, and the key that service accounts' tokens
+//! are signed with. Made once, kept beside the data.
 
 use crate::failure::{Failure, Outcome};
 use base64::Engine;
@@ -10,6 +11,10 @@ use rcgen::{
 use std::io::Write;
 use std::net::SocketAddr;
 use std::path::Path;
+use std::sync::Arc;
+
+const ADMIN: &str = "admin";
+const MASTERS: &str = "system:masters";
 
 /// Certificates and keys as PEM, and the administrator's token.
 pub(super) struct Identity {
@@ -18,21 +23,30 @@ pub(super) struct Identity {
     pub(super) server_key: String,
     admin: String,
     admin_key: String,
-    pub(super) token: String,
+    token: String,
+    accounts_key: String,
 }
 
-const FILES: [&str; 6] =
-    ["ca.crt", "server.crt", "server.key", "admin.crt", "admin.key", "admin.token"];
+const FILES: [&str; 7] =
+    ["ca.crt", "server.crt", "server.key", "admin.crt", "admin.key", "admin.token", ACCOUNTS_KEY];
+const ACCOUNTS_KEY: &str = "service-accounts.key";
 
 impl Identity {
     /// What lies in `directory`, or a new identity that is put there.
     pub(super) fn load_or_make(directory: &Path) -> Outcome<Self> {
-        if FILES.iter().all(|name| directory.join(name).exists()) {
-            return Self::load(directory);
+        let missing: Vec<&str> =
+            FILES.iter().filter(|name| !directory.join(name).exists()).copied().collect();
+        if missing == [ACCOUNTS_KEY] {
+            let key = KeyPair::generate().map_err(|error| cannot_make(&error))?;
+            write_private(&directory.join(ACCOUNTS_KEY), &key.serialize_pem())?;
+        } else if !missing.is_empty() {
+            return Self::make_in(directory);
         }
-        let identity = Self::make().map_err(|error| {
-            Failure::new("cannot make certificates", "report this as a bug").because(&error)
-        })?;
+        Self::load(directory)
+    }
+
+    fn make_in(directory: &Path) -> Outcome<Self> {
+        let identity = Self::make().map_err(|error| cannot_make(&error))?;
         fs_err::create_dir_all(directory).map_err(|error| Failure::file(&error))?;
         for (name, text) in FILES.iter().zip(identity.texts()) {
             write_private(&directory.join(name), text)?;
@@ -40,8 +54,38 @@ impl Identity {
         Ok(identity)
     }
 
-    fn texts(&self) -> [&str; 6] {
-        [&self.authority, &self.server, &self.server_key, &self.admin, &self.admin_key, &self.token]
+    fn texts(&self) -> [&str; 7] {
+        [
+            &self.authority,
+            &self.server,
+            &self.server_key,
+            &self.admin,
+            &self.admin_key,
+            &self.token,
+            &self.accounts_key,
+        ]
+    }
+
+    /// The administrator's token.
+    pub(super) fn admin_token(&self) -> apiserver::auth::Token {
+        let user = apiserver::auth::User {
+            name: ADMIN.to_owned(),
+            groups: vec![MASTERS.to_owned()],
+            ..apiserver::auth::User::default()
+        };
+        apiserver::auth::Token { secret: self.token.clone(), user }
+    }
+
+    /// What signs the tokens of service accounts.
+    pub(super) fn signer(&self) -> Outcome<Arc<apiserver::auth::Signer>> {
+        let failed = |error: &dyn std::error::Error| {
+            let hint = "remove this file from the directory pki in the data directory to have a \
+                        new key made; tokens of service accounts must then be made again";
+            Failure::new(format!("{ACCOUNTS_KEY} cannot be used"), hint).because(error)
+        };
+        let key = KeyPair::from_pem(&self.accounts_key).map_err(|error| failed(&error))?;
+        let signer = apiserver::auth::Signer::from_pkcs8(key.serialized_der());
+        signer.map(Arc::new).map_err(|error| failed(&error))
     }
 
     fn load(directory: &Path) -> Outcome<Self> {
@@ -55,6 +99,7 @@ impl Identity {
             admin: read("admin.crt")?,
             admin_key: read("admin.key")?,
             token: read("admin.token")?,
+            accounts_key: read(ACCOUNTS_KEY)?,
         })
     }
 
@@ -74,7 +119,7 @@ impl Identity {
         let server = params.signed_by(&server_key, &issuer)?.pem();
 
         let admin_key = KeyPair::generate()?;
-        let mut params = named("admin", Some("system:masters"))?;
+        let mut params = named(ADMIN, Some(MASTERS))?;
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
         let admin = params.signed_by(&admin_key, &issuer)?.pem();
 
@@ -89,6 +134,7 @@ impl Identity {
             admin,
             admin_key: admin_key.serialize_pem(),
             token,
+            accounts_key: KeyPair::generate()?.serialize_pem(),
         })
     }
 
@@ -107,6 +153,10 @@ impl Identity {
         );
         write_private(path, &text)
     }
+}
+
+fn cannot_make(error: &rcgen::Error) -> Failure {
+    Failure::new("cannot make certificates", "report this as a bug").because(error)
 }
 
 fn name(common: &str, organization: Option<&str>) -> DistinguishedName {

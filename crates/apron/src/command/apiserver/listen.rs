@@ -68,15 +68,11 @@ async fn connection(
     let Ok(Ok(stream)) = tokio::time::timeout(HANDSHAKE, acceptor.accept(stream)).await else {
         return;
     };
-    // The authority signs one client only: whoever shows its certificate is the administrator.
-    let known = stream.get_ref().1.peer_certificates().is_some_and(|chain| !chain.is_empty());
-    let router = if known {
-        router.layer(axum::Extension(apiserver::Identity {
-            user: "admin".to_owned(),
-            groups: vec!["system:masters".to_owned()],
-        }))
-    } else {
-        router
+    // The handshake has verified that our authority signed it.
+    let shown = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
+    let router = match shown.and_then(|der| apiserver::Identity::of_certificate(der)) {
+        Some(identity) => router.layer(axum::Extension(identity)),
+        None => router,
     };
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder.http2().max_concurrent_streams(STREAMS_MAX);

@@ -25,7 +25,9 @@ pub(crate) async fn run(request: &Request) -> Outcome {
     let options = apiserver::Options {
         name: "apron".to_owned(),
         authenticate: true,
-        tokens: vec![identity.token.clone()],
+        tokens: vec![identity.admin_token()],
+        signer: Some(identity.signer()?),
+        ..apiserver::Options::default()
     };
     let router = apiserver::router(log, options)
         .await
