@@ -32,10 +32,12 @@ pub const UPLOAD_RATE_MIN: u64 = 1 << 10;
 pub const BODY_RATE_WINDOW: Duration = Duration::from_secs(30);
 /// How much of a body is gathered before it is hashed and written.
 pub const WRITE_SIZE: usize = 512 << 10;
+/// Blocks of that size kept for the next writes.
+pub const WRITE_BLOCKS_IDLE: usize = 4;
 /// How much of a blob is read at once.
-pub const READ_SIZE: usize = 512 << 10;
+pub const READ_SIZE: usize = 256 << 10;
 /// Buffers of that size kept for the next reads.
-pub const READ_BUFFERS_IDLE: usize = 8;
+pub const READ_BUFFERS_IDLE: usize = 16;
 /// How much is written between two looks at the free space.
 pub const SPACE_CHECK_INTERVAL: u64 = 64 << 20;
 /// Manifests kept in memory, in bytes.
@@ -46,8 +48,6 @@ pub const CACHE_ENTRY_SIZE_MAX: usize = 256 << 10;
 pub const READERS_MAX: usize = 4;
 /// Changes that are made durable together.
 pub const GROUP_COMMIT_MAX: usize = 128;
-/// Changes that may wait for the writer.
-pub const WRITES_WAITING_MAX: usize = 1024;
 /// Events an observer may fall behind before it misses some.
 pub const EVENTS_WAITING_MAX: usize = 4096;
 /// The shortest pause between two rewrites of the views.

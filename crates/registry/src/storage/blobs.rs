@@ -1,7 +1,7 @@
 //! Blobs: looking them up, reading, mounting, deleting.
 
 use super::files::Files;
-use super::{Registry, blocking, ensure, find, known, now, quota, stored_size};
+use super::{Registry, ensure, find, known, now, quota, stored_size};
 use crate::error::Error;
 use crate::name::Name;
 use oci::Digest;
@@ -147,23 +147,19 @@ impl Registry {
 
     /// Removes a file that got its name but no row, because the change was refused. The caller
     /// holds the digest.
-    pub(super) async fn drop_unknown_file(&self, digest: &Digest) {
-        let (files, digest) = (self.inner.files.clone(), digest.clone());
-        let wanted = digest.to_string();
-        let known = self
-            .inner
-            .database
-            .read(move |database| {
-                let mut statement =
-                    database.prepare_cached("SELECT 1 FROM blob WHERE digest = ?1")?;
-                Ok(statement.exists([wanted])?)
-            })
-            .await;
+    pub(super) fn drop_unknown_file(&self, digest: &Digest) {
+        let known = self.inner.database.read_here(|database| is_known(database, digest));
         if matches!(known, Ok(false)) {
             // What cannot be removed now is collected later.
-            let _ = blocking(move || Ok(files.remove_blob(&digest)?)).await;
+            let _ = self.inner.files.remove_blob(digest);
         }
     }
+}
+
+/// Whether a blob's file is there to be served.
+pub(super) fn is_known(database: &Connection, digest: &Digest) -> Result<bool, Error> {
+    let mut statement = database.prepare_cached("SELECT 1 FROM blob WHERE digest = ?1")?;
+    Ok(statement.exists([digest.to_string()])?)
 }
 
 /// Records that a blob's file is there.

@@ -8,14 +8,14 @@
 //! digest's mutex, because a file is not part of a transaction.
 
 use super::files::Files;
-use super::{Registry, blocking, millis, now, rows, stored_digest};
+use super::{Registry, blobs, blocking, millis, now, rows, stored_digest};
 use crate::error::Error;
 use crate::limits::COLLECT_BATCH;
 use crate::name::Name;
 use crate::observe::Event;
 use futures::{StreamExt, TryStreamExt, stream};
 use oci::{Algorithm, Digest};
-use rusqlite::params;
+use rusqlite::{Connection, params};
 use std::time::Duration;
 
 /// Removals under way at once; they share commits.
@@ -181,7 +181,7 @@ impl Registry {
         }
         let sizes: Vec<u64> = stream::iter(found)
             .map(|(digest, size)| async move {
-                let removed = self.collect_blob(&stored_digest(&digest)?).await?;
+                let removed = self.collect_blob(stored_digest(&digest)?).await?;
                 Ok::<_, Error>(removed.then_some(size.unsigned_abs()))
             })
             .buffer_unordered(PARALLEL)
@@ -192,25 +192,28 @@ impl Registry {
     }
 
     /// Removes a blob unless somebody took it up meanwhile: its row first, then its file.
-    async fn collect_blob(&self, digest: &Digest) -> Result<bool, Error> {
-        let held = self.hold(digest).await;
-        let text = digest.to_string();
-        let removed = self.inner.database.write(move |transaction| {
-            let count = transaction
-                .prepare_cached(
-                    "DELETE FROM blob WHERE digest = ?1
-                     AND NOT EXISTS (SELECT 1 FROM repository_blob WHERE digest = ?1)
-                     AND NOT EXISTS (SELECT 1 FROM manifest WHERE digest = ?1)",
-                )?
-                .execute([text])?;
-            Ok(count == 1)
-        });
-        let removed = removed.await?;
-        if removed {
-            self.remove_file(digest).await?;
-        }
-        drop(held);
-        Ok(removed)
+    async fn collect_blob(&self, digest: Digest) -> Result<bool, Error> {
+        let registry = self.clone();
+        blocking(move || {
+            let held = registry.hold(&digest);
+            let text = digest.to_string();
+            let removed = registry.inner.database.write_here(move |transaction| {
+                let count = transaction
+                    .prepare_cached(
+                        "DELETE FROM blob WHERE digest = ?1
+                         AND NOT EXISTS (SELECT 1 FROM repository_blob WHERE digest = ?1)
+                         AND NOT EXISTS (SELECT 1 FROM manifest WHERE digest = ?1)",
+                    )?
+                    .execute([text])?;
+                Ok(count == 1)
+            })?;
+            if removed {
+                registry.inner.files.remove_blob(&digest)?;
+            }
+            drop(held);
+            Ok(removed)
+        })
+        .await
     }
 
     /// Removes files a crash left without a row.
@@ -221,22 +224,27 @@ impl Registry {
             let all = blocking(move || list(&files, algorithm)).await?;
             for batch in all.chunks(COLLECT_BATCH) {
                 for digest in self.unknown(batch.to_vec()).await? {
-                    count += u64::from(dry || self.collect_orphan(&digest).await?);
+                    count += u64::from(dry || self.collect_orphan(digest).await?);
                 }
             }
         }
         Ok(count)
     }
 
-    async fn collect_orphan(&self, digest: &Digest) -> Result<bool, Error> {
-        // Whoever gives a file its row holds the digest from before the file has its name.
-        let held = self.hold(digest).await;
-        let orphan = !self.unknown(vec![digest.clone()]).await?.is_empty();
-        if orphan {
-            self.remove_file(digest).await?;
-        }
-        drop(held);
-        Ok(orphan)
+    async fn collect_orphan(&self, digest: Digest) -> Result<bool, Error> {
+        let registry = self.clone();
+        blocking(move || {
+            // Whoever gives a file its row holds the digest from before the file has its name.
+            let held = registry.hold(&digest);
+            let known = |database: &Connection| blobs::is_known(database, &digest);
+            let orphan = !registry.inner.database.read_here(known)?;
+            if orphan {
+                registry.inner.files.remove_blob(&digest)?;
+            }
+            drop(held);
+            Ok(orphan)
+        })
+        .await
     }
 
     /// Those of some digests that the database does not know.
@@ -244,22 +252,15 @@ impl Registry {
         self.inner
             .database
             .read(move |database| {
-                let mut statement =
-                    database.prepare_cached("SELECT 1 FROM blob WHERE digest = ?1")?;
                 let mut all = Vec::new();
                 for digest in digests {
-                    if !statement.exists([digest.to_string()])? {
+                    if !blobs::is_known(database, &digest)? {
                         all.push(digest);
                     }
                 }
                 Ok(all)
             })
             .await
-    }
-
-    async fn remove_file(&self, digest: &Digest) -> Result<(), Error> {
-        let (files, digest) = (self.inner.files.clone(), digest.clone());
-        blocking(move || Ok(files.remove_blob(&digest)?)).await
     }
 }
 

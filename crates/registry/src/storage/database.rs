@@ -1,28 +1,52 @@
-//! One thread that writes, a few connections that read.
+//! One connection that writes, a few that read.
 //!
-//! Changes are closures sent to the writer. It gathers those that wait into one transaction,
-//! each behind a savepoint of its own, commits once, and only then tells each sender: many
-//! pushes share one flush of the disk, and nobody hears "done" before it is. Readers see the
-//! last commit and never wait for the writer (WAL).
+//! Changes are closures. Whoever finds the writing connection free leads: it takes every change
+//! that waits into one transaction, commits once, and only then tells each of them; the others
+//! sleep until told. Many pushes share one flush of the disk, nobody hears "done" before it is,
+//! and a push that is alone commits on the thread it is on. Readers see the last commit and
+//! never wait for a writer (WAL).
 
 use super::schema;
 use crate::error::{Error, OpenError};
-use crate::limits::{GROUP_COMMIT_MAX, READERS_MAX, WRITES_WAITING_MAX};
+use crate::limits::{GROUP_COMMIT_MAX, READERS_MAX};
 use rusqlite::{Connection, Transaction, TransactionBehavior};
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
-use tokio::sync::{Semaphore, mpsc, oneshot};
+use std::sync::mpsc::{TryRecvError, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, Thread};
+use tokio::sync::Semaphore;
 
 /// A change that ran and waits for the commit.
 type Ran = Box<dyn FnOnce(Result<(), Error>) + Send>;
-/// A change that waits for the writer; it says whether the transaction is still usable.
-type Work = Box<dyn FnOnce(&Transaction<'_>) -> (Ran, rusqlite::Result<()>) + Send>;
+/// A change that waits for its turn; it says what becomes of the transaction.
+type Work = Box<dyn FnOnce(&Transaction<'_>, Company) -> (Ran, End) + Send>;
+
+/// Whether a change has its transaction for itself.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Company {
+    Alone,
+    Others,
+}
+
+/// What becomes of a transaction after a change.
+enum End {
+    Commit,
+    Undo,
+    Broken(rusqlite::Error),
+}
 
 /// The metadata of all repositories.
 #[derive(Clone)]
 pub(super) struct Database {
-    writer: mpsc::Sender<Work>,
+    writer: Arc<Mutex<Writer>>,
     readers: Arc<Readers>,
+}
+
+struct Writer {
+    /// Not here while somebody leads.
+    connection: Option<Connection>,
+    waiting: VecDeque<(Thread, Work)>,
 }
 
 struct Readers {
@@ -32,19 +56,16 @@ struct Readers {
 }
 
 impl Database {
-    /// Opens the database and starts its writer, which ends when the last handle is gone.
+    /// Opens the database.
     pub(super) fn open(path: &Path) -> Result<Self, OpenError> {
-        let connection = schema::open_writer(path)?;
-        let (writer, queue) = mpsc::channel(WRITES_WAITING_MAX);
-        std::thread::Builder::new()
-            .name("registry-writer".to_owned())
-            .spawn(move || write_all(connection, queue))?;
+        let connection = Some(schema::open_writer(path)?);
+        let writer = Writer { connection, waiting: VecDeque::new() };
         let readers = Readers {
             path: path.to_owned(),
             idle: Mutex::default(),
             permits: Semaphore::new(READERS_MAX),
         };
-        Ok(Self { writer, readers: Arc::new(readers) })
+        Ok(Self { writer: Arc::new(Mutex::new(writer)), readers: Arc::new(readers) })
     }
 
     /// Runs a change; when this returns `Ok`, it is on the disk.
@@ -53,16 +74,59 @@ impl Database {
         T: Send + 'static,
         F: FnOnce(&Transaction<'_>) -> Result<T, Error> + Send + 'static,
     {
-        let (answer, answered) = oneshot::channel();
-        let work: Work = Box::new(move |transaction| {
-            let (result, usable) = behind_savepoint(transaction, change);
+        let database = self.clone();
+        blocking(move || database.write_here(change)).await
+    }
+
+    /// The same on a thread that may wait for the disk.
+    pub(super) fn write_here<T, F>(&self, change: F) -> Result<T, Error>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Transaction<'_>) -> Result<T, Error> + Send + 'static,
+    {
+        let (answer, answered) = sync_channel(1);
+        let work: Work = Box::new(move |transaction, company| {
+            let (result, end) = match company {
+                Company::Alone => alone(transaction, change),
+                Company::Others => behind_savepoint(transaction, change),
+            };
             let tell = move |committed: Result<(), Error>| {
                 let _ = answer.send(result.and_then(|value| committed.map(|()| value)));
             };
-            (Box::new(tell), usable)
+            (Box::new(tell), end)
         });
-        self.writer.send(work).await.map_err(|_| Error::Closed)?;
-        answered.await.map_err(|_| Error::Closed)?
+        self.writer().waiting.push_back((thread::current(), work));
+        loop {
+            match answered.try_recv() {
+                Ok(result) => return result,
+                Err(TryRecvError::Disconnected) => return Err(Error::Closed),
+                Err(TryRecvError::Empty) if self.lead() => {}
+                Err(TryRecvError::Empty) => thread::park(),
+            }
+        }
+    }
+
+    /// Commits what waits, if nobody else does.
+    fn lead(&self) -> bool {
+        let (mut connection, group) = {
+            let mut writer = self.writer();
+            let Some(connection) = writer.connection.take() else { return false };
+            let count = writer.waiting.len().min(GROUP_COMMIT_MAX);
+            let group: Vec<_> = writer.waiting.drain(..count).collect();
+            (connection, group)
+        };
+        let (threads, works): (Vec<Thread>, Vec<Work>) = group.into_iter().unzip();
+        commit(&mut connection, works);
+        let mut writer = self.writer();
+        writer.connection = Some(connection);
+        let next = writer.waiting.front().map(|(thread, _)| thread.clone());
+        drop(writer);
+        threads.iter().chain(&next).for_each(Thread::unpark);
+        true
+    }
+
+    fn writer(&self) -> MutexGuard<'_, Writer> {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Runs a question on a connection of its own, off the async threads.
@@ -75,6 +139,14 @@ impl Database {
         let _permit = self.readers.permits.acquire().await.map_err(|_| Error::Closed)?;
         blocking(move || readers.ask(question)).await
     }
+
+    /// The same on a thread that may wait for the disk.
+    pub(super) fn read_here<T>(
+        &self,
+        question: impl FnOnce(&Connection) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        self.readers.ask(question)
+    }
 }
 
 impl Readers {
@@ -85,7 +157,10 @@ impl Readers {
             None => schema::open_reader(&self.path)?,
         };
         let answer = question(&connection);
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        if idle.len() < READERS_MAX {
+            idle.push(connection);
+        }
         answer
     }
 }
@@ -102,41 +177,45 @@ where
     }
 }
 
+/// Runs a change that is the whole transaction.
+fn alone<T>(
+    transaction: &Transaction<'_>,
+    change: impl FnOnce(&Transaction<'_>) -> Result<T, Error>,
+) -> (Result<T, Error>, End) {
+    let result = change(transaction);
+    let end = if result.is_ok() { End::Commit } else { End::Undo };
+    (result, end)
+}
+
 /// Runs a change so that its failure undoes nothing but itself.
 fn behind_savepoint<T>(
     transaction: &Transaction<'_>,
     change: impl FnOnce(&Transaction<'_>) -> Result<T, Error>,
-) -> (Result<T, Error>, rusqlite::Result<()>) {
+) -> (Result<T, Error>, End) {
     if let Err(error) = transaction.execute_batch("SAVEPOINT change") {
-        return (Err(Error::Closed), Err(error));
+        return (Err(Error::Closed), End::Broken(error));
     }
     let result = change(transaction);
     let end = if result.is_ok() { "RELEASE change" } else { "ROLLBACK TO change; RELEASE change" };
-    (result, transaction.execute_batch(end))
-}
-
-fn write_all(mut connection: Connection, mut queue: mpsc::Receiver<Work>) {
-    while let Some(first) = queue.blocking_recv() {
-        let mut group = vec![first];
-        while group.len() < GROUP_COMMIT_MAX
-            && let Ok(next) = queue.try_recv()
-        {
-            group.push(next);
-        }
-        commit(&mut connection, group);
-    }
+    let end = transaction.execute_batch(end).map_or_else(End::Broken, |()| End::Commit);
+    (result, end)
 }
 
 /// Runs a group of changes in one transaction. If the database itself fails, all of them hear of
 /// it, and those that did not run are told to try again.
 fn commit(connection: &mut Connection, group: Vec<Work>) {
+    let company = if group.len() == 1 { Company::Alone } else { Company::Others };
     let mut ran = Vec::with_capacity(group.len());
     let outcome = (|| {
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         for work in group {
-            let (answer, usable) = work(&transaction);
+            let (answer, end) = work(&transaction, company);
             ran.push(answer);
-            usable?;
+            match end {
+                End::Commit => {}
+                End::Undo => return transaction.rollback(),
+                End::Broken(error) => return Err(error),
+            }
         }
         transaction.commit()
     })();

@@ -13,7 +13,6 @@
 
 use crate::name::Name;
 use oci::{Algorithm, Digest, Hasher};
-use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
@@ -152,8 +151,8 @@ pub(crate) fn sync_directory(path: &Path) -> io::Result<()> {
     fs_err::File::open(path)?.sync_all()
 }
 
-/// Hashes a file from its first byte; gives its digest and length.
-pub(crate) fn hash_file(file: &mut File, algorithm: Algorithm) -> io::Result<(Digest, u64)> {
+/// Hashes what a file has from here on; gives the digest and the length.
+pub(crate) fn hash_file(file: &mut impl Read, algorithm: Algorithm) -> io::Result<(Digest, u64)> {
     const PIECE: usize = 256 << 10;
     let mut hasher = Hasher::new(algorithm);
     let mut buffer = vec![0; PIECE];

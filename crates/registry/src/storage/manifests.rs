@@ -4,8 +4,8 @@ use super::cache::Size;
 use super::files::Files;
 use super::rows::{self, Row};
 use super::{
-    Missing, Registry, Versions, blobs, blocking, detached, ensure, find, known, quota,
-    stored_digest, uploads,
+    Missing, Registry, Versions, blobs, blocking, ensure, find, known, quota, stored_digest,
+    uploads,
 };
 use crate::error::Error;
 use crate::name::{Name, Tag};
@@ -99,7 +99,8 @@ impl Registry {
         Ok(found)
     }
 
-    /// Stores a manifest; when this returns, it and its tags are on the disk.
+    /// Stores a manifest; when this returns, it and its tags are on the disk. Once begun it goes
+    /// on to its end, even if whoever asked for it goes away.
     pub async fn push(&self, push: Push) -> Result<Pushed, Error> {
         let settings = &self.inner.settings;
         self.store(push, Policy { missing: settings.missing, versions: settings.versions }).await
@@ -113,23 +114,21 @@ impl Registry {
 
     async fn store(&self, push: Push, policy: Policy) -> Result<Pushed, Error> {
         self.check_space(push.bytes.len() as u64)?;
-        let (row, push) = blocking(move || Ok((read(&push)?, push))).await?;
         let registry = self.clone();
-        detached(async move { registry.push_here(row, push, policy).await }).await
+        blocking(move || registry.push_here(push, policy)).await
     }
 
-    async fn push_here(&self, row: Row, push: Push, policy: Policy) -> Result<Pushed, Error> {
+    fn push_here(&self, push: Push, policy: Policy) -> Result<Pushed, Error> {
+        let row = read(&push)?;
         let pushed = Pushed { digest: row.digest.clone(), subject: row.subject.clone() };
-        let held = self.hold(&row.digest).await;
-        let written = self.write_manifest(&row.digest, &push).await;
-        let stored = match written {
-            Ok(()) => self.record_manifest(row, &push, policy).await,
-            Err(error) => Err(error),
-        };
+        let held = self.hold(&pushed.digest);
+        let stored = self
+            .write_manifest(&pushed.digest, &push)
+            .and_then(|()| self.record_manifest(row, &push, policy));
         let before = match stored {
             Ok(before) => before,
             Err(error) => {
-                self.drop_unknown_file(&pushed.digest).await;
+                self.drop_unknown_file(&pushed.digest);
                 return Err(error);
             }
         };
@@ -139,21 +138,16 @@ impl Registry {
     }
 
     /// Brings the bytes to their address, unless they are there.
-    async fn write_manifest(&self, digest: &Digest, push: &Push) -> Result<(), Error> {
-        let wanted = digest.to_string();
-        let there = self.inner.database.read(move |database| {
-            Ok(database.prepare_cached("SELECT 1 FROM blob WHERE digest = ?1")?.exists([wanted])?)
-        });
-        if there.await? {
+    fn write_manifest(&self, digest: &Digest, push: &Push) -> Result<(), Error> {
+        if self.inner.database.read_here(|database| blobs::is_known(database, digest))? {
             return Ok(());
         }
-        let (files, digest, bytes) = (self.inner.files.clone(), digest.clone(), push.bytes.clone());
         let temporary = uploads::unguessable()?;
-        blocking(move || Ok(files.write_blob(&temporary, &digest, &bytes)?)).await
+        Ok(self.inner.files.write_blob(&temporary, digest, &push.bytes)?)
     }
 
     /// Records a manifest and its tags; gives what the tags meant before.
-    async fn record_manifest(
+    fn record_manifest(
         &self,
         row: Row,
         push: &Push,
@@ -162,30 +156,21 @@ impl Registry {
         let (name, tags) = (push.repository.clone(), push.tags.clone());
         let Policy { missing, versions } = policy;
         let quota = self.inner.settings.quota;
-        self.inner
-            .database
-            .write(move |transaction| {
-                let repository = ensure(transaction, &name)?;
-                if missing == Missing::Refuse {
-                    rows::check_children(transaction, repository, &row)?;
-                }
-                quota::check(transaction, repository, &row.digest, row.size, quota)?;
-                blobs::record(transaction, &row.digest, row.size)?;
-                row.insert(transaction, repository)?;
-                let mut before = Vec::with_capacity(tags.len());
-                for tag in &tags {
-                    before.push(rows::set_tag(
-                        transaction,
-                        repository,
-                        tag,
-                        &row.digest,
-                        versions,
-                    )?);
-                }
-                rows::touch(transaction, repository)?;
-                Ok(before)
-            })
-            .await
+        self.inner.database.write_here(move |transaction| {
+            let repository = ensure(transaction, &name)?;
+            if missing == Missing::Refuse {
+                rows::check_children(transaction, repository, &row)?;
+            }
+            quota::check(transaction, repository, &row.digest, row.size, quota)?;
+            blobs::record(transaction, &row.digest, row.size)?;
+            row.insert(transaction, repository)?;
+            let mut before = Vec::with_capacity(tags.len());
+            for tag in &tags {
+                before.push(rows::set_tag(transaction, repository, tag, &row.digest, versions)?);
+            }
+            rows::touch(transaction, repository)?;
+            Ok(before)
+        })
     }
 
     fn announce(&self, push: Push, digest: &Digest, before: Vec<Option<Digest>>) {

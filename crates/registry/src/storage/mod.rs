@@ -35,9 +35,9 @@ use rusqlite::{Connection, OptionalExtension, Transaction};
 use std::fs::File;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
-use tokio::sync::{Mutex, OwnedMutexGuard, broadcast};
+use tokio::sync::broadcast;
 
 /// Mutexes that digests share; more than there are pushes at once.
 const STRIPES: usize = 256;
@@ -106,7 +106,7 @@ struct Inner {
     uploads: uploads::Uploads,
     views: views::Views,
     events: broadcast::Sender<Event>,
-    stripes: Vec<Arc<Mutex<()>>>,
+    stripes: Vec<Mutex<()>>,
     /// Held as long as the registry is open; no second process gets it.
     _lock: File,
 }
@@ -135,7 +135,7 @@ impl Registry {
             uploads: uploads::Uploads::default(),
             views,
             events: broadcast::Sender::new(EVENTS_WAITING_MAX),
-            stripes: (0..STRIPES).map(|_| Arc::default()).collect(),
+            stripes: (0..STRIPES).map(|_| Mutex::default()).collect(),
             _lock: lock,
         };
         Ok(Self { inner: Arc::new(inner) })
@@ -180,23 +180,12 @@ impl Registry {
         now().saturating_add(millis(self.inner.settings.lease))
     }
 
-    /// Keeps everybody else from giving this digest a file or taking it away.
-    async fn hold(&self, digest: &Digest) -> OwnedMutexGuard<()> {
+    /// Keeps everybody else from giving this digest a file or taking it away. Whoever holds one
+    /// waits for the disk and for nothing else.
+    fn hold(&self, digest: &Digest) -> MutexGuard<'_, ()> {
         let hash = BuildHasherDefault::<DefaultHasher>::new().hash_one(digest);
         let index = usize::try_from(hash % STRIPES as u64).unwrap_or_default();
-        self.inner.stripes[index].clone().lock_owned().await
-    }
-}
-
-/// Runs work to its end even if the client that asked for it goes away.
-async fn detached<T, F>(work: F) -> Result<T, Error>
-where
-    T: Send + 'static,
-    F: Future<Output = Result<T, Error>> + Send + 'static,
-{
-    match tokio::spawn(work).await {
-        Ok(result) => result,
-        Err(error) => Err(Error::Io(std::io::Error::other(error))),
+        self.inner.stripes[index].lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -59,35 +59,38 @@ impl Registry {
     }
 
     async fn is_whole(&self, digest: &Digest, size: i64) -> Result<bool, Error> {
-        let (path, digest) = (self.inner.files.blob(digest), digest.clone());
-        blocking(move || {
-            let mut file = match fs_err::File::open(path) {
-                Ok(file) => file.into_parts().0,
-                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
-                Err(error) => return Err(error.into()),
-            };
-            let (actual, length) = files::hash_file(&mut file, digest.algorithm())?;
-            Ok(actual == digest && length == size.unsigned_abs())
-        })
-        .await
+        let (registry, digest) = (self.clone(), digest.clone());
+        blocking(move || registry.is_whole_here(&digest, size)).await
+    }
+
+    fn is_whole_here(&self, digest: &Digest, size: i64) -> Result<bool, Error> {
+        let mut file = match fs_err::File::open(self.inner.files.blob(digest)) {
+            Ok(file) => file.into_parts().0,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(error.into()),
+        };
+        let (actual, length) = files::hash_file(&mut file, digest.algorithm())?;
+        Ok(actual == *digest && length == size.unsigned_abs())
     }
 
     /// Takes a blob out of service, unless it was healed or collected meanwhile.
     async fn condemn(&self, digest: &Digest, size: i64) -> Result<bool, Error> {
-        let held = self.hold(digest).await;
-        if self.is_whole(digest, size).await? {
-            return Ok(false);
-        }
-        let text = digest.to_string();
-        let known = self.inner.database.write(move |transaction| {
-            Ok(transaction.prepare_cached("DELETE FROM blob WHERE digest = ?1")?.execute([text])?
-                == 1)
-        });
-        let known = known.await?;
-        self.forget_manifests();
-        let (files, wanted) = (self.inner.files.clone(), digest.clone());
-        blocking(move || Ok(files.quarantine(&wanted)?)).await?;
-        drop(held);
-        Ok(known)
+        let (registry, digest) = (self.clone(), digest.clone());
+        blocking(move || {
+            let held = registry.hold(&digest);
+            if registry.is_whole_here(&digest, size)? {
+                return Ok(false);
+            }
+            let text = digest.to_string();
+            let known = registry.inner.database.write_here(move |transaction| {
+                let sql = "DELETE FROM blob WHERE digest = ?1";
+                Ok(transaction.prepare_cached(sql)?.execute([text])? == 1)
+            })?;
+            registry.forget_manifests();
+            registry.inner.files.quarantine(&digest)?;
+            drop(held);
+            Ok(known)
+        })
+        .await
     }
 }

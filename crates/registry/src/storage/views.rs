@@ -39,7 +39,6 @@ struct Artist {
     files: Files,
     reader: Connection,
     database: Database,
-    runtime: tokio::runtime::Runtime,
 }
 
 /// A repository whose view is behind.
@@ -56,7 +55,6 @@ impl Views {
             files: files.clone(),
             reader: schema::open_reader(&files.database())?,
             database: database.clone(),
-            runtime: tokio::runtime::Builder::new_current_thread().build()?,
         };
         std::thread::Builder::new()
             .name("registry-views".to_owned())
@@ -152,12 +150,12 @@ impl Artist {
     fn note(&self, behind: &Behind) {
         let (id, generation) = (behind.id, behind.generation);
         // If this is lost, the view is drawn once more than needed.
-        let _ = self.runtime.block_on(self.database.write(move |transaction| {
+        let _ = self.database.write_here(move |transaction| {
             transaction
                 .prepare_cached("UPDATE repository SET viewed = ?2 WHERE id = ?1")?
                 .execute(params![id, generation])?;
             Ok(())
-        }));
+        });
     }
 }
 

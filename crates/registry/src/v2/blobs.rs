@@ -97,22 +97,42 @@ fn entity_tag(digest: &Digest) -> String {
     format!("\"{digest}\"")
 }
 
-/// A file's bytes in large pieces, each read off the async threads.
+/// A file's bytes in large pieces. What the system has in memory is taken at once; only what it
+/// has to wait for is read off the async threads.
 fn read(file: File, first: u64, length: u64) -> impl Stream<Item = Result<Bytes, Error>> {
     stream::try_unfold((file, first, length), |(file, offset, left)| async move {
         if left == 0 {
             return Ok(None);
         }
         let count = usize::try_from(left).unwrap_or(usize::MAX).min(READ_SIZE);
-        let read = blocking(move || {
-            let mut buffer = Buffer::take(count);
-            file.read_exact_at(&mut buffer.memory[..count], offset)?;
-            Ok((file, Bytes::from_owner(buffer)))
-        });
-        let (file, piece) = read.await?;
+        let mut buffer = Buffer::take(count);
+        let ready = read_ready(&file, &mut buffer.memory[..count], offset);
+        let (file, buffer) = if ready == count {
+            (file, buffer)
+        } else {
+            let read = blocking(move || {
+                let rest = &mut buffer.memory[ready..count];
+                file.read_exact_at(rest, offset + ready as u64)?;
+                Ok((file, buffer))
+            });
+            read.await?
+        };
         let count = count as u64;
-        Ok(Some((piece, (file, offset + count, left - count))))
+        Ok(Some((Bytes::from_owner(buffer), (file, offset + count, left - count))))
     })
+}
+
+/// Reads what can be had without waiting, perhaps nothing; gives how much that was.
+#[cfg(target_os = "linux")]
+fn read_ready(file: &File, buffer: &mut [u8], offset: u64) -> usize {
+    use rustix::io::{ReadWriteFlags, preadv2};
+    let mut buffers = [std::io::IoSliceMut::new(buffer)];
+    preadv2(file, &mut buffers, offset, ReadWriteFlags::NOWAIT).unwrap_or(0)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn read_ready(_file: &File, _buffer: &mut [u8], _offset: u64) -> usize {
+    0
 }
 
 /// Memory to read into. Asking the system for fresh memory every time costs about as much as

@@ -100,14 +100,12 @@ impl Server {
         digest: &Digest,
     ) -> Answer {
         let expected = check_chunk(call, name, &upload)?;
-        let empty = header(&call.parts.headers, CONTENT_LENGTH) == "0";
-        let upload = if empty {
-            upload
+        if header(&call.parts.headers, CONTENT_LENGTH) == "0" {
+            self.registry.finish(upload, digest).await?;
         } else {
             let body = self.stream(call, &upload, name, body).await?;
-            self.registry.append(upload, body, expected).await?
-        };
-        self.registry.finish(upload, digest).await?;
+            self.registry.complete(upload, body, expected, digest).await?;
+        }
         Ok(created(name, digest))
     }
 

@@ -10,24 +10,27 @@
 //! that write, so that a client that vanishes cannot leave two writers behind. Bytes beyond the
 //! last kept offset count for nothing; a restart cuts them off.
 
+mod direct;
+mod gather;
 mod writing;
 
 use super::files::{self, Files};
-use super::{Registry, blobs, blocking, detached, ensure, now, quota, schema, stored_size};
+use super::{Registry, blobs, blocking, ensure, now, quota, schema, stored_size};
 use crate::error::{Error, OpenError};
-use crate::limits::{SPACE_CHECK_INTERVAL, UPLOAD_AGE_MAX, UPLOADS_MAX, WRITE_SIZE};
+use crate::limits::{SPACE_CHECK_INTERVAL, UPLOAD_AGE_MAX, UPLOADS_MAX};
 use crate::name::Name;
 use bytes::Bytes;
 use futures::{Stream, StreamExt};
+use gather::Gathered;
 use oci::{Algorithm, Digest, Hasher};
-use rusqlite::{OptionalExtension, params};
+use rusqlite::{OptionalExtension, Transaction, params};
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::OwnedMutexGuard;
-use writing::{Writing, flush, hash, open};
+use writing::{Writing, flush, hash};
 
 /// A body on its way in.
 pub(crate) type BodyStream = Pin<Box<dyn Stream<Item = Result<Bytes, Error>> + Send>>;
@@ -54,6 +57,8 @@ pub(crate) struct Session {
     flushed: bool,
     /// Whether the file's name is on the disk.
     named: bool,
+    /// Whether the database knows of it.
+    kept: bool,
     touched: i64,
 }
 
@@ -99,6 +104,7 @@ impl Registry {
             file: None,
             flushed: true,
             named: false,
+            kept: false,
             touched: now(),
         };
         let shared: Shared = Arc::new(tokio::sync::Mutex::new(session));
@@ -142,80 +148,111 @@ impl Registry {
     pub(crate) async fn append(
         &self,
         upload: Upload,
-        mut body: BodyStream,
+        body: BodyStream,
         expected: Option<u64>,
     ) -> Result<Upload, Error> {
+        let (writing, rest) = self.receive(upload, body, expected).await?;
+        writing.write(rest).await?.accept()
+    }
+
+    /// Writes a body at the upload's offset and makes a blob of it all. An upload whose bytes
+    /// have another digest is thrown away.
+    pub(crate) async fn complete(
+        &self,
+        upload: Upload,
+        body: BodyStream,
+        expected: Option<u64>,
+        digest: &Digest,
+    ) -> Result<(), Error> {
+        let (mut writing, rest) = self.receive(upload, body, expected).await?;
+        let (registry, digest) = (self.clone(), digest.clone());
+        blocking(move || {
+            writing.write_here(&rest)?;
+            registry.finish_here(writing.accept()?, &digest)
+        })
+        .await
+    }
+
+    /// Turns an upload into a blob of its repository. An upload whose bytes have another digest
+    /// is thrown away.
+    pub(crate) async fn finish(&self, upload: Upload, digest: &Digest) -> Result<(), Error> {
+        let path = self.inner.files.upload(&upload.id);
+        let mut writing = Writing::new(upload, path, None);
+        let (registry, digest) = (self.clone(), digest.clone());
+        blocking(move || {
+            writing.write_here(&[])?;
+            registry.finish_here(writing.accept()?, &digest)
+        })
+        .await
+    }
+
+    /// Writes a body as it comes, but for its last pieces.
+    async fn receive(
+        &self,
+        upload: Upload,
+        mut body: BodyStream,
+        expected: Option<u64>,
+    ) -> Result<(Writing, Vec<Bytes>), Error> {
         self.check_space(expected.unwrap_or(0))?;
-        let mut writing = self.open_for_writing(upload).await?;
-        let (mut pieces, mut size) = (Vec::new(), 0);
-        let mut checked = 0;
-        let broken = loop {
-            let piece = match body.next().await {
-                None => break None,
-                Some(Err(error)) => break Some(error),
-                Some(Ok(piece)) => piece,
-            };
-            size += piece.len();
-            pieces.push(piece);
-            if size < WRITE_SIZE {
-                continue;
+        let path = self.inner.files.upload(&upload.id);
+        let mut writing = Writing::new(upload, path, expected);
+        let (mut gathered, mut checked) = (Gathered::default(), 0);
+        loop {
+            match body.next().await {
+                None => return Ok((writing, gathered.rest())),
+                Some(Ok(piece)) => gathered.push(piece),
+                Some(Err(error)) => {
+                    self.keep(writing.write(gathered.rest()).await?.accept_part()).await?;
+                    return Err(error);
+                }
             }
-            writing = writing.write(std::mem::take(&mut pieces)).await?;
-            size = 0;
-            writing.check(expected)?;
+            while let Some(block) = gathered.block() {
+                writing = writing.write(block).await?;
+            }
             if writing.count - checked > SPACE_CHECK_INTERVAL {
                 checked = writing.count;
                 self.check_space(0)?;
-            }
-        };
-        if !pieces.is_empty() {
-            writing = writing.write(pieces).await?;
-            writing.check(expected)?;
-        }
-        match (broken, expected) {
-            (None, Some(expected)) if expected != writing.count => {
-                Err(Error::SizeMismatch { expected, actual: writing.count })
-            }
-            (None, _) => Ok(writing.accept()),
-            (Some(error), _) => {
-                self.keep(writing.accept()).await?;
-                Err(error)
             }
         }
     }
 
     /// Makes the upload's bytes, offset and hash state durable.
     pub(crate) async fn keep(&self, upload: Upload) -> Result<Upload, Error> {
-        let mut upload = self.name(flush(upload).await?).await?;
+        let registry = self.clone();
+        blocking(move || registry.keep_here(upload)).await
+    }
+
+    fn keep_here(&self, mut upload: Upload) -> Result<Upload, Error> {
+        flush(&mut upload)?;
+        // The name of the file must be on the disk as well, once.
+        if !upload.named && upload.file.is_some() {
+            files::sync_directory(&self.inner.files.uploads())?;
+            upload.named = true;
+        }
         let (id, repository) = (upload.id.clone(), upload.repository.to_string());
         let (principal, offset) = (upload.principal.clone(), stored_size(upload.offset));
         let (algorithm, state) = (upload.hasher.algorithm().as_str(), upload.hasher.state());
-        self.inner
-            .database
-            .write(move |transaction| {
-                transaction
-                    .prepare_cached("REPLACE INTO upload VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")?
-                    .execute(params![id, repository, principal, offset, algorithm, state, now()])?;
-                Ok(())
-            })
-            .await?;
+        upload.kept = true;
+        self.inner.database.write_here(move |transaction| {
+            transaction
+                .prepare_cached("REPLACE INTO upload VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")?
+                .execute(params![id, repository, principal, offset, algorithm, state, now()])?;
+            Ok(())
+        })?;
         // Many uploads may wait for their clients; open files are few.
         upload.file = None;
         Ok(upload)
     }
 
-    /// Turns an upload into a blob of its repository. An upload whose bytes have another digest
-    /// is thrown away.
-    pub(crate) async fn finish(&self, upload: Upload, digest: &Digest) -> Result<(), Error> {
-        let (registry, digest) = (self.clone(), digest.clone());
-        detached(async move { registry.finish_here(upload, digest).await }).await
-    }
-
     /// Throws an upload away.
     pub(crate) async fn cancel(&self, upload: Upload) -> Result<(), Error> {
-        let id = upload.id.clone();
-        self.inner.uploads.lock().remove(&id);
-        self.forget_upload(&id).await
+        let registry = self.clone();
+        blocking(move || registry.cancel_here(&upload)).await
+    }
+
+    fn cancel_here(&self, upload: &Upload) -> Result<(), Error> {
+        self.inner.uploads.lock().remove(&upload.id);
+        self.forget_upload_here(&upload.id)
     }
 
     /// Throws away uploads nobody has touched for long; gives their number.
@@ -246,37 +283,41 @@ impl Registry {
         Ok(expired.len() as u64)
     }
 
-    async fn finish_here(&self, upload: Upload, digest: Digest) -> Result<(), Error> {
-        let upload = self.open_for_writing(upload).await?.accept();
-        let upload = flush(upload).await?;
-        let (upload, actual) = hash(upload, digest.algorithm()).await?;
-        if actual != digest {
-            self.cancel(upload).await?;
-            return Err(Error::DigestMismatch { expected: digest, actual });
+    fn finish_here(&self, mut upload: Upload, digest: &Digest) -> Result<(), Error> {
+        let actual = hash(&upload, digest.algorithm())?;
+        if actual != *digest {
+            self.cancel_here(&upload)?;
+            return Err(Error::DigestMismatch { expected: digest.clone(), actual });
         }
-        let held = self.hold(&digest).await;
-        let (files, id, address) = (self.inner.files.clone(), upload.id.clone(), digest.clone());
-        let adopted = blocking(move || Ok(files.adopt(&files.upload(&id), &address)?)).await;
+        flush(&mut upload)?;
+        let held = self.hold(digest);
+        let adopted = self.inner.files.adopt(&self.inner.files.upload(&upload.id), digest);
         // From here on the upload's file may be gone, so the upload is over, come what may.
         self.inner.uploads.lock().remove(&upload.id);
         adopted?;
-        let (name, size, id) = (upload.repository.clone(), upload.offset, upload.id.clone());
-        let (lease, address) = (self.lease(), digest.clone());
-        let quota = self.inner.settings.quota;
-        let recorded = self.inner.database.write(move |transaction| {
-            let repository = ensure(transaction, &name)?;
-            quota::check(transaction, repository, &address, size, quota)?;
-            blobs::record(transaction, &address, size)?;
-            blobs::link(transaction, repository, &address, lease)?;
-            transaction.prepare_cached("DELETE FROM upload WHERE id = ?1")?.execute([id])?;
-            Ok(())
-        });
-        let recorded = recorded.await;
+        let recorded = self.record_upload(&upload, digest);
         if recorded.is_err() {
-            self.drop_unknown_file(&digest).await;
+            self.drop_unknown_file(digest);
         }
         drop(held);
         recorded
+    }
+
+    /// Lets the database know of an upload that became a blob.
+    fn record_upload(&self, upload: &Upload, digest: &Digest) -> Result<(), Error> {
+        let (name, size, lease) = (upload.repository.clone(), upload.offset, self.lease());
+        let kept = upload.kept.then(|| upload.id.clone());
+        let (digest, quota) = (digest.clone(), self.inner.settings.quota);
+        self.inner.database.write_here(move |transaction| {
+            let repository = ensure(transaction, &name)?;
+            quota::check(transaction, repository, &digest, size, quota)?;
+            blobs::record(transaction, &digest, size)?;
+            blobs::link(transaction, repository, &digest, lease)?;
+            match kept {
+                Some(id) => forget(transaction, &id),
+                None => Ok(()),
+            }
+        })
     }
 
     /// Takes up an upload from the database, after a restart.
@@ -307,6 +348,7 @@ impl Registry {
             file: None,
             flushed: true,
             named: true,
+            kept: true,
             touched: now(),
         };
         let shared = Arc::new(tokio::sync::Mutex::new(session));
@@ -314,39 +356,21 @@ impl Registry {
         Ok(sessions.entry(id.to_owned()).or_insert(shared).clone())
     }
 
-    async fn open_for_writing(&self, mut upload: Upload) -> Result<Writing, Error> {
-        let file = if let Some(file) = &upload.file {
-            file.clone()
-        } else {
-            let (path, offset) = (self.inner.files.upload(&upload.id), upload.offset);
-            blocking(move || open(&path, offset)).await?
-        };
-        upload.file = Some(file.clone());
-        Ok(Writing::new(upload, file))
-    }
-
-    /// Makes the name of an upload's file durable, once.
-    async fn name(&self, mut upload: Upload) -> Result<Upload, Error> {
-        if !upload.named && upload.file.is_some() {
-            let directory = self.inner.files.uploads();
-            blocking(move || Ok(files::sync_directory(&directory)?)).await?;
-            upload.named = true;
-        }
-        Ok(upload)
-    }
-
     async fn forget_upload(&self, id: &str) -> Result<(), Error> {
-        let (files, id) = (self.inner.files.clone(), id.to_owned());
-        let file = id.clone();
-        blocking(move || Ok(files.remove_upload(&file)?)).await?;
-        self.inner
-            .database
-            .write(move |transaction| {
-                transaction.prepare_cached("DELETE FROM upload WHERE id = ?1")?.execute([id])?;
-                Ok(())
-            })
-            .await
+        let (registry, id) = (self.clone(), id.to_owned());
+        blocking(move || registry.forget_upload_here(&id)).await
     }
+
+    fn forget_upload_here(&self, id: &str) -> Result<(), Error> {
+        self.inner.files.remove_upload(id)?;
+        let id = id.to_owned();
+        self.inner.database.write_here(move |transaction| forget(transaction, &id))
+    }
+}
+
+fn forget(transaction: &Transaction<'_>, id: &str) -> Result<(), Error> {
+    transaction.prepare_cached("DELETE FROM upload WHERE id = ?1")?.execute([id])?;
+    Ok(())
 }
 
 /// Removes files of uploads the database does not know: their clients were never told.
