@@ -48,6 +48,12 @@ pub fn decode(kind: &Kind, media: &str, bytes: &[u8]) -> Result<Decoded, Failure
             map.insert(field.to_owned(), Value::String(value));
         }
     }
+    if let Some(fault) = crate::kind::shape::fault(kind, &object) {
+        return Err(Failure::bad_request(format!(
+            "{} in version {:?} cannot be handled as a {}: {fault}",
+            kind.kind, kind.version, kind.kind
+        )));
+    }
     let mut odd: Vec<String> =
         duplicates.iter().map(|path| format!("duplicate field {path:?}")).collect();
     odd.extend(shape(kind, &mut object));
@@ -56,11 +62,36 @@ pub fn decode(kind: &Kind, media: &str, bytes: &[u8]) -> Result<Decoded, Failure
 
 /// Drops what nobody knows; names what was dropped.
 pub fn shape(kind: &Kind, object: &mut Value) -> Vec<String> {
+    let written = (!kind.custom).then(|| object.clone());
     let mut unknown = meta::tidy(object);
     unknown.extend(kind.shape.prune(object));
     unknown.sort();
     unknown.dedup();
+    if let Some(written) = written.filter(|_| unknown.len() > 1) {
+        unknown.sort_by_cached_key(|path| position(&written, path));
+    }
     unknown.iter().map(|path| format!("unknown field {path:?}")).collect()
+}
+
+/// Where in a text a path like `spec.containers[0].nope` comes: built-in kinds tell unknown
+/// fields in the order in which they are written.
+fn position(object: &Value, path: &str) -> Vec<usize> {
+    let mut at = Some(object);
+    let steps = path.split(['.', '[']).filter(|step| !step.is_empty());
+    steps
+        .map_while(|step| {
+            let (place, next) = match at? {
+                Value::Object(map) => (map.keys().position(|key| key == step)?, map.get(step)),
+                Value::Array(list) => {
+                    let place = step.strip_suffix(']')?.parse().ok()?;
+                    (place, list.get(place))
+                }
+                _ => return None,
+            };
+            at = next;
+            Some(place)
+        })
+        .collect()
 }
 
 /// Decides what oddities mean: warnings, a refusal, or nothing.

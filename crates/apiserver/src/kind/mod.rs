@@ -7,6 +7,7 @@ mod builtin;
 mod check;
 mod defaults;
 pub(crate) mod shape;
+mod typed;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock, PoisonError, RwLock};

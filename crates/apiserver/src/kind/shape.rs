@@ -86,6 +86,15 @@ pub(crate) fn merging(api_version: &str, kind: &str) -> Meta<'static> {
     Meta::new(components, component(api_version, kind))
 }
 
+/// The first value in an object of a built-in kind that is not of the type its field has.
+pub(crate) fn fault(kind: &Kind, object: &Value) -> Option<String> {
+    if kind.custom {
+        return None;
+    }
+    let components = DOCUMENT.get("schemas").and_then(Value::as_object)?;
+    super::typed::fault(components, component(&kind.api_version(), &kind.kind), object)
+}
+
 /// The name under which a built-in kind is described.
 fn component(api_version: &str, kind: &str) -> &'static str {
     let kinds = DOCUMENT.get("kinds");

@@ -17,6 +17,78 @@ pub fn parse(text: &str) -> Option<u64> {
     Some(days * 86_400 + hour * 3600 + minute * 60 + second)
 }
 
+/// What is wrong with a time that a client sent, in the words of Go's parser. Times of leases
+/// and events have six digits after the second.
+pub fn check(text: &str, micro: bool) -> Result<(), String> {
+    let layout =
+        if micro { "2006-01-02T15:04:05.000000Z07:00" } else { "2006-01-02T15:04:05Z07:00" };
+    let wrong = |rest: &str, element: &str| {
+        Err(format!("parsing time {text:?} as {layout:?}: cannot parse {rest:?} as {element:?}"))
+    };
+    let mut numbers = Vec::new();
+    let mut rest = text;
+    let elements = ["2006", "-", "01", "-", "02", "T", "15", ":", "04", ":", "05"];
+    for element in elements {
+        let head = rest.get(..element.len()).unwrap_or_default();
+        let literal = element.len() == 1;
+        let fits = if literal {
+            head == element
+        } else {
+            !head.is_empty() && head.bytes().all(|byte| byte.is_ascii_digit())
+        };
+        if !fits {
+            return wrong(rest, element);
+        }
+        if !literal {
+            let number = head.parse::<u64>().unwrap_or_default();
+            numbers.push(number);
+            let (what, range) = match numbers.len() {
+                2 => ("month", 1..=12),
+                3 => ("day", 1..=31),
+                4 => ("hour", 0..=23),
+                5 => ("minute", 0..=59),
+                6 => ("second", 0..=59),
+                _ => ("year", 0..=9999),
+            };
+            if !range.contains(&number) {
+                return Err(format!("parsing time {text:?}: {what} out of range"));
+            }
+        }
+        rest = &rest[element.len()..];
+    }
+    let fraction = rest
+        .strip_prefix('.')
+        .map_or(0, |digits| digits.bytes().take_while(u8::is_ascii_digit).count());
+    if micro && fraction < 6 {
+        return wrong(rest, ".000000");
+    }
+    if fraction > 0 {
+        rest = &rest[fraction + 1..];
+    }
+    let zone = rest.as_bytes();
+    let offset = zone.len() >= 6
+        && b"+-".contains(&zone[0])
+        && zone[3] == b':'
+        && [1, 2, 4, 5].iter().all(|at| zone[*at].is_ascii_digit());
+    let extra = match zone.first() {
+        Some(b'Z') => &rest[1..],
+        _ if offset => &rest[6..],
+        _ => return wrong(rest, "Z07:00"),
+    };
+    if !extra.is_empty() {
+        return Err(format!("parsing time {text:?}: extra text: {extra:?}"));
+    }
+    let [year, month, day, ..] = numbers[..] else { return Ok(()) };
+    let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let days = match month {
+        4 | 6 | 9 | 11 => 30,
+        2 if leap => 29,
+        2 => 28,
+        _ => 31,
+    };
+    if day > days { Err(format!("parsing time {text:?}: day out of range")) } else { Ok(()) }
+}
+
 /// The age as kubectl's tables say it: `3s`, `5m10s`, `3h2m`, `2d4h`, `5d`, `2y3d`.
 pub fn age(seconds: u64) -> String {
     let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
@@ -71,6 +143,20 @@ mod tests {
             assert_eq!(parse(&format(seconds)), Some(seconds));
         }
         assert_eq!(format(1_794_705_627), "2026-11-15T01:20:27Z");
+    }
+
+    #[test]
+    fn times_are_judged_as_go_does() {
+        let wrong = |text: &str, micro| check(text, micro).unwrap_err();
+        for fine in ["2026-02-28T23:59:59Z", "2024-02-29T00:00:00.5+02:00"] {
+            assert_eq!(check(fine, false), Ok(()), "{fine}");
+        }
+        assert_eq!(check("2026-01-01T00:00:00.123456Z", true), Ok(()));
+        assert!(wrong("2026-02-29T00:00:00Z", false).ends_with("day out of range"));
+        assert!(wrong("2026-01-01T24:00:00Z", false).ends_with("hour out of range"));
+        assert!(wrong("2026-01-01T00:00:00Zx", false).ends_with("extra text: \"x\""));
+        assert!(wrong("2026-01-01T00:00:00", false).ends_with("cannot parse \"\" as \"Z07:00\""));
+        assert!(wrong("2026-01-01T00:00:00Z", true).ends_with("cannot parse \"Z\" as \".000000\""));
     }
 
     #[test]

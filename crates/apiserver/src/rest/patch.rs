@@ -152,6 +152,10 @@ fn patched(
         }
         patch::merge(&mut new, patch);
     }
+    if let Some(fault) = shape::fault(&request.kind, &new) {
+        let wrong = FieldError::invalid("patch", &Value::String(new.to_string()), &fault);
+        return Err(Failure::invalid("", "", "", &[wrong]));
+    }
     odd.extend(body::shape(&request.kind, &mut new));
     Ok(new)
 }
