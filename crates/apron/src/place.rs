@@ -253,7 +253,7 @@ pub(crate) async fn locate(
     let root = fetch_manifest(opened, &opened.id).await?;
     let image = choose_image(opened, &root, platform).await?;
     let Document::Manifest(manifest) = &image.document else {
-        return Err(not_a_package(&opened.name, "its index is nested too deeply"));
+        return Err(not_a_package(&opened.name, "it is an index of no image"));
     };
     let contents = locate::locate(manifest).map_err(|error| {
         Failure::new(
@@ -323,8 +323,8 @@ pub(crate) async fn choose_image(
     platform: Option<&Platform>,
 ) -> Outcome<Raw> {
     let mut image = root.clone();
-    for _ in 0..NESTING_MAX {
-        let Some(index) = image.index() else { break };
+    for _ in 0..=NESTING_MAX {
+        let Some(index) = image.index() else { return Ok(image) };
         let child = locate::choose(index, platform).map_err(|error| {
             Failure::new(
                 format!("{} has no package for you", opened.name),
@@ -334,7 +334,7 @@ pub(crate) async fn choose_image(
         })?;
         image = fetch_manifest(opened, &Identifier::Digest(child.digest.clone())).await?;
     }
-    Ok(image)
+    Err(not_a_package(&opened.name, "its index is nested too deeply"))
 }
 
 fn not_a_package(name: &str, why: &str) -> Failure {

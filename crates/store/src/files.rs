@@ -74,7 +74,7 @@ pub fn nameless(error: &io::Error, directory: &Path) -> io::Error {
         io::ErrorKind::NotFound => format!("there is no directory {directory}"),
         io::ErrorKind::NotADirectory => format!("{directory} is not a directory"),
         io::ErrorKind::PermissionDenied => format!("{directory} may not be written to"),
-        io::ErrorKind::StorageFull => format!("the disk of {directory} is full"),
+        io::ErrorKind::StorageFull => format!("there is no space left on the disk of {directory}"),
         io::ErrorKind::ReadOnlyFilesystem => format!("the disk of {directory} is read-only"),
         kind => format!("{directory}: {kind}"),
     };

@@ -365,7 +365,7 @@ fn a_place_that_is_full_or_read_only_gets_no_part_of_a_file() {
     let full = Mount::new(&scratch, "full", "size=64k");
     let closed = Mount::new(&scratch, "closed", "ro");
     for (mount, place, reason) in
-        [(&full, "full", "no space left"), (&closed, "closed", "read-only file")]
+        [(&full, "full", "no space left"), (&closed, "closed", "read-only")]
     {
         let file = |name: &str| format!("{place}/{name}");
         for words in [
