@@ -51,6 +51,10 @@ bench-registry: build ## Requests, CPU and memory of apron's registry beside Deb
 	@scripts/setup bench
 	@scripts/bench-registry
 
+.PHONY: bench-solver
+bench-solver: ## Time of the dependency solver on 500 packages of 20 versions
+	@scripts/bench-solver
+
 .PHONY: fuzz
 fuzz: ## Fuzz each target for FUZZ_SECONDS (60)
 	@scripts/fuzz $(FUZZ_SECONDS)

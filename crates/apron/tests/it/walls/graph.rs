@@ -6,8 +6,13 @@
 use super::{cargo, strings_of, text};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Crates that may be built in more than one version, each with the reason. None so far.
-const TWICE: [(&str, &str); 0] = [];
+/// Crates that may be built in more than one version, each with the reason.
+const TWICE: [(&str, &str); 4] = [
+    ("foldhash", "the older hashbrown's"),
+    ("getrandom", "resolvo's hasher uses the older one; ours is the newer"),
+    ("hashbrown", "resolvo's graph uses the older one"),
+    ("syn", "tracing's macros, which resolvo brings, are still on the older one"),
+];
 
 /// Crates that never enter the house. `deny.toml` says why.
 const NEVER: [&str; 5] = ["native-tls", "openssl", "openssl-sys", "ring", "serde_yaml"];

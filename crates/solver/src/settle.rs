@@ -1,0 +1,167 @@
+//! From the best choice to an answer people can use.
+
+use crate::answer::{Action, Because, Change, Outcome, Settlement};
+use crate::build::build;
+use crate::explain;
+use crate::model::{Face, Fact, Knowledge, Model};
+use crate::oracle::{Oracle, counts, is_ownership};
+use crate::problem::{Known, Need, Problem};
+use crate::search::{Best, best};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Says what should be installed, or what must be known first.
+pub fn solve(problem: &Problem, known: &Known) -> Outcome {
+    let (model, rivals) = build(problem, known);
+    let mut oracle = Oracle { model };
+    let best = best(&mut oracle);
+    let missing = missing(&oracle.model, &best);
+    if !missing.is_empty() {
+        return Outcome::Missing(missing);
+    }
+    let mut conflicts: Vec<_> =
+        rivals.into_iter().map(|(one, two)| explain::rivalry(one, two)).collect();
+    conflicts.extend(explain::conflicts(&mut oracle, &best));
+    conflicts.sort_by(|one, two| (&one.source, &one.name).cmp(&(&two.source, &two.name)));
+    let changes = Changes::new(&oracle.model, &best).ordered();
+    Outcome::Settled(Settlement { changes, conflicts })
+}
+
+/// What the answer rests on and nobody knows.
+fn missing(model: &Model, best: &Best) -> BTreeSet<Need> {
+    let mut needs = BTreeSet::new();
+    for &(name, solvable) in &best.walk {
+        let Some(source) = model.source(name) else { continue };
+        let solvable = &model.solvables[solvable];
+        match &solvable.face {
+            Face::Joker => drop(needs.insert(Need::Listing(source.clone()))),
+            Face::Pin(pin, _) if solvable.knowledge == Knowledge::Unknown => {
+                needs.insert(Need::Contents(source.clone(), pin.clone()));
+            }
+            Face::Pin(..) | Face::Owner(_) | Face::Absent => {}
+        }
+    }
+    needs
+}
+
+struct Changes<'a> {
+    model: &'a Model,
+    best: &'a Best,
+    chosen: BTreeMap<usize, usize>,
+}
+
+impl<'a> Changes<'a> {
+    fn new(model: &'a Model, best: &'a Best) -> Self {
+        Self { model, best, chosen: best.walk.iter().copied().collect() }
+    }
+
+    /// What is needed before what needs it; else in the order of the walk.
+    fn ordered(&self) -> Vec<Change> {
+        let mut done = BTreeSet::new();
+        let mut ordered = Vec::new();
+        for &(name, _) in &self.best.walk {
+            self.after_its_needs(name, &mut done, &mut ordered);
+        }
+        ordered.into_iter().filter_map(|name| self.change(name)).collect()
+    }
+
+    fn after_its_needs(&self, start: usize, done: &mut BTreeSet<usize>, ordered: &mut Vec<usize>) {
+        let mut path = vec![(start, self.needs(start))];
+        if !done.insert(start) {
+            return;
+        }
+        while let Some((name, needs)) = path.last_mut() {
+            let Some(next) = needs.pop() else {
+                ordered.push(*name);
+                path.pop();
+                continue;
+            };
+            if done.insert(next) {
+                let needs = self.needs(next);
+                path.push((next, needs));
+            }
+        }
+    }
+
+    /// The chosen names that a name's choice needs, last first.
+    fn needs(&self, name: usize) -> Vec<usize> {
+        let Some(&solvable) = self.chosen.get(&name) else { return Vec::new() };
+        let edges = self.model.solvables[solvable].edges.iter();
+        let edges = edges.filter(|edge| {
+            counts(self.model, &self.best.view, solvable, **edge)
+                && !is_ownership(self.model, **edge)
+        });
+        let mut needs: Vec<usize> = edges.map(|edge| self.model.target(*edge)).collect();
+        needs.retain(|target| self.chosen.contains_key(target));
+        needs.sort_unstable();
+        needs.reverse();
+        needs
+    }
+
+    fn change(&self, name: usize) -> Option<Change> {
+        let source = self.model.source(name)?.clone();
+        let solvable = &self.model.solvables[*self.chosen.get(&name)?];
+        let to = solvable.pin()?.clone();
+        let root = self.model.root_of(name).map(|at| &self.model.roots[at]);
+        let from = root.and_then(|root| root.installed);
+        let was = from.map(|at| &self.model.solvables[at]);
+        let action = match was {
+            None => Action::Install,
+            Some(was) if was.pin() == Some(&to) => Action::Keep,
+            Some(was) => match was.version().zip(solvable.version()) {
+                Some((old, new)) if new > old => Action::Upgrade,
+                Some((old, new)) if new < old => Action::Downgrade,
+                Some(_) | None => Action::Switch,
+            },
+        };
+        let (because, kind) = self.because(name);
+        let own = Some(solvable.kind.clone()).filter(|kind| !kind.is_empty());
+        Some(Change {
+            source,
+            name: root.map(|root| root.root.name.clone()),
+            kind: own.or(kind),
+            action,
+            from: was.and_then(|was| was.pin().cloned()),
+            to,
+            because,
+        })
+    }
+
+    /// Who of the chosen needs a name, and as which kind.
+    fn because(&self, name: usize) -> (Vec<Because>, Option<String>) {
+        let mut because = BTreeSet::new();
+        let mut as_kind = None;
+        for &solvable in self.chosen.values() {
+            let one = &self.model.solvables[solvable];
+            for edge in &one.edges {
+                let target = self.model.target(*edge);
+                let owner = self.chosen.get(&target).map(|&at| &self.model.solvables[at].face);
+                let through = matches!(owner, Some(Face::Owner(owner)) if *owner == name);
+                if target != name && !through
+                    || !counts(self.model, &self.best.view, solvable, *edge)
+                {
+                    continue;
+                }
+                let (Some(source), Some(pin)) = (self.model.source(one.name), one.pin()) else {
+                    continue;
+                };
+                let wants = match edge.fact.map(|fact| &self.model.facts[fact]) {
+                    Some(Fact::Needs { range, kind, .. }) => {
+                        as_kind = as_kind.or_else(|| kind.clone());
+                        range.clone()
+                    }
+                    Some(Fact::NeedsCrd { crd, .. }) => self.crd(*crd),
+                    Some(Fact::Brings { .. } | Fact::Impossible { .. }) | None => continue,
+                };
+                because.insert(Because { source: source.clone(), pin: pin.clone(), wants });
+            }
+        }
+        (because.into_iter().collect(), as_kind)
+    }
+
+    fn crd(&self, name: usize) -> String {
+        match &self.model.names[name].what {
+            crate::model::What::Crd(crd) => crd.clone(),
+            _ => String::new(),
+        }
+    }
+}
