@@ -9,6 +9,7 @@ mod command;
 mod directory;
 mod failure;
 mod interrupt;
+mod listen;
 mod output;
 mod place;
 mod registry;

@@ -77,7 +77,8 @@ enum Words {
 }
 
 /// Everything lives in one directory: objects, the certificate authority, and a kubeconfig
-/// that lets kubectl in. One process at a time may use it.
+/// that lets kubectl in as the administrator. Everybody else may do what roles and bindings
+/// say. One process at a time may use the directory.
 #[derive(Args)]
 struct ApiserverArguments {
     /// Where objects and certificates are kept
@@ -92,6 +93,9 @@ struct ApiserverArguments {
     /// Keep objects in memory only; they are gone when the server stops
     #[arg(long)]
     in_memory: bool,
+    /// More users: a CSV file with a token, a user, a uid and groups ("a,b") in each line
+    #[arg(long, value_name = "FILE")]
+    token_auth_file: Option<PathBuf>,
 }
 
 #[derive(Args)]
@@ -341,6 +345,7 @@ impl Arguments {
                 listen: words.listen,
                 kubeconfig: words.kubeconfig,
                 in_memory: words.in_memory,
+                token_auth_file: words.token_auth_file,
             }),
             Words::Completion { shell } => Command::Completion(shell),
             Words::Version { output } => Command::Version(version::Request { format: output }),

@@ -20,9 +20,13 @@ impl Drop for Server {
 
 impl Server {
     fn start(data: &Path) -> Self {
+        Self::start_with(data, &[])
+    }
+
+    fn start_with(data: &Path, words: &[&str]) -> Self {
         let kubeconfig = data.join("kubeconfig");
         let _ = fs_err::remove_file(&kubeconfig);
-        let child = command(data).stdout(Stdio::null()).spawn().expect("apron starts");
+        let child = command(data).args(words).stdout(Stdio::null()).spawn().expect("apron starts");
         let server = Self { child, kubeconfig };
         let start = Instant::now();
         while start.elapsed() < Duration::from_secs(20) {
@@ -43,6 +47,19 @@ impl Server {
             .expect("kubectl runs");
         let text = [output.stdout, output.stderr].concat();
         (output.status.success(), String::from_utf8_lossy(&text).into_owned())
+    }
+
+    /// The same server for somebody else: the kubeconfig with other credentials.
+    fn kubectl_with(&self, credentials: &str, words: &[&str]) -> (bool, String) {
+        let text = fs_err::read_to_string(&self.kubeconfig).expect("a kubeconfig");
+        let own =
+            |line: &&str| !line.contains("client-certificate") && !line.contains("client-key");
+        let kept: Vec<&str> = text.lines().filter(own).collect();
+        let text = kept.join("\n").replace("  user:\n", &format!("  user: {credentials}\n"));
+        let path = self.kubeconfig.with_extension("other");
+        fs_err::write(&path, text).expect("a file");
+        let path = path.display().to_string();
+        self.kubectl(&[&["--kubeconfig", path.as_str()], words].concat())
     }
 
     fn must(&self, words: &[&str]) -> String {
@@ -119,7 +136,9 @@ fn it_stops_when_told_and_keeps_its_secrets() {
     let directory = tempfile::tempdir().expect("a directory");
     let data = directory.path().join("data");
     let mut server = Server::start(&data);
-    for path in [server.kubeconfig.clone(), data.join("pki/admin.key")] {
+    let secrets = ["ca.key", "server.key", "admin.key", "admin.token", "service-accounts.key"];
+    let secrets = secrets.map(|name| data.join("pki").join(name));
+    for path in secrets.into_iter().chain([server.kubeconfig.clone()]) {
         let mode = fs_err::metadata(path).expect("a file").permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
     }
@@ -132,4 +151,73 @@ fn it_stops_when_told_and_keeps_its_secrets() {
     let told = Command::new("kill").args(["-TERM", &pid]).status().expect("kill runs");
     assert!(told.success());
     assert!(server.child.wait().expect("an end").success(), "a clean end");
+}
+
+#[test]
+fn everybody_may_what_roles_say() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let data = directory.path().join("data");
+    let tokens = directory.path().join("tokens.csv");
+    fs_err::write(&tokens, "jane-secret,jane,7,\"devs,ops\"\n").expect("a file");
+    let words = ["--token-auth-file", tokens.to_str().expect("a path")];
+    let server = Server::start_with(&data, &words);
+    server.must(&["create", "serviceaccount", "robot"]);
+    let token = server.must(&["create", "token", "robot", "--duration=20m"]);
+    let robot = format!("{{token: {}}}", token.trim());
+    let refused = server.kubectl_with(&robot, &["get", "configmaps"]);
+    let expect = "User \"system:serviceaccount:default:robot\" cannot list resource \"configmaps\" \
+                  in API group \"\" in the namespace \"default\"";
+    assert!(!refused.0 && refused.1.contains(expect), "{}", refused.1);
+    let binding = ["create", "rolebinding", "robot", "--clusterrole=view"];
+    server.must(&[&binding[..], &["--serviceaccount=default:robot"]].concat());
+    for (credentials, words, fine, expect) in [
+        (&robot, &["get", "configmaps"][..], true, "No resources"),
+        (&robot, &["get", "secrets"], false, "cannot list resource"),
+        (&robot, &["auth", "whoami"], true, "system:serviceaccounts:default"),
+        (&robot, &["auth", "can-i", "list", "configmaps"], true, "yes"),
+        (&robot, &["auth", "can-i", "list", "secrets"], false, "no"),
+        (&robot, &["auth", "can-i", "--list"], true, "selfsubjectaccessreviews"),
+        (&robot, &["get", "configmaps", "--as=jane"], false, "cannot impersonate-on"),
+        (&"{token: jane-secret}".to_owned(), &["auth", "whoami"], true, "[devs ops"),
+        (&"{token: jane-secret}".to_owned(), &["get", "pods"], false, "User \"jane\" cannot"),
+        (&"{token: wrong}".to_owned(), &["get", "pods"], false, "Unauthorized"),
+        (&"{username: a, password: b}".to_owned(), &["get", "--raw", "/readyz"], true, "ok"),
+        (
+            &"{username: a, password: b}".to_owned(),
+            &["get", "--raw", "/api/v1/pods"],
+            false,
+            "system:anonymous",
+        ),
+    ] {
+        let (done, said) = server.kubectl_with(credentials, words);
+        assert!(done == fine && said.contains(expect), "{words:?}: {said}");
+    }
+    let robots = "--as=system:serviceaccount:default:robot";
+    assert!(server.must(&["auth", "can-i", "list", "pods", robots]).contains("yes"));
+    let said = server.must(&["auth", "whoami"]);
+    assert!(said.contains("system:masters") && said.contains("X509SHA256="), "{said}");
+
+    // The authority is there for whoever owns the directory to sign more clients.
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    let pki = |name: &str| data.join("pki").join(name).display().to_string();
+    let (key, request, signed) = (path("zoe.key"), path("zoe.csr"), path("zoe.crt"));
+    for words in [
+        &["req", "-newkey", "rsa:2048", "-nodes", "-keyout", &key, "-out", &request, "-subj"][..],
+        &["x509", "-req", "-in", &request, "-CA", &pki("ca.crt"), "-CAkey", &pki("ca.key"), "-out"],
+    ] {
+        let last = if words[0] == "req" { "/O=devs/O=ops/CN=zoe" } else { &signed };
+        let made = Command::new("openssl").args(words).arg(last).output().expect("openssl runs");
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    }
+    let zoe = format!("{{client-certificate: {signed}, client-key: {key}}}");
+    let (fine, said) = server.kubectl_with(&zoe, &["auth", "whoami"]);
+    assert!(fine && said.contains("zoe") && said.contains("[devs ops system:auth"), "{said}");
+
+    // Tokens outlive the process, and end with their account.
+    drop(server);
+    let server = Server::start_with(&data, &words);
+    assert!(server.kubectl_with(&robot, &["get", "configmaps"]).0);
+    server.must(&["delete", "serviceaccount", "robot"]);
+    let (fine, said) = server.kubectl_with(&robot, &["get", "configmaps"]);
+    assert!(!fine && said.contains("Unauthorized"), "{said}");
 }

@@ -19,6 +19,8 @@ const MASTERS: &str = "system:masters";
 /// Certificates and keys as PEM, and the administrator's token.
 pub(super) struct Identity {
     pub(super) authority: String,
+    /// With which more clients can be signed; not read again.
+    authority_key: String,
     pub(super) server: String,
     pub(super) server_key: String,
     admin: String,
@@ -29,6 +31,7 @@ pub(super) struct Identity {
 
 const FILES: [&str; 7] =
     ["ca.crt", "server.crt", "server.key", "admin.crt", "admin.key", "admin.token", ACCOUNTS_KEY];
+const AUTHORITY_KEY: &str = "ca.key";
 const ACCOUNTS_KEY: &str = "service-accounts.key";
 
 impl Identity {
@@ -48,6 +51,7 @@ impl Identity {
     fn make_in(directory: &Path) -> Outcome<Self> {
         let identity = Self::make().map_err(|error| cannot_make(&error))?;
         fs_err::create_dir_all(directory).map_err(|error| Failure::file(&error))?;
+        write_private(&directory.join(AUTHORITY_KEY), &identity.authority_key)?;
         for (name, text) in FILES.iter().zip(identity.texts()) {
             write_private(&directory.join(name), text)?;
         }
@@ -94,6 +98,7 @@ impl Identity {
         };
         Ok(Self {
             authority: read("ca.crt")?,
+            authority_key: String::new(),
             server: read("server.crt")?,
             server_key: read("server.key")?,
             admin: read("admin.crt")?,
@@ -109,6 +114,7 @@ impl Identity {
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
         let authority = params.self_signed(&key)?.pem();
+        let authority_key = key.serialize_pem();
         let issuer = Issuer::new(params, key);
 
         let server_key = KeyPair::generate()?;
@@ -129,6 +135,7 @@ impl Identity {
         let token = base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(tail);
         Ok(Self {
             authority,
+            authority_key,
             server,
             server_key: server_key.serialize_pem(),
             admin,

@@ -2,11 +2,14 @@
 
 mod identity;
 mod listen;
+mod tokens;
 
 use crate::failure::{Failure, Outcome};
+use crate::listen::{serve, stop};
 use crate::output;
 use apiserver::log::{DiskError, Limits, Log, Sqlite};
 use identity::Identity;
+use listen::Door;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -16,16 +19,21 @@ pub(crate) struct Request {
     pub(crate) listen: SocketAddr,
     pub(crate) kubeconfig: Option<PathBuf>,
     pub(crate) in_memory: bool,
+    pub(crate) token_auth_file: Option<PathBuf>,
 }
 
 /// Serves until told to stop.
 pub(crate) async fn run(request: &Request) -> Outcome {
     let log = open(request)?;
     let identity = Identity::load_or_make(&request.data_dir.join("pki"))?;
+    let mut tokens = vec![identity.admin_token()];
+    if let Some(file) = &request.token_auth_file {
+        tokens.extend(tokens::read(file)?);
+    }
     let options = apiserver::Options {
         name: "apron".to_owned(),
         authenticate: true,
-        tokens: vec![identity.admin_token()],
+        tokens,
         signer: Some(identity.signer()?),
         ..apiserver::Options::default()
     };
@@ -37,7 +45,8 @@ pub(crate) async fn run(request: &Request) -> Outcome {
     let path = request.kubeconfig.clone().unwrap_or_else(|| request.data_dir.join("kubeconfig"));
     identity.write_kubeconfig(&path, address)?;
     announce(request, address, &path);
-    listen::serve(listener, router, &identity).await
+    serve(listener, router, Door::new(&identity)?, listen::LIMITS, stop()?).await;
+    Ok(())
 }
 
 const CHECK: &str = "check the disk and the directory, then start again";

@@ -1,11 +1,12 @@
 //! `registry serve`: the registry on an address, until it is told to stop.
 
-use super::listen::{self, Doors};
+use super::listen::{Doors, limits};
 use super::mirror;
 use super::tls::{self, Tls};
 use super::{keep, open};
 use crate::args::limit::Limits;
 use crate::failure::{Failure, Outcome};
+use crate::listen;
 use crate::output;
 use crate::settings as environment;
 use ::registry::auth::{Auth, Mode, Users};
@@ -16,7 +17,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
 
 /// How to serve.
 pub(crate) struct Request {
@@ -72,8 +72,8 @@ pub(crate) async fn run(request: &Request, environment: &environment::Settings) 
         tokio::spawn(collect_regularly(registry.clone(), request.gc_interval));
     }
     introduce(request, address);
-    let doors = Doors::new(&request.limits);
-    listen::serve(listener, router, tls, doors, stop()?).await;
+    let doors = Doors::new(&request.limits, tls);
+    listen::serve(listener, router, doors, limits(&request.limits), listen::stop()?).await;
     registry.flush_views().await;
     output::say("stopped");
     Ok(())
@@ -151,21 +151,6 @@ fn introduce(request: &Request, address: SocketAddr) {
     output::print(format_args!("  push  apron push -f package.xpkg {address}/team/package:v1.0.0"));
     output::print(format_args!("  pull  apron pull {address}/team/package:v1.0.0"));
     output::print("  stop  Ctrl-C");
-}
-
-/// Done when somebody wants the registry to stop.
-fn stop() -> Outcome<impl Future<Output = ()>> {
-    let failed = |error| {
-        Failure::new("cannot watch for signals", "check the limits on open files").because(&error)
-    };
-    let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
-    Ok(async move {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
-    })
 }
 
 async fn collect_regularly(registry: Registry, interval: Duration) {
