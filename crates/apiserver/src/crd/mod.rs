@@ -172,6 +172,10 @@ async fn change(
         crate::apply::keep_times(&object, &mut next);
         let gone = is_deleting(&next) && meta_list(&next, "finalizers").is_empty();
         let value = (!gone).then(|| close(kind, &next));
+        if gone {
+            // First: who sees that the definition is gone must not find its kinds.
+            serve(server, name, Vec::new());
+        }
         let write = Write { key: key.clone(), expect: Expect::Version(entry.version), value };
         match server.log.write(write).await {
             Ok(_) if gone => return None,
