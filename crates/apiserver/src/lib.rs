@@ -145,6 +145,7 @@ impl Server {
                 Err(broken) => return Err(broken),
             }
         }
+        self.furnish_service().await?;
         let made = auth::bootstrap::furnish(self).await;
         made.map_err(|failure| log::WriteError::Broken(failure.message.into()))?;
         auth::aggregate::settle(self).await;
@@ -159,6 +160,18 @@ impl Server {
     /// Whom tokens are meant for if nobody says otherwise.
     pub(crate) fn audiences(&self) -> &[String] {
         &self.audiences
+    }
+
+    /// The service by which a cluster reaches its own API.
+    async fn furnish_service(self: &Arc<Self>) -> Result<(), log::WriteError> {
+        let Some(services) = self.kinds.find("", "v1", "services") else { return Ok(()) };
+        let object = rest::prepared(self, &services, "kubernetes", kind::service::own());
+        let value = Some(rest::close(&services, &object));
+        let key = services.key(Some("default"), "kubernetes");
+        match self.log.write(Write { key, expect: Expect::Absent, value }).await {
+            Ok(_) | Err(log::WriteError::Conflict(_)) => Ok(()),
+            Err(broken) => Err(broken),
+        }
     }
 
     /// The service.

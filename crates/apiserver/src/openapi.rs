@@ -10,6 +10,18 @@ use serde_json::{Map, Value, json};
 
 use crate::kind::{Kind, Kinds};
 
+/// What `apiVersion` means, in the words of the API's own documentation.
+pub(crate) const API_VERSION: &str = "APIVersion defines the versioned schema of this representation of an object. Servers should \
+    convert recognized schemas to the latest internal value, and may reject unrecognized values. \
+    More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources";
+/// What `kind` means.
+pub(crate) const KIND: &str = "Kind is a string value representing the REST resource this object represents. Servers may \
+    infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. \
+    More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds";
+/// What `metadata` means.
+pub(crate) const METADATA: &str = "Standard object's metadata. More info: \
+    https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata";
+
 /// `/openapi/v3`: the documents there are. The fingerprint changes with the content.
 pub fn root(kinds: &Kinds) -> Value {
     let mut paths = Map::new();
@@ -113,4 +125,13 @@ fn parameters(names: &[&str]) -> Value {
         json!({"name": name, "in": "query", "schema": {"type": schema, "uniqueItems": true}})
     };
     names.iter().map(one).collect()
+}
+
+/// `/openapi/v2`, for clients that look there for what version 3 does not know: nothing is
+/// described there that is not in version 3.
+pub fn old() -> Value {
+    json!({
+        "swagger": "2.0", "info": {"title": "Kubernetes", "version": "v1.36.4"},
+        "paths": {}, "definitions": {},
+    })
 }

@@ -28,6 +28,8 @@ use crate::{Server, discovery, openapi};
 
 const DISCOVERY: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
+const OPENAPI_V2: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+
 /// Answers every request.
 pub async fn handle(
     State(server): State<Arc<Server>>,
@@ -114,6 +116,11 @@ fn discover(server: &Server, path: &str, headers: &HeaderMap) -> Option<Response
         }
         ["apis", group, version] => discovery::resources(&server.kinds, group, version)
             .map(|answer| json_answer(200, &answer)),
+        ["openapi", "v2"] if accept.contains("proto-openapi.spec.v2") => {
+            // A document without fields, in protobuf, has no bytes.
+            Some(self::answer(200, OPENAPI_V2, Body::empty()))
+        }
+        ["openapi", "v2"] => Some(json_answer(200, &openapi::old())),
         ["openapi", "v3"] => Some(json_answer(200, &openapi::root(&server.kinds))),
         ["openapi", "v3", ..] => {
             let path = path.trim_matches('/').trim_start_matches("openapi/v3/");

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Column, Kind, LazyShape, Scale};
+use super::{Kind, LazyShape, Scale};
 use crate::object::name::NameRule;
 
 /// A row: what differs between built-in kinds.
@@ -201,7 +201,7 @@ fn kind(row: &Row) -> Kind {
         unconditional: !has('v'),
         names,
         selectable: row.fields.iter().map(|path| (*path).to_owned()).collect(),
-        columns: columns(plural),
+        columns: super::print::columns(plural),
         storage_version: row.at.1.to_owned(),
         shape: LazyShape::builtin(
             if row.at.0.is_empty() {
@@ -225,47 +225,11 @@ fn scale() -> Scale {
     }
 }
 
-/// The columns of built-in kinds, apart from the name. Values that need counting or
-/// joining have a path in angle brackets, which `rest::table` knows.
-fn columns(plural: &str) -> Vec<Column> {
-    let age = ("Age", "string", ".metadata.creationTimestamp");
-    let rows: &[(&str, &str, &str)] = match plural {
-        "configmaps" => &[("Data", "string", "<count .data .binaryData>"), age],
-        "secrets" => &[("Type", "string", ".type"), ("Data", "string", "<count .data>"), age],
-        "namespaces" => &[("Status", "string", ".status.phase"), age],
-        "serviceaccounts" => &[("Secrets", "string", "<length .secrets>"), age],
-        "deployments" => &[
-            ("Ready", "string", "<ready>"),
-            ("Up-to-date", "string", "<number .status.updatedReplicas>"),
-            ("Available", "string", "<number .status.availableReplicas>"),
-            age,
-        ],
-        "customresourcedefinitions" | "clusterroles" | "roles" => {
-            &[("Created At", "date", "<text .metadata.creationTimestamp>")]
-        }
-        "clusterrolebindings" | "rolebindings" => &[("Role", "string", "<role>"), age],
-        "leases" => &[("Holder", "string", ".spec.holderIdentity"), age],
-        "validatingwebhookconfigurations" | "mutatingwebhookconfigurations" => {
-            &[("Webhooks", "integer", "<length .webhooks>"), age]
-        }
-        _ => &[age],
-    };
-    rows.iter()
-        .map(|(name, type_, path)| Column {
-            name: (*name).to_owned(),
-            type_: (*type_).to_owned(),
-            format: String::new(),
-            description: description(plural, name),
-            priority: 0,
-            path: (*path).to_owned(),
-        })
-        .collect()
-}
-
 /// What a column means, in the words of the API's own documentation.
-fn description(plural: &str, column: &str) -> String {
+pub(super) fn description(plural: &str, column: &str) -> String {
     match (plural, column) {
-        (_, "Age") => super::AGE,
+        (_, "Name") => super::NAME,
+        (_, "Age" | "Created At") => super::AGE,
         ("namespaces", "Status") => "The status of the namespace",
         ("configmaps", "Data") => {
             "Data contains the configuration data. Each key must consist of alphanumeric \

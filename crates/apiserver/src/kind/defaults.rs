@@ -4,7 +4,7 @@
 use base64::Engine;
 use serde_json::{Map, Value, json};
 
-use super::Kind;
+use super::{Kind, pod, service};
 use crate::object::{map_at, meta_text, metadata_mut};
 
 /// Brings an incoming built-in object into the form that is stored.
@@ -12,8 +12,14 @@ pub(super) fn complete(kind: &Kind, object: &mut Value) {
     match (kind.group.as_str(), kind.kind.as_str()) {
         ("", "Secret") => secret(object),
         ("", "Namespace") => namespace(object),
-        ("", "Service") => service(object),
+        ("", "Service") => service::complete(object),
         ("apps", "Deployment") => deployment(object),
+        ("apps", "ReplicaSet") => {
+            let spec = map_at(object, "spec");
+            set_default(spec, "replicas", json!(1));
+            let template = spec.entry("template").or_insert_with(|| json!({}));
+            pod::spec(map_at(template, "spec"));
+        }
         ("rbac.authorization.k8s.io", "ClusterRole" | "Role") => {
             set_default(map_of(object), "rules", Value::Null);
         }
@@ -22,7 +28,7 @@ pub(super) fn complete(kind: &Kind, object: &mut Value) {
             map_at(object, "spec");
         }
         ("", "Pod") => {
-            pod_spec(map_at(object, "spec"));
+            pod::pod(object);
             map_at(object, "status");
         }
         ("", "Event") => event(object),
@@ -34,6 +40,9 @@ pub(super) fn complete(kind: &Kind, object: &mut Value) {
 pub fn prepare(kind: &Kind, object: &mut Value) {
     if object.get("rules") == Some(&json!([])) {
         map_of(object).insert("rules".to_owned(), Value::Null);
+    }
+    if kind.group.is_empty() && kind.kind == "Pod" {
+        pod::start(object);
     }
     if kind.group.is_empty() && kind.kind == "Namespace" {
         let spec = map_at(object, "spec");
@@ -47,7 +56,7 @@ pub fn prepare(kind: &Kind, object: &mut Value) {
     }
 }
 
-fn map_of(object: &mut Value) -> &mut Map<String, Value> {
+pub(super) fn map_of(object: &mut Value) -> &mut Map<String, Value> {
     if !object.is_object() {
         *object = json!({});
     }
@@ -57,7 +66,7 @@ fn map_of(object: &mut Value) -> &mut Map<String, Value> {
     }
 }
 
-fn set_default(map: &mut Map<String, Value>, field: &str, value: Value) {
+pub(super) fn set_default(map: &mut Map<String, Value>, field: &str, value: Value) {
     if map.get(field).is_none_or(Value::is_null) {
         map.insert(field.to_owned(), value);
     }
@@ -125,22 +134,6 @@ fn event(object: &mut Value) {
     }
 }
 
-fn service(object: &mut Value) {
-    let spec = map_at(object, "spec");
-    set_default(spec, "type", json!("ClusterIP"));
-    set_default(spec, "sessionAffinity", json!("None"));
-    set_default(spec, "internalTrafficPolicy", json!("Cluster"));
-    set_default(spec, "ipFamilies", json!(["IPv4"]));
-    set_default(spec, "ipFamilyPolicy", json!("SingleStack"));
-    for port in spec.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten() {
-        let port = map_of(port);
-        set_default(port, "protocol", json!("TCP"));
-        let number = port.get("port").cloned().unwrap_or(json!(0));
-        set_default(port, "targetPort", number);
-    }
-    map_at(object, "status").entry("loadBalancer").or_insert_with(|| json!({}));
-}
-
 fn deployment(object: &mut Value) {
     let spec = map_at(object, "spec");
     set_default(spec, "replicas", json!(1));
@@ -156,39 +149,8 @@ fn deployment(object: &mut Value) {
     }
     let template = spec.entry("template").or_insert_with(|| json!({}));
     map_at(template, "metadata");
-    pod_spec(map_at(template, "spec"));
+    pod::spec(map_at(template, "spec"));
     map_at(object, "status");
-}
-
-fn pod_spec(spec: &mut Map<String, Value>) {
-    set_default(spec, "restartPolicy", json!("Always"));
-    set_default(spec, "terminationGracePeriodSeconds", json!(30));
-    set_default(spec, "dnsPolicy", json!("ClusterFirst"));
-    set_default(spec, "securityContext", json!({}));
-    set_default(spec, "schedulerName", json!("default-scheduler"));
-    for list in ["containers", "initContainers"] {
-        let containers = spec.get_mut(list).and_then(Value::as_array_mut);
-        for container in containers.into_iter().flatten() {
-            self::container(map_of(container));
-        }
-    }
-    if let Some(account) = spec.get("serviceAccountName").cloned() {
-        set_default(spec, "serviceAccount", account);
-    }
-}
-
-fn container(container: &mut Map<String, Value>) {
-    set_default(container, "terminationMessagePath", json!("/dev/termination-log"));
-    set_default(container, "terminationMessagePolicy", json!("File"));
-    set_default(container, "resources", json!({}));
-    let image = container.get("image").and_then(Value::as_str).unwrap_or_default();
-    let tag = image.rsplit('/').next().unwrap_or_default();
-    let latest = !tag.contains('@') && tag.split_once(':').is_none_or(|(_, tag)| tag == "latest");
-    let policy = if latest { "Always" } else { "IfNotPresent" };
-    set_default(container, "imagePullPolicy", json!(policy));
-    for port in container.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten() {
-        set_default(map_of(port), "protocol", json!("TCP"));
-    }
 }
 
 /// An object of a built-in kind in which nobody has said anything: what its typed form

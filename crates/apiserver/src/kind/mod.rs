@@ -6,6 +6,9 @@
 mod builtin;
 mod check;
 mod defaults;
+mod pod;
+pub mod print;
+pub mod service;
 pub(crate) mod shape;
 mod typed;
 
@@ -19,6 +22,13 @@ use crate::object::name::NameRule;
 pub use check::check;
 pub use defaults::{blank, prepare};
 pub use shape::{LazyShape, Shape};
+
+/// What the column `Name` means.
+pub(crate) const NAME: &str = "Name must be unique within a namespace. Is required when creating resources, \
+    although some resources may allow a client to request the generation of an appropriate name \
+    automatically. Name is primarily intended for creation idempotence and configuration \
+    definition. Cannot be updated. More info: \
+    https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names";
 
 /// What the column `Age` means.
 pub(crate) const AGE: &str = "CreationTimestamp is a timestamp representing the server time when this object \
@@ -40,8 +50,6 @@ pub struct Column {
     pub description: String,
     /// Columns above zero are shown only when asked for.
     pub priority: i64,
-    /// Where its value is.
-    pub path: String,
 }
 
 /// Where a scalable kind keeps what `/scale` shows.
@@ -91,7 +99,7 @@ pub struct Kind {
     pub names: NameRule,
     /// Fields that can be selected on, besides name and namespace.
     pub selectable: Vec<String>,
-    /// The printed columns after the name.
+    /// The printed columns of a built-in kind.
     pub columns: Vec<Column>,
     /// The version under which objects are stored.
     pub storage_version: String,
@@ -112,6 +120,13 @@ impl Kind {
             "" => self.version.clone(),
             group => format!("{group}/{}", self.version),
         }
+    }
+
+    /// What clients are told who still use this kind.
+    pub fn deprecated(&self) -> Option<&'static str> {
+        (self.group.is_empty() && self.kind == "Endpoints").then_some(
+            "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
+        )
     }
 
     /// `configmaps` or `widgets.example.org`: how messages name it.

@@ -18,6 +18,9 @@ static OPENAPI: &str = include_str!("../../data/openapi.json");
 static DOCUMENT: LazyLock<Value> =
     LazyLock::new(|| serde_json::from_str(OPENAPI).unwrap_or_else(|_| json!({})));
 
+/// Where metadata is described.
+const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.";
+
 /// How deep built-in shapes are unfolded; below, anything goes.
 const DEPTH_MAX: usize = 12;
 
@@ -93,6 +96,23 @@ pub(crate) fn fault(kind: &Kind, object: &Value) -> Option<String> {
     }
     let components = DOCUMENT.get("schemas").and_then(Value::as_object)?;
     super::typed::fault(components, component(&kind.api_version(), &kind.kind), object)
+}
+
+/// Every description there is, by name.
+fn described() -> impl Iterator<Item = (&'static String, &'static Value)> {
+    DOCUMENT.get("schemas").and_then(Value::as_object).into_iter().flatten()
+}
+
+/// Every object says what it is and has metadata, whatever its definition says.
+fn identify(schema: &mut Value) {
+    let texts = [("apiVersion", crate::openapi::API_VERSION), ("kind", crate::openapi::KIND)];
+    let properties = crate::object::map_at(schema, "properties");
+    for (name, text) in texts {
+        properties.insert(name.to_owned(), json!({"type": "string", "description": text}));
+    }
+    let reference = json!([{"$ref": format!("#/components/schemas/{META}ObjectMeta")}]);
+    let metadata = json!({"description": crate::openapi::METADATA, "allOf": reference});
+    properties.insert("metadata".to_owned(), metadata);
 }
 
 /// The name under which a built-in kind is described.
@@ -217,12 +237,16 @@ impl Shape {
         if self.custom {
             let mut schema = self.declared.clone();
             schema["x-kubernetes-group-version-kind"] = mark;
+            identify(&mut schema);
             schemas.insert(crate::openapi::component(kind), schema);
+            for (name, schema) in described() {
+                if name.starts_with(META) {
+                    schemas.entry(name).or_insert_with(|| schema.clone());
+                }
+            }
             return;
         }
-        for (name, schema) in
-            DOCUMENT.get("schemas").and_then(Value::as_object).into_iter().flatten()
-        {
+        for (name, schema) in described() {
             schemas.entry(name).or_insert_with(|| schema.clone());
         }
         if let Some(schema) = schemas.get_mut(component(&kind.api_version(), &kind.kind)) {

@@ -130,6 +130,9 @@ pub(crate) fn prepare(server: &Server, kind: &Kind, object: &mut Value) {
     }
     kind::complete(kind, object);
     kind::prepare(kind, object);
+    if kind.group.is_empty() && kind.kind == "Service" {
+        kind::service::assign(object, || server.world.random());
+    }
     if !kind.custom {
         crd::complete(kind, object);
     }

@@ -130,7 +130,10 @@ pub async fn serve(
 ) -> Result<Answer, Failure> {
     let kind = Arc::clone(&request.kind);
     let name = request.target.name.clone();
-    let answer = answer(server, method, request).await?;
+    let mut answer = answer(server, method, request).await?;
+    if let Answer::Object { warnings, .. } = &mut answer {
+        warnings.extend(kind.deprecated().map(str::to_owned));
+    }
     if method != "GET" {
         let made = match &answer {
             Answer::Object { body, .. } => crate::object::meta_text(body, "name").to_owned(),
@@ -161,9 +164,15 @@ pub(crate) async fn delete_all(
 
 /// A namespace as a new server makes it, with all that the server adds.
 pub(crate) fn furnished(server: &Server, kind: &Arc<Kind>, name: &str) -> Value {
-    let mut object = crate::namespace(name);
+    prepared(server, kind, name, crate::namespace(name))
+}
+
+/// An object that the server makes itself, with all that it adds.
+pub(crate) fn prepared(server: &Server, kind: &Arc<Kind>, name: &str, mut object: Value) -> Value {
+    let namespace = crate::object::meta_text(&object, "namespace").to_owned();
+    let namespace = (!namespace.is_empty()).then_some(namespace.as_str());
     update::fill(kind, &mut object);
-    let (request, options) = (own::request(kind, None, name), own::options("kube-apiserver"));
+    let (request, options) = (own::request(kind, namespace, name), own::options("kube-apiserver"));
     object = owner::track(server, &request, &options, None, object);
     create::prepare(server, kind, &mut object);
     object

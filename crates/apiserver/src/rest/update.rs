@@ -104,6 +104,9 @@ pub(crate) fn advance(
     let kind = &request.kind;
     carry_over(old, &mut new);
     keep_other_half(kind, request.subresource(), old, &mut new);
+    if kind.group.is_empty() && kind.kind == "Service" {
+        kind::service::keep(old, &mut new);
+    }
     if !kind.custom {
         fill(kind, &mut new);
     }

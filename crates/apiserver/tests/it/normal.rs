@@ -37,7 +37,9 @@ fn mask(value: &mut Value, key: &str) {
     match value {
         Value::String(text) if !masked.is_empty() && !text.is_empty() => *value = json!(masked),
         Value::String(text) if text.starts_with("eyJ") => *value = json!("JWT"),
+        Value::String(text) if is_address(text) => *value = json!("ADDRESS"),
         Value::String(text) => *value = json!(mask_text(text)),
+        Value::Number(_) if key == "nodePort" => *value = json!("PORT"),
         Value::Object(map) => {
             map.remove("storageVersionHash");
             for (key, value) in map.iter_mut() {
@@ -125,6 +127,11 @@ fn mask_number(text: &str, mark: &str) -> String {
         return text.to_owned();
     }
     format!("{before}{mark}N{}", &after[digits..])
+}
+
+/// An address that was given to a service.
+fn is_address(text: &str) -> bool {
+    text.starts_with("10.") && text.parse::<std::net::Ipv4Addr>().is_ok()
 }
 
 fn is_uuid(text: &str) -> bool {
