@@ -15,7 +15,7 @@
 //!   selectors)│    ╲ schema ── cel
 //!            log ── one writer, every version, durable before answered
 //!             │  ╲
-//!             │   upkeep ── what follows from a write: garbage, namespaces
+//!             │   upkeep ── what follows from a write: garbage, namespaces, Deployments
 //!             │
 //!           Disk ── SQLite, or nothing (in memory)
 //! ```
@@ -40,6 +40,7 @@ pub mod object;
 pub mod openapi;
 pub mod patch;
 pub mod rest;
+pub mod runtime;
 pub mod schema;
 pub mod upkeep;
 pub mod wire;
@@ -96,6 +97,11 @@ pub struct Options {
     /// Who issues these tokens, and whom they are meant for if nobody says otherwise;
     /// empty means the name a cluster has for itself.
     pub issuer: String,
+    /// What runs the pods of Deployments; without, their status is left to others.
+    pub runtime: Option<Arc<dyn runtime::Runtime>>,
+    /// The certificates by which clients know the server, as PEM. With them each namespace
+    /// gets a config map that holds them, and a service account called `default`.
+    pub root_ca: Option<String>,
 }
 
 /// The name a cluster has for itself.

@@ -17,6 +17,8 @@
 //! does so whenever something was written. The time comes from the world.
 
 mod collect;
+mod deployment;
+mod equip;
 mod graph;
 mod namespace;
 mod stored;
@@ -41,6 +43,8 @@ const PAUSE_MAX: u64 = 64;
 const NAMESPACES: &str = "namespaces.";
 /// Where definitions lie.
 const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
+/// Where Deployments lie.
+const DEPLOYMENTS: &str = "deployments.apps";
 /// Objects nobody collects: they go by themselves.
 const EVENTS: &str = "events./";
 
@@ -55,6 +59,10 @@ pub(crate) enum Duty {
     Namespace(String),
     /// Judge the definition of this name, or remove its objects and let it go.
     Definition(String),
+    /// Make the status of this Deployment true.
+    Deployment(Arc<str>),
+    /// Make what every namespace has in the one of this name.
+    Equip(String),
 }
 
 /// How a duty ended.
@@ -190,6 +198,11 @@ impl State {
             NAMESPACES => (&mut self.ending, Duty::Namespace(name.to_owned())),
             DEFINITIONS => (&mut self.closing, Duty::Definition(name.to_owned())),
             _ => {
+                if resource == DEPLOYMENTS {
+                    self.add(Duty::Deployment(key.into()));
+                } else if equip::is_part(resource, name) {
+                    self.add(Duty::Equip(namespace.to_owned()));
+                }
                 if self.ending.contains(namespace) {
                     self.add(Duty::Namespace(namespace.to_owned()));
                 }
@@ -204,6 +217,9 @@ impl State {
             self.add(duty);
         } else {
             set.remove(name);
+            if resource == NAMESPACES && after.is_some() {
+                self.add(Duty::Equip(name.to_owned()));
+            }
         }
     }
 
@@ -255,6 +271,8 @@ impl Server {
                 crate::crd::finish(self, name).await;
                 Outcome::Done
             }
+            Duty::Deployment(key) => deployment::settle(self, key).await,
+            Duty::Equip(name) => equip::settle(self, name).await,
         };
         self.upkeep.lock().close(duty, outcome, self.world.now());
         true
@@ -263,6 +281,13 @@ impl Server {
     /// Does everything that follows from what was written, as far as it can be done now.
     pub async fn settle(self: &Arc<Self>) {
         while self.step().await {}
+    }
+
+    /// Looks again at a Deployment whose pods have changed. For runtimes.
+    pub fn look_again(&self, namespace: &str, name: &str) {
+        let key = format!("{DEPLOYMENTS}/{namespace}/{name}");
+        self.upkeep.lock().add(Duty::Deployment(key.into()));
+        self.upkeep.wake.notify_one();
     }
 
     /// When something that failed is to be tried again, in seconds since 1970.

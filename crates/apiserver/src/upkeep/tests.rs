@@ -15,8 +15,8 @@ use crate::{Options, Server};
 
 /// A world that stands still until it is told.
 #[derive(Default)]
-pub(super) struct Still {
-    pub(super) now: AtomicU64,
+struct Still {
+    now: AtomicU64,
     dice: AtomicU64,
 }
 
@@ -30,13 +30,17 @@ impl World for Still {
     }
 }
 
-pub(super) async fn server(log: Log) -> Arc<Server> {
-    let server = Server::new(log, Options::default(), Arc::new(Still::default()));
+async fn server(log: Log) -> Arc<Server> {
+    server_with(log, Options::default()).await
+}
+
+async fn server_with(log: Log, options: Options) -> Arc<Server> {
+    let server = Server::new(log, options, Arc::new(Still::default()));
     server.furnish().await.unwrap();
     server
 }
 
-pub(super) async fn ask(server: &Arc<Server>, method: &str, path: &str, body: Value) -> Value {
+async fn ask(server: &Arc<Server>, method: &str, path: &str, body: Value) -> Value {
     let request = http::Request::builder()
         .method(method)
         .uri(path)
@@ -256,4 +260,131 @@ async fn a_definition_is_established_after_a_crash_before_its_status_was_written
     assert!(server.kinds.find("example.org", "v1", "widgets").is_none());
     server.settle().await;
     assert!(server.kinds.find("example.org", "v1", "widgets").is_some());
+}
+
+const DEPLOYMENTS_PATH: &str = "/apis/apps/v1/namespaces/default/deployments";
+
+fn deployment(replicas: u64) -> Value {
+    json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"},
+        "spec": {
+            "replicas": replicas, "selector": {"matchLabels": {"a": "b"}},
+            "template": {
+                "metadata": {"labels": {"a": "b"}},
+                "spec": {"containers": [{"name": "c", "image": "x:1"}]},
+            },
+        },
+    })
+}
+
+async fn status(server: &Arc<Server>) -> Value {
+    server.settle().await;
+    ask(server, "GET", &format!("{DEPLOYMENTS_PATH}/d"), Value::Null).await["status"].clone()
+}
+
+fn condition<'a>(status: &'a Value, kind: &str) -> &'a Value {
+    let list = status["conditions"].as_array().unwrap();
+    list.iter().find(|one| one["type"] == kind).unwrap()
+}
+
+#[tokio::test]
+async fn a_simulated_deployment_is_available_and_follows_its_wishes() {
+    let runtime: Arc<dyn crate::runtime::Runtime> = Arc::new(crate::runtime::Simulated);
+    let options = Options { runtime: Some(runtime), ..Options::default() };
+    let server = server_with(Log::in_memory(), options).await;
+    ask(&server, "POST", DEPLOYMENTS_PATH, deployment(2)).await;
+    let first = status(&server).await;
+    for (field, count) in [
+        ("observedGeneration", 1),
+        ("replicas", 2),
+        ("updatedReplicas", 2),
+        ("readyReplicas", 2),
+        ("availableReplicas", 2),
+    ] {
+        assert_eq!(first[field], count, "{field}");
+    }
+    assert_eq!(first["unavailableReplicas"], Value::Null);
+    let available = condition(&first, "Available");
+    assert_eq!(available["status"], "True");
+    assert_eq!(available["reason"], "MinimumReplicasAvailable");
+    assert_eq!(condition(&first, "Progressing")["reason"], "NewReplicaSetAvailable");
+
+    let one = format!("{DEPLOYMENTS_PATH}/d");
+    let scale = json!({"spec": {"replicas": 0}});
+    ask(&server, "PATCH", &format!("{one}/scale"), scale).await;
+    let scaled = status(&server).await;
+    assert_eq!((&scaled["observedGeneration"], &scaled["replicas"]), (&json!(2), &Value::Null));
+    assert_eq!(condition(&scaled, "Available"), available, "nothing changed here");
+    let version = server.log.version();
+    server.settle().await;
+    assert_eq!(server.log.version(), version, "what is true is not written again");
+
+    ask(&server, "PATCH", &one, json!({"spec": {"paused": true, "replicas": 3}})).await;
+    let paused = status(&server).await;
+    assert_eq!(paused["observedGeneration"], 3);
+    assert_eq!(condition(&paused, "Progressing")["reason"], "DeploymentPaused");
+    ask(&server, "DELETE", &format!("{one}?propagationPolicy=Foreground"), Value::Null).await;
+    assert_eq!(status(&server).await, "Failure", "it is gone");
+}
+
+/// A runtime that has what a test says it has, and remembers what it was told.
+#[derive(Debug, Default)]
+struct Scripted {
+    pods: Mutex<crate::runtime::Pods>,
+    stopped: Mutex<Vec<String>>,
+}
+
+impl crate::runtime::Runtime for Scripted {
+    fn run(&self, _deployment: &Value) -> crate::runtime::Pods {
+        *self.pods.lock().unwrap()
+    }
+
+    fn stop(&self, namespace: &str, name: &str) {
+        self.stopped.lock().unwrap().push(format!("{namespace}/{name}"));
+    }
+}
+
+#[tokio::test]
+async fn a_deployment_says_what_its_runtime_says() {
+    let runtime = Arc::new(Scripted::default());
+    let shared: Arc<dyn crate::runtime::Runtime> = Arc::clone(&runtime) as _;
+    let options = Options { runtime: Some(shared), ..Options::default() };
+    let server = server_with(Log::in_memory(), options).await;
+    ask(&server, "POST", DEPLOYMENTS_PATH, deployment(4)).await;
+    let none = status(&server).await;
+    assert_eq!(condition(&none, "Available")["reason"], "MinimumReplicasUnavailable");
+    assert_eq!(condition(&none, "Progressing")["reason"], "ReplicaSetUpdated");
+    *runtime.pods.lock().unwrap() =
+        crate::runtime::Pods { total: 4, updated: 4, ready: 3, available: 3 };
+    server.look_again("default", "d");
+    let most = status(&server).await;
+    assert_eq!(most["unavailableReplicas"], 1);
+    assert_eq!(condition(&most, "Available")["status"], "True", "a quarter may be missing");
+    assert_eq!(condition(&most, "Progressing")["reason"], "ReplicaSetUpdated");
+    ask(&server, "DELETE", &format!("{DEPLOYMENTS_PATH}/d"), Value::Null).await;
+    server.settle().await;
+    assert_eq!(*runtime.stopped.lock().unwrap(), ["default/d"]);
+}
+
+#[tokio::test]
+async fn every_namespace_has_an_account_and_the_certificates() {
+    let options = Options { root_ca: Some("PEM".to_owned()), ..Options::default() };
+    let server = server_with(Log::in_memory(), options).await;
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n"}});
+    ask(&server, "POST", "/api/v1/namespaces", namespace).await;
+    server.settle().await;
+    for namespace in ["default", "kube-system", "n"] {
+        let account = format!("/api/v1/namespaces/{namespace}/serviceaccounts/default");
+        let map = format!("/api/v1/namespaces/{namespace}/configmaps/kube-root-ca.crt");
+        assert_eq!(ask(&server, "GET", &account, Value::Null).await["kind"], "ServiceAccount");
+        assert_eq!(ask(&server, "GET", &map, Value::Null).await["data"]["ca.crt"], "PEM");
+        ask(&server, "DELETE", &account, Value::Null).await;
+        ask(&server, "PATCH", &map, json!({"data": {"ca.crt": "other"}})).await;
+        server.settle().await;
+        assert_eq!(ask(&server, "GET", &account, Value::Null).await["kind"], "ServiceAccount");
+        assert_eq!(ask(&server, "GET", &map, Value::Null).await["data"]["ca.crt"], "PEM");
+    }
+    ask(&server, "DELETE", "/api/v1/namespaces/n", Value::Null).await;
+    server.settle().await;
+    assert_eq!(ask(&server, "GET", "/api/v1/namespaces/n", Value::Null).await["code"], 404);
 }

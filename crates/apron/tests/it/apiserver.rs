@@ -131,6 +131,28 @@ fn kubectl_works_and_a_crash_loses_nothing() {
 }
 
 #[test]
+fn deployments_roll_out_without_a_cluster() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let server = Server::start(&directory.path().join("data"));
+    let rolled_out = || {
+        let said = server.must(&["rollout", "status", "deployment/d", "--timeout=30s"]);
+        assert!(said.contains("successfully rolled out"), "{said}");
+    };
+    server.must(&["create", "deployment", "d", "--image=example.org/x:1", "--replicas=2"]);
+    rolled_out();
+    server.must(&["wait", "--for=condition=Available", "deployment/d", "--timeout=30s"]);
+    server.must(&["scale", "deployment/d", "--replicas=5"]);
+    rolled_out();
+    server.must(&["set", "image", "deployment/d", "x=example.org/x:2"]);
+    rolled_out();
+    let ready = ["get", "deployment", "d", "-o", "jsonpath={.status.availableReplicas}"];
+    assert_eq!(server.must(&ready), "5");
+    server.must(&["delete", "deployment", "d", "--cascade=foreground", "--timeout=30s"]);
+    let map = ["get", "configmap", "kube-root-ca.crt", "-o", "jsonpath={.data.ca\\.crt}"];
+    assert!(server.must(&map).contains("BEGIN CERTIFICATE"));
+}
+
+#[test]
 fn it_stops_when_told_and_keeps_its_secrets() {
     use std::os::unix::fs::PermissionsExt;
     let directory = tempfile::tempdir().expect("a directory");

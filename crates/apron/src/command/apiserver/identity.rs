@@ -71,6 +71,11 @@ impl Identity {
     }
 
     /// The administrator's token.
+    /// The certificates by which the server is known.
+    pub(super) fn authority(&self) -> &str {
+        &self.authority
+    }
+
     pub(super) fn admin_token(&self) -> apiserver::auth::Token {
         let user = apiserver::auth::User {
             name: ADMIN.to_owned(),

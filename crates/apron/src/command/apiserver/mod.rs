@@ -35,6 +35,8 @@ pub(crate) async fn run(request: &Request) -> Outcome {
         authenticate: true,
         tokens,
         signer: Some(identity.signer()?),
+        runtime: Some(std::sync::Arc::new(apiserver::runtime::Simulated)),
+        root_ca: Some(identity.authority().to_owned()),
         ..apiserver::Options::default()
     };
     let router = apiserver::router(log, options)
