@@ -96,6 +96,9 @@ struct ApiserverArguments {
     /// More users: a CSV file with a token, a user, a uid and groups ("a,b") in each line
     #[arg(long, value_name = "FILE")]
     token_auth_file: Option<PathBuf>,
+    /// How many past events to keep for watches that come back; older ones start over
+    #[arg(long, value_name = "COUNT", default_value_t = 100_000)]
+    keep_events: usize,
 }
 
 #[derive(Args)]
@@ -346,6 +349,7 @@ impl Arguments {
                 kubeconfig: words.kubeconfig,
                 in_memory: words.in_memory,
                 token_auth_file: words.token_auth_file,
+                keep_events: words.keep_events,
             }),
             Words::Completion { shell } => Command::Completion(shell),
             Words::Version { output } => Command::Version(version::Request { format: output }),

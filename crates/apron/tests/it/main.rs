@@ -14,8 +14,11 @@
 
 mod apiserver;
 mod build;
+mod control_plane;
+mod crash;
 mod guarded;
 mod hostile;
+mod informers;
 mod interchange;
 mod interrupt;
 mod registry;

@@ -211,7 +211,8 @@ pub(crate) fn value(dice: &mut Dice, schema: &Value) -> Value {
         }
         "string" => dice.pick(&[json!("x"), json!("y"), json!("z"), json!("TCP")]).clone(),
         "integer" => dice.pick(&[json!(0), json!(1), json!(2), json!(70_000)]).clone(),
-        "number" => dice.pick(&[json!(1), json!(1.5), json!(-2.25), json!(2.0)]).clone(),
+        // Not 2.0: where a 2 is stored, upstream takes it for a change, being of another Go type.
+        "number" => dice.pick(&[json!(1), json!(1.5), json!(-2.25)]).clone(),
         "boolean" => json!(dice.chance(50)),
         "array" => list(dice, schema),
         "object" => map(dice, schema),

@@ -20,6 +20,7 @@ pub(crate) struct Request {
     pub(crate) kubeconfig: Option<PathBuf>,
     pub(crate) in_memory: bool,
     pub(crate) token_auth_file: Option<PathBuf>,
+    pub(crate) keep_events: usize,
 }
 
 /// Serves until told to stop.
@@ -58,7 +59,8 @@ fn open(request: &Request) -> Outcome<Log> {
         return Ok(Log::in_memory());
     }
     let disk = Sqlite::open(&request.data_dir).map_err(|error| cannot_open(request, &error))?;
-    Log::open(Box::new(disk), Limits::default()).map_err(|error| cannot_open(request, &error))
+    let limits = Limits { events_max: request.keep_events, ..Limits::default() };
+    Log::open(Box::new(disk), limits).map_err(|error| cannot_open(request, &error))
 }
 
 fn cannot_open(request: &Request, error: &DiskError) -> Failure {

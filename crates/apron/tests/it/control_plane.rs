@@ -1,0 +1,114 @@
+//! `apron apiserver` as a process that tests kill, and kube's client to it.
+
+#![expect(clippy::expect_used, reason = "a test that cannot go on must stop")]
+
+use crate::support::free_port;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Api, Client};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// A runtime for tests that are clients.
+pub(crate) fn runtime() -> tokio::runtime::Runtime {
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime")
+}
+
+/// The server as a process that can be killed and started again where it was.
+pub(crate) struct Server {
+    child: Child,
+    data: PathBuf,
+    port: u16,
+    keep: Option<usize>,
+}
+
+impl Server {
+    /// Starts it on a port that was free; `keep` is how many past events it keeps.
+    pub(crate) async fn start(data: &Path, keep: Option<usize>) -> Self {
+        let port = free_port();
+        let child = command(data, port, keep).spawn().expect("apron starts");
+        let mut server = Self { child, data: data.to_owned(), port, keep };
+        assert!(server.ready().await, "the server did not become ready");
+        server
+    }
+
+    /// Starts it under another program; nothing if it ends before it is ready.
+    pub(crate) async fn start_under(mut wrapper: Command, data: &Path) -> Option<Self> {
+        let port = free_port();
+        let own = command(data, port, None);
+        wrapper.arg(own.get_program()).args(own.get_args());
+        // A group of its own, so that both can be ended.
+        wrapper.process_group(0);
+        let child = wrapper.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("a start");
+        let mut server = Self { child, data: data.to_owned(), port, keep: None };
+        server.ready().await.then_some(server)
+    }
+
+    /// Waits until it answers, or has ended.
+    async fn ready(&mut self) -> bool {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while Instant::now() < deadline {
+            if let Some(client) = self.try_client().await
+                && client.apiserver_version().await.is_ok()
+            {
+                return true;
+            }
+            if self.child.try_wait().expect("a child").is_some() {
+                return false;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        false
+    }
+
+    /// kill -9, and a new start on the same data and port.
+    pub(crate) async fn restart(&mut self) {
+        self.child.kill().expect("kill -9");
+        self.child.wait().expect("an end");
+        self.child = command(&self.data, self.port, self.keep).spawn().expect("apron starts");
+        assert!(self.ready().await, "the server did not become ready again");
+    }
+
+    /// The file that lets clients in.
+    pub(crate) fn kubeconfig(&self) -> PathBuf {
+        self.data.join("kubeconfig")
+    }
+
+    async fn try_client(&self) -> Option<Client> {
+        let mut file = Kubeconfig::read_from(self.kubeconfig()).ok()?;
+        // An old file may name the port of an earlier start.
+        for cluster in &mut file.clusters {
+            cluster.cluster.as_mut()?.server = Some(format!("https://127.0.0.1:{}", self.port));
+        }
+        let options = KubeConfigOptions::default();
+        let config = kube::Config::from_custom_kubeconfig(file, &options).await.ok()?;
+        Client::try_from(config).ok()
+    }
+
+    /// Config maps in the default namespace.
+    pub(crate) async fn api(&self) -> Api<ConfigMap> {
+        Api::namespaced(self.try_client().await.expect("a client"), "default")
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let group = format!("-{}", self.child.id());
+        let _ = Command::new("kill").args(["-KILL", "--", &group]).stderr(Stdio::null()).status();
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn command(data: &Path, port: u16, keep: Option<usize>) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_apron"));
+    command.args(["apiserver", "--listen", &format!("127.0.0.1:{port}"), "--data-dir"]).arg(data);
+    if let Some(keep) = keep {
+        command.args(["--keep-events", &keep.to_string()]);
+    }
+    command.process_group(0).stdout(Stdio::null());
+    command
+}
