@@ -55,6 +55,12 @@ bench-registry: build ## Requests, CPU and memory of apron's registry beside Deb
 bench-solver: ## Time of the dependency solver on 500 packages of 20 versions
 	@scripts/bench-solver
 
+.PHONY: bench-apiserver
+bench-apiserver: build ## Speed and memory of apron's API server beside etcd and kube-apiserver
+	@scripts/setup bench
+	@scripts/peers
+	@scripts/bench-apiserver
+
 .PHONY: fuzz
 fuzz: ## Fuzz each target for FUZZ_SECONDS (60)
 	@scripts/fuzz $(FUZZ_SECONDS)

@@ -33,6 +33,7 @@ pub mod auth;
 mod cel;
 pub mod crd;
 pub mod discovery;
+pub mod export;
 pub mod http;
 pub mod kind;
 pub mod log;
@@ -120,6 +121,7 @@ pub struct Server {
     /// The time and the dice.
     pub world: Arc<dyn World>,
     pub(crate) upkeep: upkeep::Upkeep,
+    pub(crate) lines: rest::Lines,
     pub(crate) signer: Option<Arc<Signer>>,
     audiences: Vec<String>,
 }
@@ -133,8 +135,9 @@ impl Server {
         let audiences = vec![issuer.to_owned()];
         let kinds = Kinds::new();
         let upkeep = upkeep::Upkeep::default();
+        let lines = rest::Lines::default();
         let server =
-            Arc::new(Self { log, kinds, options, access, world, upkeep, signer, audiences });
+            Arc::new(Self { log, kinds, options, access, world, upkeep, lines, signer, audiences });
         crd::load(&server);
         server
     }

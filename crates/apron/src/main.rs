@@ -68,6 +68,7 @@ fn run(command: &Command, settings: &Settings) -> Outcome {
         Command::Login(request) => block_on(command::login::login(request, settings)),
         Command::Logout(request) => block_on(command::login::logout(request, settings)),
         Command::Registry(request) => block_on(command::registry::run(request, settings)),
+        Command::Export(request) => command::apiserver::export::run(request),
         Command::Apiserver(request) => block_on(command::apiserver::run(request)),
         Command::Version(request) => command::version::run(request),
         Command::Completion(shell) => {

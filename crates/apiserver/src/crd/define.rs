@@ -1,5 +1,6 @@
 //! From a definition to the kinds it serves.
 
+use bytes::Bytes;
 use serde_json::{Value, json};
 
 use crate::Server;
@@ -7,15 +8,15 @@ use crate::kind::{Claim, Kind, LazyShape, Scale};
 use crate::object::meta_text;
 use crate::object::name::NameRule;
 
-/// The kinds a definition serves now; none before its names are accepted.
-pub fn kinds(object: &Value) -> Vec<Kind> {
+/// The kinds a definition serves now; none before its names are accepted. Their shapes are
+/// read from its stored text when they are first needed.
+pub fn kinds(object: &Value, text: &Bytes) -> Vec<Kind> {
     if !is_established(object) {
         return Vec::new();
     }
     let versions = object.pointer("/spec/versions").and_then(Value::as_array);
     let versions: Vec<&Value> = versions.into_iter().flatten().collect();
-    let preserve = object.pointer("/spec/preserveUnknownFields") == Some(&json!(true));
-    let shape = |version: &Value| LazyShape::custom(version.clone(), preserve);
+    let shape = |version: &Value| LazyShape::custom(text.clone(), self::text(version, "/name"));
     let storage = versions.iter().find(|version| version.get("storage") == Some(&json!(true)));
     let stored = storage.map(|version| shape(version));
     let served = |version: &&Value| version.get("served") == Some(&json!(true));
@@ -45,13 +46,13 @@ fn is_true(object: &Value, condition: &str) -> bool {
 }
 
 /// The kind in which a definition's objects are stored, whether it is served or not.
-pub(crate) fn stored(object: &Value) -> Kind {
+pub(crate) fn stored(object: &Value, text: &Bytes) -> Kind {
     let versions = object.pointer("/spec/versions").and_then(Value::as_array);
     let mut versions = versions.into_iter().flatten();
     let storage = versions.find(|version| version.get("storage") == Some(&json!(true)));
     let storage = storage.unwrap_or(&Value::Null);
-    let preserve = object.pointer("/spec/preserveUnknownFields") == Some(&json!(true));
-    kind(object, storage, LazyShape::custom(storage.clone(), preserve), None)
+    let shape = LazyShape::custom(text.clone(), self::text(storage, "/name"));
+    kind(object, storage, shape, None)
 }
 
 /// The version in which objects are stored.

@@ -9,6 +9,7 @@ mod define;
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use serde_json::{Value, json};
 
 use crate::Server;
@@ -87,7 +88,7 @@ pub fn load(server: &Server) {
         if let Ok(object) = open(&kind, entry) {
             let name = meta_text(&object, "name");
             define::claim(server, &object);
-            server.kinds.define(name, kinds(&object));
+            server.kinds.define(name, kinds(&object, &entry.value));
         }
     }
 }
@@ -102,8 +103,8 @@ pub async fn settle(server: &Arc<Server>, name: &str) {
         }
     })
     .await;
-    if let Some(object) = object {
-        serve(server, name, kinds(&object));
+    if let Some((object, text)) = object {
+        serve(server, name, kinds(&object, &text));
     } else {
         serve(server, name, Vec::new());
         server.upkeep.again(server.kinds.release(name));
@@ -124,11 +125,11 @@ pub(crate) async fn finish(server: &Arc<Server>, name: &str) {
         }
     })
     .await;
-    let Some(object) = object.filter(|object| held(object)) else {
+    let Some((object, text)) = object.filter(|(object, _)| held(object)) else {
         return settle(server, name).await;
     };
     let said = if define::is_established(&object) {
-        let stored = Arc::new(define::stored(&object));
+        let stored = Arc::new(define::stored(&object, &text));
         crate::rest::delete_all(server, &stored, None).await;
         let left = server.log.list(&stored.prefix(None), None);
         if !left.is_ok_and(|snapshot| snapshot.entries.is_empty()) {
@@ -152,13 +153,14 @@ pub(crate) async fn finish(server: &Arc<Server>, name: &str) {
     settle(server, name).await;
 }
 
-/// Rewrites a definition until nobody was faster; answers with what is there then.
+/// Rewrites a definition until nobody was faster; answers with what is there then, and its
+/// text.
 async fn change(
     server: &Arc<Server>,
     kind: &Arc<Kind>,
     name: &str,
     edit: impl Fn(&mut Value),
-) -> Option<Value> {
+) -> Option<(Value, Bytes)> {
     let key = kind.key(None, name);
     for _ in 0..64 {
         let entry = server.log.get(&key)?;
@@ -166,7 +168,7 @@ async fn change(
         let mut next = object.clone();
         edit(&mut next);
         if next == object {
-            return Some(object);
+            return Some((object, entry.value));
         }
         next = track_own(server, kind, &object, next);
         crate::apply::keep_times(&object, &mut next);
@@ -176,12 +178,12 @@ async fn change(
             // First: who sees that the definition is gone must not find its kinds.
             serve(server, name, Vec::new());
         }
+        let text = value.clone();
         let write = Write { key: key.clone(), expect: Expect::Version(entry.version), value };
         match server.log.write(write).await {
-            Ok(_) if gone => return None,
-            Ok(_) => return Some(next),
+            Ok(_) => return text.map(|text| (next, text)),
             Err(crate::log::WriteError::Conflict(_)) => {}
-            Err(crate::log::WriteError::Broken(_)) => return Some(object),
+            Err(crate::log::WriteError::Broken(_)) => return Some((object, entry.value)),
         }
     }
     None

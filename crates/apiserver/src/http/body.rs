@@ -150,6 +150,19 @@ fn check_kind(kind: &Kind, bytes: &[u8], object: &Value) -> Result<(), Failure> 
             super::syntax::excerpt(bytes)
         )));
     }
+    for (field, value) in ["apiVersion", "kind"].map(|field| (field, &object[field])) {
+        let what = match value {
+            Value::Null | Value::String(_) => continue,
+            Value::Object(_) => "object",
+            Value::Array(_) => "array",
+            Value::Bool(_) => "bool",
+            Value::Number(_) => "number",
+        };
+        return Err(Failure::bad_request(format!(
+            "couldn't get version/kind; json parse error: json: cannot unmarshal {what} into Go \
+             struct field .{field} of type string"
+        )));
+    }
     let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
     let (version, name) = (text("apiVersion"), text("kind"));
     if name.is_empty() || version.is_empty() {

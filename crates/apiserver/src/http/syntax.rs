@@ -3,7 +3,7 @@
 
 /// The complaint about the first wrong character, if there is one.
 pub fn complaint(text: &[u8]) -> Option<String> {
-    let mut scanner = Scanner { text, at: 0 };
+    let mut scanner = Scanner { text, at: 0, depth: 0 };
     scanner.space();
     if let Err(complaint) = scanner.value("looking for beginning of value") {
         return Some(complaint);
@@ -30,7 +30,12 @@ pub fn excerpt(text: &[u8]) -> String {
 struct Scanner<'a> {
     text: &'a [u8],
     at: usize,
+    depth: usize,
 }
+
+/// The deepest nesting looked into. The parser gives up earlier; what a stranger sends must
+/// not exhaust the stack here either.
+const DEPTH_MAX: usize = 256;
 
 type Step = Result<(), String>;
 
@@ -62,8 +67,9 @@ impl Scanner<'_> {
 
     fn value(&mut self, context: &str) -> Step {
         match self.next()? {
-            b'{' => self.object(),
-            b'[' => self.array(),
+            b'{' | b'[' if self.depth == DEPTH_MAX => Err("exceeded max depth".to_owned()),
+            b'{' => self.deeper(Self::object),
+            b'[' => self.deeper(Self::array),
             b'"' => self.string(),
             b't' => self.word("rue", "true"),
             b'f' => self.word("alse", "false"),
@@ -76,6 +82,13 @@ impl Scanner<'_> {
             }
             byte => Err(invalid(byte, context)),
         }
+    }
+
+    fn deeper(&mut self, inside: impl FnOnce(&mut Self) -> Step) -> Step {
+        self.depth += 1;
+        let step = inside(self);
+        self.depth -= 1;
+        step
     }
 
     fn word(&mut self, rest: &str, word: &str) -> Step {
@@ -164,5 +177,6 @@ mod tests {
         check("[1 2]", "invalid character '2' after array element");
         check("{} x", "invalid character 'x' after top-level value");
         assert_eq!(complaint(b"{\"a\": [1, true]}"), None);
+        check(&"[".repeat(1_000_000), "exceeded max depth");
     }
 }

@@ -8,9 +8,6 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-/// The deepest nesting accepted, as in Go's decoder.
-pub const DEPTH_MAX: usize = 10_000;
-
 /// Parses, and lists the paths of keys that appear twice in one object.
 pub fn parse(text: &[u8]) -> Result<(Value, Vec<String>), serde_json::Error> {
     let duplicates = RefCell::new(Vec::new());

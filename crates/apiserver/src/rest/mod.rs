@@ -31,6 +31,7 @@ pub(crate) use delete::Propagation;
 pub(crate) use own::Own;
 pub(crate) use owner::{track_new, track_own};
 pub(crate) use store::{close, open};
+pub(crate) use watch::Lines;
 
 use crate::Server;
 use crate::auth::{self, User};

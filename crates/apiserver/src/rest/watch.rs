@@ -5,7 +5,7 @@
 //! so (410) and starts over. No event is dropped in silence.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::body::Body;
@@ -16,6 +16,7 @@ use tokio::time::Instant;
 use super::list::{Selection, invalid_version};
 use super::{Answer, Request, present, store};
 use crate::Server;
+use crate::http::negotiate::Form;
 use crate::http::status::Failure;
 use crate::log::{Entry, Event};
 use crate::object::field_error::FieldError;
@@ -24,8 +25,45 @@ use crate::object::field_error::FieldError;
 const TIMEOUT_SECONDS: u64 = 1800;
 /// How long a watch may have nothing to say before it says where it is.
 const BOOKMARK_EVERY: Duration = Duration::from_secs(10);
-/// The most events read from the log at once.
-const CHUNK: usize = 256;
+/// The most events read from the log at once. A watch that nobody reads keeps them alive.
+const CHUNK: usize = 32;
+/// How many lines are kept that other watches may want to say, too.
+const LINES_MAX: usize = 64;
+
+/// What a watch has yet to say. Objects are turned into text one by one, when there is
+/// somebody to read it.
+enum Pending {
+    /// An object that is there.
+    Present(Entry),
+    /// Something that happened.
+    Event(Arc<Event>),
+    /// Anything else.
+    Line(Value),
+}
+
+/// Lines that many watches say alike: by version of the log and of the API, newest last.
+#[derive(Default)]
+pub(crate) struct Lines(Mutex<VecDeque<(u64, String, Bytes)>>);
+
+impl Lines {
+    fn find(&self, version: u64, api_version: &str) -> Option<Bytes> {
+        let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut newest = lines.iter().rev();
+        let found = newest.find(|line| line.0 == version && line.1 == api_version);
+        found.map(|line| line.2.clone())
+    }
+
+    fn keep(&self, version: u64, api_version: &str, line: &Bytes) {
+        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if lines.len() >= LINES_MAX {
+            lines.pop_front();
+        }
+        // Big ones are few, and would make the rest go.
+        if line.len() < 1 << 16 {
+            lines.push_back((version, api_version.to_owned(), line.clone()));
+        }
+    }
+}
 
 struct Watch {
     server: Arc<Server>,
@@ -33,7 +71,7 @@ struct Watch {
     selection: Selection,
     prefix: String,
     version: u64,
-    pending: VecDeque<Value>,
+    pending: VecDeque<Pending>,
     committed: tokio::sync::watch::Receiver<u64>,
     deadline: Instant,
     bookmark_at: Option<Instant>,
@@ -92,18 +130,13 @@ impl Watch {
             .log
             .list(&self.prefix, None)
             .map_err(|expired| Failure::expired(expired.to_string()))?;
-        for (_, entry) in &snapshot.entries {
-            let object = store::open(&self.request.kind, entry)?;
-            if self.selection.wants(&object) {
-                self.push("ADDED", object);
-            }
-        }
+        self.pending.extend(snapshot.entries.into_iter().map(|(_, entry)| Pending::Present(entry)));
         self.version = snapshot.version;
         if streaming && self.request.query.flag("allowWatchBookmarks") {
             let mut bookmark = self.bookmark();
             bookmark["object"]["metadata"]["annotations"] =
                 json!({"k8s.io/initial-events-end": "true"});
-            self.pending.push_back(bookmark);
+            self.pending.push_back(Pending::Line(bookmark));
         }
         Ok(())
     }
@@ -111,8 +144,10 @@ impl Watch {
     /// The next line, or the end.
     async fn next(&mut self) -> Option<Bytes> {
         loop {
-            if let Some(event) = self.pending.pop_front() {
-                return Some(Bytes::from(format!("{event}\n")));
+            while let Some(pending) = self.pending.pop_front() {
+                if let Some(line) = self.line(&pending) {
+                    return Some(line);
+                }
             }
             if self.over || Instant::now() >= self.deadline {
                 return None;
@@ -135,7 +170,7 @@ impl Watch {
             self.bookmark_at = Some(now + BOOKMARK_EVERY);
             self.version = self.version.max(self.server.log.version());
             let bookmark = self.bookmark();
-            self.pending.push_back(bookmark);
+            self.pending.push_back(Pending::Line(bookmark));
         }
     }
 
@@ -145,24 +180,50 @@ impl Watch {
             Ok((events, upto)) => {
                 let moved = upto > self.version;
                 self.version = upto;
-                for event in events {
-                    self.translate(&event);
-                }
+                self.pending.extend(events.into_iter().map(Pending::Event));
                 moved
             }
             Err(expired) => {
                 let message =
                     format!("too old resource version: {} ({})", expired.asked, expired.oldest);
                 let status = Failure::expired(message).status();
-                self.pending.push_back(json!({"type": "ERROR", "object": status}));
+                let line = json!({"type": "ERROR", "object": status});
+                self.pending.push_back(Pending::Line(line));
                 self.over = true;
                 true
             }
         }
     }
 
+    /// A line, unless it is about something that is not wanted.
+    fn line(&mut self, pending: &Pending) -> Option<Bytes> {
+        match pending {
+            Pending::Line(line) => Some(Bytes::from(format!("{line}\n"))),
+            Pending::Present(entry) => {
+                let object = store::open(&self.request.kind, entry).ok()?;
+                self.selection.wants(&object).then(|| self.say("ADDED", object))
+            }
+            Pending::Event(event) => {
+                // Those who want everything, whole, all hear the same.
+                let common = self.selection.is_all() && self.request.form == Form::Object;
+                let api_version = common.then(|| self.request.kind.api_version());
+                let known = api_version
+                    .as_ref()
+                    .and_then(|api_version| self.server.lines.find(event.version, api_version));
+                if known.is_some() {
+                    return known;
+                }
+                let line = self.translate(event)?;
+                if let Some(api_version) = api_version {
+                    self.server.lines.keep(event.version, &api_version, &line);
+                }
+                Some(line)
+            }
+        }
+    }
+
     /// What an event is for those who see only what they selected.
-    fn translate(&mut self, event: &Event) {
+    fn translate(&mut self, event: &Event) -> Option<Bytes> {
         let kind = Arc::clone(&self.request.kind);
         let open = |entry: &Entry| store::open(&kind, entry).ok();
         let now = event.value.clone().map(|value| Entry { version: event.version, value });
@@ -170,20 +231,20 @@ impl Watch {
         let before = event.previous.as_ref().and_then(open);
         let before = before.filter(|object| self.selection.wants(object));
         match (before, now) {
-            (None, Some(object)) => self.push("ADDED", object),
-            (Some(_), Some(object)) => self.push("MODIFIED", object),
+            (None, Some(object)) => Some(self.say("ADDED", object)),
+            (Some(_), Some(object)) => Some(self.say("MODIFIED", object)),
             (Some(mut object), None) => {
                 store::set_version(&mut object, event.version);
-                self.push("DELETED", object);
+                Some(self.say("DELETED", object))
             }
-            (None, None) => {}
+            (None, None) => None,
         }
     }
 
-    fn push(&mut self, kind: &str, object: Value) {
+    fn say(&mut self, kind: &str, object: Value) -> Bytes {
         let object = present::event(&self.server, &self.request, object, self.first);
         self.first = false;
-        self.pending.push_back(json!({"type": kind, "object": object}));
+        Bytes::from(format!("{}\n", json!({"type": kind, "object": object})))
     }
 
     fn bookmark(&self) -> Value {

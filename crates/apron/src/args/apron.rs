@@ -80,7 +80,10 @@ enum Words {
 /// that lets kubectl in as the administrator. Everybody else may do what roles and bindings
 /// say. One process at a time may use the directory.
 #[derive(Args)]
+#[command(args_conflicts_with_subcommands = true)]
 struct ApiserverArguments {
+    #[command(subcommand)]
+    words: Option<ApiserverWords>,
     /// Where objects and certificates are kept
     #[arg(long, value_name = "DIR", default_value = "apron-data")]
     data_dir: PathBuf,
@@ -99,6 +102,27 @@ struct ApiserverArguments {
     /// How many past events to keep for watches that come back; older ones start over
     #[arg(long, value_name = "COUNT", default_value_t = 100_000)]
     keep_events: usize,
+}
+
+/// What can be done with an API server's data.
+#[derive(Subcommand)]
+enum ApiserverWords {
+    /// Write everything as YAML that `kubectl apply` takes, to move to another cluster
+    ///
+    /// Identities, versions and references to owners are left out, and so is what every cluster
+    /// makes for itself. Secrets are not. The server must not be running. With definitions in it,
+    /// apply the result twice: kubectl looks kinds up before it makes any.
+    Export {
+        /// Where objects are kept
+        #[arg(long, value_name = "DIR", default_value = "apron-data")]
+        data_dir: PathBuf,
+        /// File to write, for its owner's eyes only [default: standard output]
+        #[arg(long, short, value_name = "FILE")]
+        output: Option<PathBuf>,
+        /// Keep what objects say of their state
+        #[arg(long)]
+        with_status: bool,
+    },
 }
 
 #[derive(Args)]
@@ -343,6 +367,10 @@ impl Arguments {
                 Command::Logout(login::Logout { host: words.host, auth_file: words.auth_file })
             }
             Words::Registry(words) => Command::Registry(words.into_request()),
+            Words::Apiserver(ApiserverArguments {
+                words: Some(ApiserverWords::Export { data_dir, output, with_status: status }),
+                ..
+            }) => Command::Export(apiserver::export::Request { data_dir, output, status }),
             Words::Apiserver(words) => Command::Apiserver(apiserver::Request {
                 data_dir: words.data_dir,
                 listen: words.listen,

@@ -33,6 +33,7 @@ pub(crate) enum Command {
     Logout(login::Logout),
     Registry(crate::command::registry::Request),
     Apiserver(apiserver::Request),
+    Export(apiserver::export::Request),
     Completion(clap_complete::Shell),
     Version(version::Request),
 }

@@ -142,6 +142,11 @@ pub(crate) fn fail(failure: &Failure) {
     say(format_args!("{} {}", styled(HINT, "hint:"), failure.hint));
 }
 
+/// Warns of something that went well enough.
+pub(crate) fn warn(line: impl Display) {
+    say(format_args!("{} {line}", styled(WARNING, "warning:")));
+}
+
 /// Shows findings, each with its place and advice.
 pub(crate) fn findings(findings: &[Diagnostic], to: impl Fn(String)) {
     for finding in findings {

@@ -72,6 +72,25 @@ impl Server {
         assert!(self.ready().await, "the server did not become ready again");
     }
 
+    /// Where it listens.
+    pub(crate) fn address(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
+    }
+
+    /// Its address for clients.
+    pub(crate) fn url(&self) -> String {
+        format!("https://{}", self.address())
+    }
+
+    /// The most memory it had so far, in bytes.
+    pub(crate) fn memory(&self) -> usize {
+        let status = fs_err::read_to_string(format!("/proc/{}/status", self.child.id()));
+        let status = status.expect("it runs");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let kilobytes = line.and_then(|line| line.trim().strip_suffix(" kB"));
+        kilobytes.and_then(|text| text.trim().parse::<usize>().ok()).expect("a number") * 1024
+    }
+
     /// The file that lets clients in.
     pub(crate) fn kubeconfig(&self) -> PathBuf {
         self.data.join("kubeconfig")

@@ -16,11 +16,15 @@ mod apiserver;
 mod build;
 mod control_plane;
 mod crash;
+mod export;
 mod guarded;
 mod hostile;
+mod hostile_api;
 mod informers;
 mod interchange;
 mod interrupt;
+#[path = "../../../apiserver/tests/it/peers.rs"]
+mod peers;
 mod registry;
 mod support;
 mod walls;

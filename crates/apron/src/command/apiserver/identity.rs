@@ -187,7 +187,7 @@ fn named(common: &str, organization: Option<&str>) -> Result<CertificateParams, 
 }
 
 /// Writes a file that only its owner can read, at no moment otherwise.
-fn write_private(path: &Path, text: &str) -> Outcome {
+pub(super) fn write_private(path: &Path, text: &str) -> Outcome {
     let write = || -> std::io::Result<()> {
         let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
         let directory = directory.unwrap_or(Path::new("."));

@@ -1,5 +1,6 @@
 //! `apiserver`: the Kubernetes API from this process.
 
+pub(crate) mod export;
 mod identity;
 mod listen;
 mod tokens;
@@ -58,18 +59,19 @@ fn open(request: &Request) -> Outcome<Log> {
     if request.in_memory {
         return Ok(Log::in_memory());
     }
-    let disk = Sqlite::open(&request.data_dir).map_err(|error| cannot_open(request, &error))?;
+    let disk =
+        Sqlite::open(&request.data_dir).map_err(|error| cannot_open(&request.data_dir, &error))?;
     let limits = Limits { events_max: request.keep_events, ..Limits::default() };
-    Log::open(Box::new(disk), limits).map_err(|error| cannot_open(request, &error))
+    Log::open(Box::new(disk), limits).map_err(|error| cannot_open(&request.data_dir, &error))
 }
 
-fn cannot_open(request: &Request, error: &DiskError) -> Failure {
+fn cannot_open(data_dir: &std::path::Path, error: &DiskError) -> Failure {
     let hint = match error {
         DiskError::InUse(_) => "stop the other server, or give this one its own --data-dir",
         DiskError::Damaged(_) => "restore the directory from a copy; nothing was changed",
         _ => CHECK,
     };
-    let message = format!("cannot open the data in {}", request.data_dir.display());
+    let message = format!("cannot open the data in {}", data_dir.display());
     Failure::new(message, hint).because(error)
 }
 
