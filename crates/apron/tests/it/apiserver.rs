@@ -83,6 +83,11 @@ fn kubectl() -> PathBuf {
     PathBuf::from(String::from_utf8_lossy(&found.stdout).trim())
 }
 
+fn openssl(verb: &str, words: &[&str]) {
+    let made = Command::new("openssl").arg(verb).args(words).output().expect("openssl runs");
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+}
+
 const DEFINITION: &str = r#"{"apiVersion": "apiextensions.k8s.io/v1",
     "kind": "CustomResourceDefinition", "metadata": {"name": "widgets.example.org"},
     "spec": {"group": "example.org", "scope": "Namespaced",
@@ -223,14 +228,12 @@ fn everybody_may_what_roles_say() {
     let path = |name: &str| directory.path().join(name).display().to_string();
     let pki = |name: &str| data.join("pki").join(name).display().to_string();
     let (key, request, signed) = (path("zoe.key"), path("zoe.csr"), path("zoe.crt"));
-    for words in [
-        &["req", "-newkey", "rsa:2048", "-nodes", "-keyout", &key, "-out", &request, "-subj"][..],
-        &["x509", "-req", "-in", &request, "-CA", &pki("ca.crt"), "-CAkey", &pki("ca.key"), "-out"],
-    ] {
-        let last = if words[0] == "req" { "/O=devs/O=ops/CN=zoe" } else { &signed };
-        let made = Command::new("openssl").args(words).arg(last).output().expect("openssl runs");
-        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-    }
+    let (uses, ca, ca_key) = (path("uses"), pki("ca.crt"), pki("ca.key"));
+    fs_err::write(&uses, "extendedKeyUsage=clientAuth\n").expect("a file");
+    let subject = ["-subj", "/O=devs/O=ops/CN=zoe", "-newkey", "rsa:2048", "-nodes"];
+    openssl("req", &[&subject[..], &["-keyout", &key, "-out", &request]].concat());
+    let with = ["-req", "-CA", &ca, "-CAkey", &ca_key, "-extfile", &uses];
+    openssl("x509", &[&with[..], &["-in", &request, "-out", &signed]].concat());
     let zoe = format!("{{client-certificate: {signed}, client-key: {key}}}");
     let (fine, said) = server.kubectl_with(&zoe, &["auth", "whoami"]);
     assert!(fine && said.contains("zoe") && said.contains("[devs ops system:auth"), "{said}");
