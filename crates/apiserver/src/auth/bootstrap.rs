@@ -2,7 +2,7 @@
 //! and what was taken from them is given back at every start, unless an object says
 //! that it wants to be left alone. What was added to them stays.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
@@ -14,9 +14,7 @@ use crate::object::{map_at, meta_text, metadata, metadata_mut};
 use crate::rest::Own;
 
 /// Objects as a new cluster has them; the tests hold them against a real one.
-static DOCUMENT: LazyLock<Vec<Value>> = LazyLock::new(|| {
-    serde_json::from_str(include_str!("../../data/rbac.json")).unwrap_or_default()
-});
+const DOCUMENT: &str = include_str!("../../data/rbac.json");
 /// `"false"` says: leave me alone.
 const AUTO_UPDATE: &str = "rbac.authorization.kubernetes.io/autoupdate";
 const MANAGER: &str = "kube-apiserver";
@@ -24,7 +22,8 @@ const MANAGER: &str = "kube-apiserver";
 /// Makes or mends all of them.
 pub(crate) async fn furnish(server: &Arc<Server>) -> Result<(), Failure> {
     // All at once, so that they share their way to the disk.
-    let writes = DOCUMENT.iter().map(|wanted| ensure(server, wanted));
+    let document: Vec<Value> = serde_json::from_str(DOCUMENT).unwrap_or_default();
+    let writes = document.iter().map(|wanted| ensure(server, wanted));
     futures::future::try_join_all(writes).await?;
     Ok(())
 }

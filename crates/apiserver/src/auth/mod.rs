@@ -24,6 +24,7 @@ pub mod rule;
 #[cfg(test)]
 mod tests;
 mod token;
+pub mod validate;
 mod who;
 
 use std::collections::BTreeMap;

@@ -20,16 +20,8 @@ pub fn check(kind: &Kind, object: &Value, old: Option<&Value>) -> Vec<FieldError
             keys(object, &mut wrong);
             frozen(kind, object, old, &mut wrong);
         }
-        ("rbac.authorization.k8s.io", "ClusterRoleBinding" | "RoleBinding") => {
-            if let Some(old) = old
-                && old.get("roleRef") != object.get("roleRef")
-            {
-                let part = |field: &str| object.pointer(&format!("/roleRef/{field}")).cloned();
-                let value = json!({
-                    "APIGroup": part("apiGroup"), "Kind": part("kind"), "Name": part("name"),
-                });
-                wrong.push(FieldError::invalid("roleRef", &value, "cannot change roleRef"));
-            }
+        ("rbac.authorization.k8s.io", _) => {
+            wrong.extend(crate::auth::validate::check(kind, object, old));
         }
         _ => {}
     }

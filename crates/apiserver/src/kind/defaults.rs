@@ -107,8 +107,9 @@ fn namespace(object: &mut Value) {
 
 fn binding(object: &mut Value) {
     const GROUP: &str = "rbac.authorization.k8s.io";
-    if let Some(Value::Object(reference)) = object.get_mut("roleRef") {
-        set_default(reference, "apiGroup", json!(GROUP));
+    let reference = map_at(object, "roleRef");
+    if reference.get("apiGroup").is_none_or(|group| group.is_null() || *group == json!("")) {
+        reference.insert("apiGroup".to_owned(), json!(GROUP));
     }
     if object.get("subjects") == Some(&json!([])) {
         map_of(object).shift_remove("subjects");

@@ -14,6 +14,8 @@ pub(crate) struct Answer {
 
 /// The comparable part of an answer.
 pub(crate) fn normal(mut answer: Answer) -> Answer {
+    // Upstream walks over maps, and warns in whatever order that gives.
+    answer.warnings.sort();
     for body in &mut answer.bodies {
         mask(body, "");
     }

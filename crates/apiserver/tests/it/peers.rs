@@ -108,8 +108,9 @@ impl ControlPlane {
         let tokens = self.path("tokens.csv");
         let mut lines = format!("{TOKEN},admin,1,system:masters\n");
         for (user, groups) in USERS {
-            writeln!(lines, "{},{user},uid-{user},\"{}\"", token(user), groups.join(","))
-                .expect("a line");
+            let groups = groups.join(",");
+            let groups = if groups.is_empty() { groups } else { format!(",\"{groups}\"") };
+            writeln!(lines, "{},{user},uid-{user}{groups}", token(user)).expect("a line");
         }
         fs_err::write(&tokens, lines).expect("tokens");
         let arguments = [
