@@ -39,7 +39,7 @@ impl Files {
         }
         let mark = self.root.join("oci-layout");
         if !mark.exists() {
-            fs_err::write(mark, LAYOUT_MARK)?;
+            Self::replace(&mark, LAYOUT_MARK)?;
         }
         sync_directory(&self.root.join("blobs"))?;
         sync_directory(&self.root)

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-const KIND: &str = "application/vnd.oci.image.manifest.v1+json";
+pub(super) const KIND: &str = "application/vnd.oci.image.manifest.v1+json";
 
 /// Pushes blobs and manifests until nobody answers; gives what was acknowledged.
 fn push_until_killed(address: &str, seed: usize) -> Vec<String> {
@@ -85,7 +85,7 @@ struct Known {
     deleted: Vec<String>,
 }
 
-fn send(address: &str, verb: &str, path: &str, body: &str) -> Option<(u16, String)> {
+pub(super) fn send(address: &str, verb: &str, path: &str, body: &str) -> Option<(u16, String)> {
     let length = body.len();
     let head = format!(
         "{verb} {path} HTTP/1.0\r\nContent-Type: {KIND}\r\nContent-Length: {length}\r\n\r\n"
@@ -233,23 +233,24 @@ fn killed_at_any_step_of_a_collection_it_loses_nothing_in_use() {
     assert!(kills > 5, "{kills}");
 }
 
-/// Pushes blobs and manifests to a registry whose disk fills up; gives what was acknowledged.
-/// Whatever is refused is refused for want of space, or because a refused thing is missing.
-fn push_while_full(address: &str, when: &str) -> Known {
+/// Pushes blobs and manifests to a registry whose disk fails; gives what was acknowledged.
+/// Whatever is refused is refused for that, or because a refused thing is missing.
+fn push_while_failing(address: &str, when: &str, refused: u16) -> Known {
     let mut known = Known::default();
     for number in 0..8 {
         let content = format!("content {number}").repeat(100_000);
         let digest = oci::Digest::of(content.as_bytes());
         let upload = format!("/v2/team/p/blobs/uploads/?digest={digest}");
         let (status, answer) = send(address, "POST", &upload, &content).expect("it answers");
-        assert!(matches!(status, 201 | 507), "{when}: {answer}");
+        assert!(status == 201 || status == refused, "{when}: {answer}");
         let size = content.len();
         let manifest = format!(
             r#"{{"schemaVersion":2,"mediaType":"{KIND}","config":{{"mediaType":"application/json","size":{size},"digest":"{digest}"}},"layers":[]}}"#
         );
         let path = format!("/v2/team/p/manifests/t{number}");
         let (put, answer) = send(address, "PUT", &path, &manifest).expect("it answers");
-        assert!(matches!((status, put), (201, 201) | (_, 507) | (507, 404)), "{when}: {answer}");
+        let expected = put == refused || put == if status == 201 { 201 } else { 404 };
+        assert!(expected, "{when}: {answer}");
         if status == 201 {
             known.acknowledged.push(format!("/v2/team/p/blobs/{digest}"));
         }
@@ -260,34 +261,78 @@ fn push_while_full(address: &str, when: &str) -> Known {
     known
 }
 
+/// apron, for which a system call fails from the nth time on, for every file or for one.
+fn failing(scratch: &Scratch, call: &str, error: &str, when: &str, file: Option<&str>) -> Command {
+    let mut command = command_at(scratch, Path::new("strace"));
+    command.args(["-f", "-qq", "-o", "/dev/null", "-e", &format!("trace={call}")]);
+    command.args(["-e", &format!("inject={call}:error={error}:when={when}")]);
+    if let Some(file) = file {
+        command.arg("-P").arg(scratch.join(file));
+    }
+    command.arg(env!("CARGO_BIN_EXE_apron"));
+    command
+}
+
+const LOG: Option<&str> = Some("data/meta.db-wal");
+
+/// Lets a call fail from one moment on, at several moments.
+fn fails_cleanly(call: &str, error: &str, file: Option<&str>, status: u16) -> usize {
+    let mut refused = 0;
+    for nth in [1, 2, 3, 5, 9, 14] {
+        let scratch = Scratch::new();
+        let when = format!("{error} {call} {nth} {file:?}");
+        let failing = failing(&scratch, call, error, &format!("{nth}+"), file);
+        let Some(served) = Served::try_start(failing, &scratch, &[]) else { continue };
+        let known = push_while_failing(&served.address, &when, status);
+        refused += usize::from(known.acknowledged.len() < 16);
+        check(&served, &known, &when);
+        served.end_tree();
+        let served = Served::start(&scratch);
+        check(&served, &known, &when);
+        assert_eq!(push_while_failing(&served.address, &when, status).acknowledged.len(), 16);
+    }
+    refused
+}
+
 #[test]
 fn a_full_disk_is_refused_cleanly() {
     let mut refused = 0;
-    // For every file, or for the database alone.
-    for (call, file) in
-        [("pwrite64", None), ("pwrite64", Some("data/meta.db-wal")), ("rename", None)]
-    {
-        for nth in [1, 2, 3, 5, 9, 14] {
-            let scratch = Scratch::new();
-            let when = format!("{call} {nth} {file:?}");
-            let mut full = command_at(&scratch, Path::new("strace"));
-            full.args(["-f", "-qq", "-o", "/dev/null", "-e", &format!("trace={call}")]);
-            full.args(["-e", &format!("inject={call}:error=ENOSPC:when={nth}+")]);
-            if let Some(file) = file {
-                full.arg("-P").arg(scratch.join(file));
-            }
-            full.arg(env!("CARGO_BIN_EXE_apron"));
-            let Some(served) = Served::try_start(full, &scratch, &[]) else { continue };
-            let known = push_while_full(&served.address, &when);
-            refused += usize::from(known.acknowledged.len() < 16);
-            check(&served, &known, &when);
-            served.end_tree();
-            let served = Served::start(&scratch);
-            check(&served, &known, &when);
-            assert_eq!(push_while_full(&served.address, &when).acknowledged.len(), 16);
-        }
+    for (call, file) in [("pwrite64", None), ("pwrite64", LOG), ("rename", None)] {
+        refused += fails_cleanly(call, "ENOSPC", file, 507);
     }
     assert!(refused > 3, "{refused}");
+}
+
+#[test]
+fn a_broken_disk_is_refused_cleanly() {
+    let mut refused = 0;
+    for (call, file) in
+        [("pwrite64", None), ("fdatasync", None), ("fsync", None), ("fsync", LOG), ("rename", None)]
+    {
+        refused += fails_cleanly(call, "EIO", file, 500);
+    }
+    assert!(refused > 3, "{refused}");
+}
+
+#[test]
+fn an_upload_whose_flush_failed_is_not_believed_the_next_time() {
+    let scratch = Scratch::new();
+    // Nothing is flushed at the start of a registry that was there before.
+    assert!(Served::start(&scratch).stop().success());
+    let failing = failing(&scratch, "fdatasync", "EIO", "1", None);
+    let served = Served::try_start(failing, &scratch, &[]).unwrap();
+    let (_, begun) = send(&served.address, "POST", "/v2/team/p/blobs/uploads/", "").unwrap();
+    let location = begun.lines().find_map(|line| line.strip_prefix("location: ")).unwrap().trim();
+    assert_eq!(send(&served.address, "PATCH", location, "content").unwrap().0, 500);
+    let digest = oci::Digest::of(b"content");
+    let put = format!("{location}?digest={digest}");
+    assert_eq!(send(&served.address, "PUT", &put, "").unwrap().0, 404);
+    served.end_tree();
+    let served = Served::start(&scratch);
+    assert_eq!(served.get(location).0, 404);
+    let mut known = Known::default();
+    scenario(&served.address, &mut known).expect("it serves as if nothing had been");
+    check(&served, &known, "after a flush failed");
 }
 
 /// The first of some steps that a log does not have, each a line with all its words, in order.

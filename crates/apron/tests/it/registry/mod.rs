@@ -7,9 +7,11 @@ use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
+mod attack;
 mod conformance;
 mod crash;
 mod mirror;
+mod power;
 
 /// `apron registry serve` on a port of its own.
 pub(crate) struct Served {
@@ -30,13 +32,19 @@ impl Served {
 
     /// Starts it by way of another program; `None` if it died before it could serve.
     fn try_start(mut program: Command, scratch: &Scratch, flags: &[&str]) -> Option<Self> {
+        program.stderr(Stdio::null());
+        Self::try_start_saying(program, scratch, flags)
+    }
+
+    /// The same, with its standard error where the program was told to put it.
+    fn try_start_saying(mut program: Command, scratch: &Scratch, flags: &[&str]) -> Option<Self> {
         let data = scratch.join("data");
         let address = format!("127.0.0.1:{}", free_port());
         program
             .args(["registry", "serve", "--listen", &address, "--data-dir"])
             .arg(&data)
             .args(flags);
-        let mut child = program.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut child = program.stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let served = Self { child, address, data };
@@ -62,11 +70,20 @@ impl Served {
     }
 
     /// Ends what another program started for us, and waits for that.
-    fn end_tree(mut self) {
+    fn end_tree(self) {
+        self.signal_tree("-KILL");
+    }
+
+    /// Asks what another program started for us to end, and waits for that.
+    fn stop_tree(self) {
+        self.signal_tree("-TERM");
+    }
+
+    fn signal_tree(mut self, signal: &str) {
         let id = self.child.id();
         let children = fs_err::read_to_string(format!("/proc/{id}/task/{id}/children"));
         for child in children.unwrap_or_default().split_whitespace() {
-            let _ = Command::new("kill").args(["-KILL", child]).status();
+            let _ = Command::new("kill").args([signal, child]).status();
         }
         self.child.wait().unwrap();
     }
@@ -142,6 +159,20 @@ fn every_client_pushes_and_pulls_the_same_digest() {
     program(&scratch, "skopeo", ["copy", &archive, &docker].iter().chain(&flags)).ok();
     program(&scratch, "skopeo", ["copy", &docker, "oci:out:v1"].iter().chain(&flags)).ok();
     peer(&scratch, "crane", ["validate", "--remote", &skopeo]).ok();
+    // Docker archives: out of the registry, and into it again, to the same image.
+    let archive = "docker-archive:out.tar:skopeo/nop:v1";
+    program(&scratch, "skopeo", ["copy", &docker, archive].iter().chain(&flags)).ok();
+    let again = served.reference("skopeo/again:v1");
+    let there = format!("docker://{again}");
+    program(&scratch, "skopeo", ["copy", "docker-archive:out.tar", &there].iter().chain(&flags))
+        .ok();
+    let config = |reference: &str| {
+        let manifest = peer(&scratch, "crane", ["manifest", reference]).ok().stdout;
+        json(&manifest)["config"]["digest"].clone()
+    };
+    assert_eq!(config(&again), config(&skopeo));
+    apron(&scratch, ["copy", "out.tar", &served.reference("ours/again:v1")]).ok();
+    assert_eq!(config(&served.reference("ours/again:v1")), config(&skopeo));
     // And back as it went.
     apron(&scratch, ["pull", &theirs, "-f", "back.xpkg"]).ok();
     let read = |name: &str| fs_err::read(scratch.join(name)).unwrap();

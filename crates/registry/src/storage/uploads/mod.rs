@@ -223,7 +223,7 @@ impl Registry {
     }
 
     fn keep_here(&self, mut upload: Upload) -> Result<Upload, Error> {
-        flush(&mut upload)?;
+        self.flush_or_cancel(&mut upload)?;
         // The name of the file must be on the disk as well, once.
         if !upload.named && upload.file.is_some() {
             files::sync_directory(&self.inner.files.uploads())?;
@@ -289,7 +289,7 @@ impl Registry {
             self.cancel_here(&upload)?;
             return Err(Error::DigestMismatch { expected: digest.clone(), actual });
         }
-        flush(&mut upload)?;
+        self.flush_or_cancel(&mut upload)?;
         let held = self.hold(digest);
         let adopted = self.inner.files.adopt(&self.inner.files.upload(&upload.id), digest);
         // From here on the upload's file may be gone, so the upload is over, come what may.
@@ -301,6 +301,16 @@ impl Registry {
         }
         drop(held);
         recorded
+    }
+
+    /// Brings an upload's bytes to the disk. If that fails once, the system may have thrown them
+    /// away and say all is well the next time: nothing more can be made of this upload.
+    fn flush_or_cancel(&self, upload: &mut Upload) -> Result<(), Error> {
+        let flushed = flush(upload);
+        if flushed.is_err() {
+            let _ = self.cancel_here(upload);
+        }
+        flushed
     }
 
     /// Lets the database know of an upload that became a blob.

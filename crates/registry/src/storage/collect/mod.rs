@@ -7,6 +7,9 @@
 //! comes later finds the blob gone and sends it again. Only a file and its row need more, the
 //! digest's mutex, because a file is not part of a transaction.
 
+#[cfg(test)]
+mod tests;
+
 use super::files::Files;
 use super::{Registry, blobs, blocking, millis, now, rows, stored_digest};
 use crate::error::Error;
@@ -20,6 +23,21 @@ use std::time::Duration;
 
 /// Removals under way at once; they share commits.
 const PARALLEL: usize = 16;
+
+/// A manifest pushed before some time to which nothing leads.
+const UNTAGGED: &str = "pushed < ?1
+    AND NOT EXISTS (SELECT 1 FROM tag WHERE repository = it.repository AND digest = it.digest)
+    AND NOT EXISTS (SELECT 1 FROM manifest_child
+                    WHERE repository = it.repository AND child = it.digest)
+    AND (subject IS NULL OR NOT EXISTS
+        (SELECT 1 FROM manifest WHERE repository = it.repository AND digest = it.subject))";
+
+/// A manifest that may be collected.
+struct Untagged {
+    repository: i64,
+    name: String,
+    digest: Digest,
+}
 
 /// What to collect.
 #[derive(Clone, Debug, Default)]
@@ -66,33 +84,17 @@ impl Registry {
 
     async fn collect_manifests(&self, age: Duration, dry: bool) -> Result<u64, Error> {
         let limit = now().saturating_sub(millis(age));
-        let found = self.inner.database.read(move |database| {
-            let mut statement = database.prepare(
-                "SELECT repository, name, digest FROM manifest AS it JOIN repository ON id = repository
-                 WHERE pushed < ?1
-                 AND NOT EXISTS (SELECT 1 FROM tag WHERE repository = it.repository AND digest = it.digest)
-                 AND NOT EXISTS (SELECT 1 FROM manifest_child
-                                 WHERE repository = it.repository AND child = it.digest)
-                 AND (subject IS NULL OR NOT EXISTS
-                     (SELECT 1 FROM manifest WHERE repository = it.repository AND digest = it.subject))",
-            )?;
-            let rows: rusqlite::Result<Vec<(i64, String, String)>> = statement
-                .query_map([limit], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
-                .collect();
-            Ok(rows?)
-        });
-        let found = found.await?;
+        let found = self.untagged(limit).await?;
         if dry {
             return Ok(found.len() as u64);
         }
         let mut count = 0;
-        for (repository, name, digest) in found {
-            let digest = stored_digest(&digest)?;
-            if self.collect_manifest(repository, &digest).await? {
+        for it in found {
+            if self.collect_manifest(&it, limit).await? {
                 count += 1;
                 self.forget_manifests();
-                if let Some(repository) = Name::parse(&name) {
-                    self.tell(Event::Deleted { repository, digest });
+                if let Some(repository) = Name::parse(&it.name) {
+                    self.tell(Event::Deleted { repository, digest: it.digest });
                 }
             }
         }
@@ -100,42 +102,47 @@ impl Registry {
         Ok(count)
     }
 
-    /// Deletes a manifest unless it got a tag or a parent meanwhile.
-    async fn collect_manifest(&self, repository: i64, digest: &Digest) -> Result<bool, Error> {
-        let (digest, lease) = (digest.clone(), self.lease());
+    /// Manifests nothing leads to, pushed before `limit`.
+    async fn untagged(&self, limit: i64) -> Result<Vec<Untagged>, Error> {
+        let found = self.inner.database.read(move |database| {
+            let mut statement = database.prepare(&format!(
+                "SELECT repository, name, digest FROM manifest AS it
+                 JOIN repository ON id = repository WHERE {UNTAGGED}"
+            ))?;
+            let rows: rusqlite::Result<Vec<(i64, String, String)>> = statement
+                .query_map([limit], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
+                .collect();
+            Ok(rows?)
+        });
+        let read = |(repository, name, digest): (i64, String, String)| {
+            Ok(Untagged { repository, name, digest: stored_digest(&digest)? })
+        };
+        found.await?.into_iter().map(read).collect()
+    }
+
+    /// Deletes a manifest unless something leads to it meanwhile, or it was pushed again.
+    async fn collect_manifest(&self, it: &Untagged, limit: i64) -> Result<bool, Error> {
+        let (repository, digest, lease) = (it.repository, it.digest.clone(), self.lease());
         self.inner
             .database
             .write(move |transaction| {
-                let used: bool = transaction
-                    .prepare_cached(
-                        "SELECT EXISTS (SELECT 1 FROM tag WHERE repository = ?1 AND digest = ?2)
-                             OR EXISTS (SELECT 1 FROM manifest_child WHERE repository = ?1 AND child = ?2)",
-                    )?
-                    .query_row(params![repository, digest.to_string()], |row| row.get(0))?;
-                if used {
-                    return Ok(false);
+                let still = transaction
+                    .prepare_cached(&format!(
+                        "SELECT 1 FROM manifest AS it WHERE {UNTAGGED}
+                         AND repository = ?2 AND digest = ?3"
+                    ))?
+                    .exists(params![limit, repository, digest.to_string()])?;
+                if still {
+                    rows::delete(transaction, repository, &digest, lease)?;
+                    rows::touch(transaction, repository)?;
                 }
-                match rows::delete(transaction, repository, &digest, lease) {
-                    Ok(()) => rows::touch(transaction, repository).map(|()| true),
-                    Err(Error::ManifestUnknown(_)) => Ok(false),
-                    Err(error) => Err(error),
-                }
+                Ok(still)
             })
             .await
     }
 
     async fn collect_links(&self, dry: bool) -> Result<u64, Error> {
-        let limit = now();
-        let found = self.inner.database.read(move |database| {
-            let mut statement = database.prepare(
-                "SELECT repository, digest FROM repository_blob AS it WHERE lease < ?1 AND NOT EXISTS
-                 (SELECT 1 FROM manifest_child WHERE repository = it.repository AND child = it.digest)",
-            )?;
-            let rows: rusqlite::Result<Vec<(i64, String)>> =
-                statement.query_map([limit], |row| Ok((row.get(0)?, row.get(1)?)))?.collect();
-            Ok(rows?)
-        });
-        let found = found.await?;
+        let found = self.loose_links().await?;
         if dry {
             return Ok(found.len() as u64);
         }
@@ -144,6 +151,23 @@ impl Registry {
             count += self.unlink(batch.to_vec()).await?;
         }
         Ok(count)
+    }
+
+    /// Blobs that no manifest of their repository names and whose lease is over.
+    async fn loose_links(&self) -> Result<Vec<(i64, String)>, Error> {
+        let limit = now();
+        self.inner
+            .database
+            .read(move |database| {
+                let mut statement = database.prepare(
+                    "SELECT repository, digest FROM repository_blob AS it WHERE lease < ?1 AND NOT EXISTS
+                     (SELECT 1 FROM manifest_child WHERE repository = it.repository AND child = it.digest)",
+                )?;
+                let rows: rusqlite::Result<Vec<(i64, String)>> =
+                    statement.query_map([limit], |row| Ok((row.get(0)?, row.get(1)?)))?.collect();
+                Ok(rows?)
+            })
+            .await
     }
 
     async fn unlink(&self, batch: Vec<(i64, String)>) -> Result<u64, Error> {
@@ -164,17 +188,7 @@ impl Registry {
     }
 
     async fn collect_blobs(&self, dry: bool) -> Result<(u64, u64), Error> {
-        let found = self.inner.database.read(|database| {
-            let mut statement = database.prepare(
-                "SELECT digest, size FROM blob AS it
-                 WHERE NOT EXISTS (SELECT 1 FROM repository_blob WHERE digest = it.digest)
-                 AND NOT EXISTS (SELECT 1 FROM manifest WHERE digest = it.digest)",
-            )?;
-            let rows: rusqlite::Result<Vec<(String, i64)>> =
-                statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect();
-            Ok(rows?)
-        });
-        let found = found.await?;
+        let found = self.unused_blobs().await?;
         if dry {
             let bytes = found.iter().map(|(_, size)| size.unsigned_abs()).sum();
             return Ok((found.len() as u64, bytes));
@@ -189,6 +203,23 @@ impl Registry {
             .try_collect()
             .await?;
         Ok((sizes.len() as u64, sizes.iter().sum()))
+    }
+
+    /// Blobs that no repository has and that are no manifest, with their sizes.
+    async fn unused_blobs(&self) -> Result<Vec<(String, i64)>, Error> {
+        self.inner
+            .database
+            .read(|database| {
+                let mut statement = database.prepare(
+                    "SELECT digest, size FROM blob AS it
+                     WHERE NOT EXISTS (SELECT 1 FROM repository_blob WHERE digest = it.digest)
+                     AND NOT EXISTS (SELECT 1 FROM manifest WHERE digest = it.digest)",
+                )?;
+                let rows: rusqlite::Result<Vec<(String, i64)>> =
+                    statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect();
+                Ok(rows?)
+            })
+            .await
     }
 
     /// Removes a blob unless somebody took it up meanwhile: its row first, then its file.
