@@ -1,8 +1,9 @@
-//! Names with a grammar, parsed at the door: repositories and tags.
+//! Names with a grammar, parsed at the door: repositories, tags, and which manifest is meant.
 //!
 //! Only these (and [`oci::Digest`]) reach the storage, so that a path on the disk is always made
 //! of parts that cannot climb out of their directory.
 
+use oci::Digest;
 use std::fmt;
 use std::sync::Arc;
 
@@ -18,6 +19,24 @@ pub struct Name(Arc<str>);
 /// A name for a manifest that may be moved to another one.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tag(Arc<str>);
+
+/// Which manifest of a repository is meant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Selector {
+    /// The one a tag stands for.
+    Tag(Tag),
+    /// The one with this address.
+    Digest(Digest),
+}
+
+impl fmt::Display for Selector {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tag(tag) => tag.fmt(formatter),
+            Self::Digest(digest) => digest.fmt(formatter),
+        }
+    }
+}
 
 impl Name {
     /// Parses a name; `None` if the grammar does not allow it.

@@ -5,8 +5,7 @@
 //! but the colon of a digest: a path with any other escape names nothing we could have.
 
 use crate::limits::TARGET_LENGTH_MAX;
-use crate::name::{Name, Tag};
-use crate::storage::Selector;
+use crate::name::{Name, Selector, Tag};
 use oci::Digest;
 
 /// What a path asks for.

@@ -8,12 +8,11 @@ use super::{
     uploads,
 };
 use crate::error::Error;
-use crate::name::{Name, Tag};
+use crate::name::{Name, Selector, Tag};
 use crate::observe::Event;
 use bytes::Bytes;
 use oci::{Digest, MediaType, Raw};
 use rusqlite::{Connection, OptionalExtension, params};
-use std::fmt;
 use std::sync::Arc;
 
 /// A manifest as it was pushed.
@@ -30,24 +29,6 @@ pub struct Manifest {
 impl Size for Manifest {
     fn size(&self) -> usize {
         self.bytes.len()
-    }
-}
-
-/// Which manifest of a repository is meant.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Selector {
-    /// The one a tag stands for.
-    Tag(Tag),
-    /// The one with this address.
-    Digest(Digest),
-}
-
-impl fmt::Display for Selector {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Tag(tag) => tag.fmt(formatter),
-            Self::Digest(digest) => digest.fmt(formatter),
-        }
     }
 }
 

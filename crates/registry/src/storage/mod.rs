@@ -15,11 +15,12 @@ mod scrub;
 mod uploads;
 mod views;
 
+pub use crate::name::Selector;
 pub(crate) use blobs::OpenBlob;
 pub use collect::{Collect, Collected};
 pub(crate) use database::blocking;
 pub use lists::{Page, Referrer};
-pub use manifests::{Manifest, Push, Pushed, Selector};
+pub use manifests::{Manifest, Push, Pushed};
 pub use rebuild::{Rebuilt, rebuild};
 pub use scrub::Scrubbed;
 pub(crate) use uploads::{BodyStream, Upload};
