@@ -5,6 +5,7 @@
 //! loopback address and nowhere else.
 
 use crate::auth::scope::Grant;
+use crate::auth::users::Bound;
 use crate::name::Name;
 use async_trait::async_trait;
 use http::request::Parts;
@@ -17,12 +18,14 @@ pub struct Principal {
     name: Arc<str>,
     /// What the token they came with is good for; without a token, that is up to the rules.
     grants: Option<Arc<[Grant]>>,
+    /// What the key they came with is good for; without one, everything they may do.
+    bound: Option<Arc<Bound>>,
 }
 
 impl Principal {
     /// Somebody by name.
     pub fn named(name: &str) -> Self {
-        Self { name: name.into(), grants: None }
+        Self { name: name.into(), grants: None, bound: None }
     }
 
     /// Somebody who did not say.
@@ -34,6 +37,18 @@ impl Principal {
     #[must_use]
     pub fn within(self, grants: Vec<Grant>) -> Self {
         Self { grants: Some(grants.into()), ..self }
+    }
+
+    /// The same with a key, which is good for no more than this.
+    #[must_use]
+    pub(crate) fn bound_by(self, bound: &Bound) -> Self {
+        let bound = (*bound != Bound::default()).then(|| Arc::new(bound.clone()));
+        Self { bound, ..self }
+    }
+
+    /// What their key is good for, if that is not everything.
+    pub(crate) fn bound(&self) -> Option<&Bound> {
+        self.bound.as_deref()
     }
 
     /// The name; empty if they did not say.

@@ -62,6 +62,15 @@ pub(super) enum UserWords {
         /// What to call the key; a key with the same label is replaced
         #[arg(long, default_value = "default")]
         label: String,
+        /// Days after which the key is no longer good
+        #[arg(long, value_name = "DAYS")]
+        expires: Option<u64>,
+        /// Repositories the key is good for, of those its owner may use: `team/*`, `team/**`
+        #[arg(long, value_name = "PATTERN")]
+        repositories: Option<String>,
+        /// What the key is good for, of what its owner may do: pull, push, delete, admin
+        #[arg(long, value_name = "WORDS")]
+        actions: Option<String>,
     },
     /// Remove a user with all keys, or only a key; rules stay, so that nothing opens by itself
     Remove {
@@ -133,6 +142,18 @@ pub(super) struct ServeArguments {
     /// Address at which clients reach the registry, if it is another than it listens on
     #[arg(long, value_name = "URL")]
     public_url: Option<String>,
+    /// Let robots sign in with tokens of the issuers in this JSON file (`OpenID` Connect)
+    #[arg(long, value_name = "FILE")]
+    oidc: Option<PathBuf>,
+    /// Also trust the certificate authorities in this PEM file for those issuers
+    #[arg(long, value_name = "FILE", requires = "oidc")]
+    oidc_ca_file: Option<PathBuf>,
+    /// Megabytes of the audit log after which a new one is begun; five old ones are kept
+    #[arg(long, value_name = "MB", default_value_t = 64, value_parser = clap::value_parser!(u64).range(1..))]
+    audit_size: u64,
+    /// Believe X-Forwarded-For of this proxy, or of all in a network (10.0.0.0/8); may be repeated
+    #[arg(long, value_name = "ADDRESS")]
+    trusted_proxy: Vec<String>,
     /// Certificate with its chain in PEM form; read again when it changes
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     tls_cert: Option<PathBuf>,
@@ -217,7 +238,9 @@ impl UserWords {
     fn into_change(self) -> user::Change {
         match self {
             Self::Add { name } => user::Change::Add { name },
-            Self::Key { name, label } => user::Change::Key { name, label },
+            Self::Key { name, label, expires, repositories, actions } => {
+                user::Change::Key { name, label, expires, repositories, actions }
+            }
             Self::Remove { name, key } => user::Change::Remove { name, key },
             Self::Allow { who, repositories, actions } => {
                 user::Change::Allow { who, repositories, actions }
@@ -246,6 +269,10 @@ impl ServeArguments {
             gc_interval: Duration::from_secs(self.gc_interval),
             mirror: self.mirror.into_request(),
             limits: self.limit.into_limits(),
+            oidc: self.oidc,
+            oidc_ca_file: self.oidc_ca_file,
+            audit_size_max: self.audit_size.saturating_mul(1_000_000),
+            trusted_proxies: self.trusted_proxy,
         }
     }
 }

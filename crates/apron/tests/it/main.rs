@@ -26,6 +26,7 @@ mod interrupt;
 #[path = "../../../apiserver/tests/it/peers.rs"]
 mod peers;
 mod registry;
+mod robots;
 mod support;
 mod walls;
 mod words;

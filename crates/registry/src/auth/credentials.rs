@@ -1,8 +1,9 @@
 //! Credentials: read from requests, checked once, remembered for a while.
 
 use super::limit::Limiter;
+use super::oidc::{Identity, Oidc, is_token};
 use super::rules::Rule;
-use super::users::{KEY_PREFIX, USERS_FILE, Users, check_name, read_htpasswd};
+use super::users::{Bound, KEY_PREFIX, USERS_FILE, Users, check_name, read_htpasswd};
 use super::{Auth, AuthError, Settings, now, password, token};
 use crate::access::{Access as _, Peer, Principal, Record};
 use crate::budget::Kind;
@@ -100,20 +101,20 @@ impl Credentials {
         peer: Option<IpAddr>,
         name: &str,
         secret: &str,
-    ) -> Result<(), Failure> {
+    ) -> Result<Bound, Failure> {
         let known = self.known();
+        // Keys end, and are cheap to check.
+        if secret.starts_with(KEY_PREFIX) {
+            let (owner, bound) = self.check_key(peer, secret)?;
+            return if owner == name { Ok(bound) } else { Err(Failure::Wrong) };
+        }
         let seal = self.seal(name, secret);
         if self.remembers(&seal) {
-            return Ok(());
+            return Ok(Bound::default());
         }
         let tried = if check_name(name).is_ok() { name } else { "" };
         self.limiter.take(peer, tried, Instant::now()).map_err(Failure::Wait)?;
-        let right = if secret.starts_with(KEY_PREFIX) {
-            known.users.key_owner(secret).is_some_and(|owner| owner == name)
-        } else {
-            self.verify(known.hash_of(name), secret).await
-        };
-        if !right {
+        if !self.verify(known.hash_of(name), secret).await {
             return Err(Failure::Wrong);
         }
         self.limiter.give_back(peer, tried);
@@ -121,15 +122,33 @@ impl Credentials {
         if Arc::ptr_eq(&known, &self.known()) {
             self.remember(seal);
         }
-        Ok(())
+        Ok(Bound::default())
     }
 
-    /// Whose key this is.
-    pub(super) fn check_key(&self, peer: Option<IpAddr>, key: &str) -> Result<String, Failure> {
+    /// Whose key this is, and what it is good for.
+    pub(super) fn check_key(
+        &self,
+        peer: Option<IpAddr>,
+        key: &str,
+    ) -> Result<(String, Bound), Failure> {
         self.limiter.take(peer, "", Instant::now()).map_err(Failure::Wait)?;
-        let owner = self.known().users.key_owner(key).map(str::to_owned).ok_or(Failure::Wrong)?;
+        let known = self.known();
+        let (owner, bound) = known.users.key_owner(key, now()).ok_or(Failure::Wrong)?;
         self.limiter.give_back(peer, "");
-        Ok(owner)
+        Ok((owner.to_owned(), bound.clone()))
+    }
+
+    /// Who brings a token of somebody we trust.
+    async fn check_token(
+        &self,
+        peer: Option<IpAddr>,
+        oidc: &Oidc,
+        token: &str,
+    ) -> Result<Identity, Failure> {
+        self.limiter.take(peer, "", Instant::now()).map_err(Failure::Wait)?;
+        let identity = oidc.verify(token, now()).await.ok_or(Failure::Wrong)?;
+        self.limiter.give_back(peer, "");
+        Ok(identity)
     }
 
     /// Whether somebody is still there.
@@ -214,6 +233,9 @@ impl Auth {
             if name.is_empty() && secret.is_empty() {
                 return Ok(Principal::anonymous());
             }
+            if self.settings.oidc.is_some() && is_token(&secret) {
+                return self.sign_in_with_token(peer, &secret).await;
+            }
             return self.sign_in(peer, &name, &secret).await;
         }
         if !scheme.eq_ignore_ascii_case("bearer") {
@@ -222,8 +244,14 @@ impl Auth {
         if rest.starts_with(KEY_PREFIX) {
             return self.sign_in_with_key(peer, rest);
         }
-        let claims = self.keys().verify(rest, &self.service, now()).ok_or(Failure::Wrong)?;
-        if !claims.sub.is_empty() && !self.credentials.knows(&claims.sub) {
+        let Some(claims) = self.keys().verify(rest, &self.service, now()) else {
+            return match self.settings.oidc {
+                Some(_) if is_token(rest) => self.sign_in_with_token(peer, rest).await,
+                _ => Err(Failure::Wrong),
+            };
+        };
+        let by_token = || self.settings.oidc.as_ref().is_some_and(|it| it.knows(&claims.sub));
+        if !claims.sub.is_empty() && !self.credentials.knows(&claims.sub) && !by_token() {
             return Err(Failure::Wrong);
         }
         Ok(Principal::named(&claims.sub).within(claims.access))
@@ -239,8 +267,20 @@ impl Auth {
         let checked = self.credentials.check(peer, name, secret).await;
         // Passwords are typed where names belong: a name is written down only if it is one.
         let known = if self.credentials.knows(name) { name } else { "" };
-        checked.inspect_err(|failure| self.note_failure(peer, known, *failure))?;
-        Ok(Principal::named(name))
+        let bound = checked.inspect_err(|failure| self.note_failure(peer, known, *failure))?;
+        Ok(Principal::named(name).bound_by(&bound))
+    }
+
+    /// Somebody by a token of an issuer we trust.
+    pub(super) async fn sign_in_with_token(
+        &self,
+        peer: Option<IpAddr>,
+        token: &str,
+    ) -> Result<Principal, Failure> {
+        let Some(oidc) = &self.settings.oidc else { return Err(Failure::Wrong) };
+        let identity = self.credentials.check_token(peer, oidc, token).await;
+        let identity = identity.inspect_err(|failure| self.note_failure(peer, "", *failure))?;
+        Ok(Principal::named(&identity.user).bound_by(&identity.bound))
     }
 
     /// Somebody by a key alone.
@@ -250,8 +290,9 @@ impl Auth {
         key: &str,
     ) -> Result<Principal, Failure> {
         let owner = self.credentials.check_key(peer, key);
-        let owner = owner.inspect_err(|failure| self.note_failure(peer, "", *failure))?;
-        Ok(Principal::named(&owner))
+        let owner = owner.inspect_err(|failure| self.note_failure(peer, "", *failure));
+        let (owner, bound) = owner?;
+        Ok(Principal::named(&owner).bound_by(&bound))
     }
 
     fn note_failure(&self, peer: Option<IpAddr>, who: &str, failure: Failure) {

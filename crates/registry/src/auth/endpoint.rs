@@ -7,7 +7,7 @@ use super::audit::timestamp;
 use super::credentials::Failure;
 use super::scope::{Grant, Scope};
 use super::token::{Claims, TOKEN_AGE_MAX};
-use super::{Actions, Auth, now};
+use super::{Actions, Auth, now, oidc};
 use crate::access::{Peer, Principal};
 use crate::budget::Kind;
 use crate::query::Query;
@@ -72,7 +72,15 @@ impl Auth {
             "password" => {
                 self.sign_in(peer, field("username"), field("password")).await.map_err(refuse)
             }
-            "refresh_token" => self.sign_in_with_key(peer, field("refresh_token")).map_err(refuse),
+            "refresh_token" => {
+                let secret = field("refresh_token");
+                let signed_in = if oidc::is_token(secret) {
+                    self.sign_in_with_token(peer, secret).await
+                } else {
+                    self.sign_in_with_key(peer, secret)
+                };
+                signed_in.map_err(refuse)
+            }
             _ => {
                 Err(Refusal::bad("UNSUPPORTED", "grant_type is neither password nor refresh_token"))
             }
@@ -114,7 +122,10 @@ impl Auth {
         let mut grants = Vec::new();
         for scope in scopes {
             match scope {
-                Scope::Catalog if who.grants().is_none_or(super::scope::lists) => {
+                // A list shows whatever its owner may see, so a key for some of it is none for that.
+                Scope::Catalog
+                    if who.bound().is_none() && who.grants().is_none_or(super::scope::lists) =>
+                {
                     grants.push(grant("registry", "catalog", vec!["*"]));
                 }
                 Scope::Catalog => {}
@@ -122,7 +133,9 @@ impl Auth {
                     let name = name.as_str();
                     let carried =
                         who.grants().map_or(Actions::ALL, |it| super::scope::held(it, name));
-                    let held = self.granted(who.as_str(), name).within(*asked).within(carried);
+                    let bound = who.bound().map_or(Actions::ALL, |it| it.held(name));
+                    let held = self.granted(who.as_str(), name).within(*asked);
+                    let held = held.within(carried).within(bound);
                     if held != Actions::NONE {
                         grants.push(grant("repository", name, held.words()));
                     }

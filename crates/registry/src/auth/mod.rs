@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   Authorization ─► Basic   name and password, or name and key ─► cache ─► argon2id, bcrypt
-//!                    Bearer  a key, or a token we signed
+//!                    Bearer  a key, or a token we signed, or one of an issuer we trust
 //!                       │
 //!                       ▼
 //!                  Principal (a name; with a token also what that is good for)
@@ -19,6 +19,7 @@ mod audit;
 mod credentials;
 mod endpoint;
 mod limit;
+pub mod oidc;
 pub mod password;
 pub mod rules;
 pub mod scope;
@@ -36,6 +37,7 @@ use async_trait::async_trait;
 use audit::Audit;
 use credentials::Credentials;
 use http::request::Parts;
+use oidc::Oidc;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -59,6 +61,10 @@ pub struct Settings {
     pub address: Option<String>,
     /// How much one client may do.
     pub budgets: Budgets,
+    /// Robots that bring tokens of somebody else.
+    pub oidc: Option<Arc<Oidc>>,
+    /// Bytes of the audit log after which a new one is begun.
+    pub audit_size_max: u64,
 }
 
 impl Settings {
@@ -70,6 +76,8 @@ impl Settings {
             mode: Mode::default(),
             address: None,
             budgets: Budgets::default(),
+            oidc: None,
+            audit_size_max: audit::SIZE_MAX,
         }
     }
 }
@@ -101,7 +109,8 @@ impl Auth {
         fs_err::create_dir_all(&settings.directory).map_err(AuthError::Io)?;
         let credentials = Credentials::open(&settings)?;
         let keys = Keys::open(&settings.directory, now()).map_err(AuthError::Io)?;
-        let audit = Audit::open(&settings.directory).map_err(AuthError::Io)?;
+        let audit =
+            Audit::open(&settings.directory, settings.audit_size_max).map_err(AuthError::Io)?;
         let address = settings.address.as_deref().unwrap_or_default();
         let service = address.split_once("://").map_or(address, |(_, host)| host);
         let service = service.trim_end_matches('/').to_owned();
@@ -172,7 +181,8 @@ impl Auth {
     fn decide_for(&self, who: &Principal, name: &Name, action: Action) -> Decision {
         let needed = needed(action);
         let anybody = self.granted("", name.as_str());
-        let rules = self.granted(who.as_str(), name.as_str());
+        let bound = who.bound().map_or(Actions::ALL, |it| it.held(name.as_str()));
+        let rules = self.granted(who.as_str(), name.as_str()).within(bound);
         let token = match (who.grants(), action) {
             (None, _) => Actions::ALL,
             (Some(grants), Action::List) if scope::lists(grants) => Actions::ALL,

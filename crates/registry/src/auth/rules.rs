@@ -116,9 +116,7 @@ pub struct Rule {
 
 impl Rule {
     fn covers(&self, repository: &str) -> bool {
-        let pattern: Vec<&str> = self.repositories.split('/').collect();
-        let name: Vec<&str> = repository.split('/').collect();
-        matches_components(&pattern, &name)
+        covers(&self.repositories, repository)
     }
 
     fn is_for(&self, user: Option<&str>) -> bool {
@@ -166,6 +164,18 @@ pub fn is_pattern(text: &str) -> bool {
         |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"._-*".contains(&byte);
     let part = |part: &str| !part.is_empty() && part.bytes().all(fits);
     text.len() <= 255 && text.matches('*').count() <= 16 && text.split('/').all(part)
+}
+
+/// Whether a pattern covers a repository.
+pub(super) fn covers(pattern: &str, repository: &str) -> bool {
+    let pattern: Vec<&str> = pattern.split('/').collect();
+    let name: Vec<&str> = repository.split('/').collect();
+    matches_components(&pattern, &name)
+}
+
+/// Whether a text fits a pattern in which `*` stands for anything.
+pub(super) fn matches_text(pattern: &str, text: &str) -> bool {
+    matches_component(pattern.as_bytes(), text.as_bytes())
 }
 
 fn matches_components(pattern: &[&str], name: &[&str]) -> bool {

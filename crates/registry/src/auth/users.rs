@@ -4,7 +4,7 @@
 //! one version or the next.
 
 use super::password;
-use super::rules::{ANONYMOUS, Rule};
+use super::rules::{self, ANONYMOUS, Actions, Rule};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
@@ -38,10 +38,76 @@ pub struct User {
     /// The hash of their password; without one, only keys are good.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub password: Option<String>,
-    /// Their keys: label → sha256 of the key. A key has 256 random bits, so nothing slower is
-    /// needed.
+    /// Their keys, by label.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub keys: BTreeMap<String, String>,
+    pub keys: BTreeMap<String, Key>,
+}
+
+/// A key, without the key itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "KeyForm", into = "KeyForm")]
+pub struct Key {
+    /// Its sha256. A key has 256 random bits, so nothing slower is needed.
+    sha256: String,
+    /// When it ends, in seconds since 1970.
+    pub expires: Option<u64>,
+    /// What it is good for, of what its owner may do.
+    pub bound: Bound,
+}
+
+/// Where something holds, and for what.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bound {
+    /// A pattern for repositories; all if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repositories: Option<String>,
+    /// What may be done; everything if it is not said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub actions: Option<Actions>,
+}
+
+impl Bound {
+    /// What of everything may be done to a repository.
+    pub(super) fn held(&self, repository: &str) -> Actions {
+        let here = self.repositories.as_deref().is_none_or(|it| rules::covers(it, repository));
+        if here { self.actions.unwrap_or(Actions::ALL) } else { Actions::NONE }
+    }
+
+    fn is_unbound(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// A key as it is written: keys without conditions are their sha256 alone.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum KeyForm {
+    Plain(String),
+    Bound {
+        sha256: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        expires: Option<u64>,
+        #[serde(flatten)]
+        bound: Bound,
+    },
+}
+
+impl From<KeyForm> for Key {
+    fn from(form: KeyForm) -> Self {
+        match form {
+            KeyForm::Plain(sha256) => Self { sha256, expires: None, bound: Bound::default() },
+            KeyForm::Bound { sha256, expires, bound } => Self { sha256, expires, bound },
+        }
+    }
+}
+
+impl From<Key> for KeyForm {
+    fn from(Key { sha256, expires, bound }: Key) -> Self {
+        if expires.is_none() && bound.is_unbound() {
+            return Self::Plain(sha256);
+        }
+        Self::Bound { sha256, expires, bound }
+    }
 }
 
 /// Why the users cannot be read or changed.
@@ -122,6 +188,17 @@ impl Users {
 
     /// Gives somebody (who may be new) a key; it is told once and cannot be found out later.
     pub fn add_key(&mut self, name: &str, label: &str) -> Result<String, UsersError> {
+        self.add_bound_key(name, label, None, Bound::default())
+    }
+
+    /// The same for a key that ends some time, or is good for some things only.
+    pub fn add_bound_key(
+        &mut self,
+        name: &str,
+        label: &str,
+        expires: Option<u64>,
+        bound: Bound,
+    ) -> Result<String, UsersError> {
         let name = check_name(name)?;
         let label = check_name(label)?;
         let mut secret = [0; 32];
@@ -129,19 +206,23 @@ impl Users {
             .map_err(|error| UsersError::Io(io::Error::other(error.to_string())))?;
         let key = format!("{KEY_PREFIX}{}", URL_SAFE_NO_PAD.encode(secret));
         let user = self.users.entry(name.to_owned()).or_default();
-        user.keys.insert(label.to_owned(), key_hash(&key));
+        user.keys.insert(label.to_owned(), Key { sha256: key_hash(&key), expires, bound });
         Ok(key)
     }
 
-    /// Whose key this is.
-    pub(super) fn key_owner(&self, key: &str) -> Option<&str> {
+    /// Whose key this is, if it is still good, and what for.
+    pub(super) fn key_owner(&self, key: &str, now: u64) -> Option<(&str, &Bound)> {
         let hash = key_hash(key);
-        let same = |known: &String| {
-            aws_lc_rs::constant_time::verify_slices_are_equal(known.as_bytes(), hash.as_bytes())
-                .is_ok()
+        let same = |known: &&Key| {
+            let (known, hash) = (known.sha256.as_bytes(), hash.as_bytes());
+            aws_lc_rs::constant_time::verify_slices_are_equal(known, hash).is_ok()
         };
-        let mut owners = self.users.iter().filter(|(_, user)| user.keys.values().any(same));
-        owners.next().map(|(name, _)| name.as_str())
+        let mut all = self
+            .users
+            .iter()
+            .flat_map(|(name, user)| user.keys.values().map(move |key| (name.as_str(), key)));
+        let (name, key) = all.find(|(_, key)| same(key))?;
+        key.expires.is_none_or(|expires| now < expires).then_some((name, &key.bound))
     }
 }
 
@@ -205,12 +286,36 @@ mod tests {
         .unwrap();
         assert_eq!(key.len(), KEY_PREFIX.len() + 43);
         let users = Users::read(directory.path()).unwrap();
-        assert_eq!(users.key_owner(&key), Some("ci"));
-        assert_eq!(users.key_owner("apr_x"), None);
+        assert_eq!(users.key_owner(&key, 0), Some(("ci", &Bound::default())));
+        assert_eq!(users.key_owner("apr_x", 0), None);
         let path = directory.path().join(USERS_FILE);
         let text = fs_err::read_to_string(&path).unwrap();
         assert!(!text.contains("secret") && !text.contains(&key));
         assert_eq!(fs_err::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn keys_end_and_are_bound() {
+        let bound = Bound {
+            repositories: Some("team/**".to_owned()),
+            actions: Some(Actions::PULL.and(Actions::PUSH)),
+        };
+        let mut users = Users::default();
+        let key = users.add_bound_key("ci", "main", Some(1000), bound.clone()).unwrap();
+        let text = serde_json::to_string(&users).unwrap();
+        let read: Users = serde_json::from_str(&text).unwrap();
+        assert_eq!(read, users);
+        assert_eq!(read.key_owner(&key, 999), Some(("ci", &bound)));
+        assert_eq!(read.key_owner(&key, 1000), None);
+        assert_eq!(bound.held("team/a").to_string(), "pull,push");
+        assert_eq!(bound.held("other"), Actions::NONE);
+        // Files of before have the hash alone.
+        let old = format!(
+            "{{\"format\":1,\"users\":{{\"a\":{{\"keys\":{{\"k\":\"{}\"}}}}}}}}",
+            key_hash("apr_1")
+        );
+        let old: Users = serde_json::from_str(&old).unwrap();
+        assert_eq!(old.key_owner("apr_1", 0), Some(("a", &Bound::default())));
     }
 
     #[test]

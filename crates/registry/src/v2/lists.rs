@@ -96,7 +96,13 @@ pub(super) fn referrer_list(
 
 /// The extensions there are: none yet beyond finding that out.
 pub(super) fn discover() -> Response {
-    json(value!({ "extensions": [] }).to_string().into_bytes())
+    let discover = value!({
+        "name": "_oci",
+        "url": "https://github.com/opencontainers/distribution-spec/blob/main/extensions/_oci.md",
+        "description": "finding out which extensions there are",
+        "endpoints": ["_oci/ext/discover"],
+    });
+    json(value!({ "extensions": [discover] }).to_string().into_bytes())
 }
 
 fn length(call: &Call) -> Result<Option<usize>, Refusal> {

@@ -12,6 +12,7 @@ mod lists;
 mod manifests;
 mod mirrors;
 mod restart;
+mod robots;
 mod security;
 mod support;
 mod uploads;

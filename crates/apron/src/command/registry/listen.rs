@@ -1,5 +1,6 @@
 //! The registry's door: how many may be in at once, and with which certificate.
 
+use super::forwarded::Network;
 use super::tls::Tls;
 use crate::args::limit::Limits;
 use crate::listen::{self, Porter};
@@ -30,6 +31,8 @@ pub(super) struct Doors {
     per_client: usize,
     budgets: Budgets,
     seats: Arc<Mutex<HashMap<IpAddr, usize>>>,
+    /// Proxies that bring many clients each.
+    proxies: Vec<Network>,
 }
 
 /// One connection of an address; it counts until it is dropped.
@@ -39,9 +42,10 @@ pub(super) struct Seat {
 }
 
 impl Doors {
-    pub(super) fn new(limits: &Limits, tls: Option<Arc<Tls>>) -> Self {
+    pub(super) fn new(limits: &Limits, tls: Option<Arc<Tls>>, proxies: Vec<Network>) -> Self {
         Self {
             tls,
+            proxies,
             per_client: limits.connections_per_client,
             budgets: limits.budgets.clone(),
             seats: Arc::default(),
@@ -53,12 +57,19 @@ impl Doors {
         let network = network(peer);
         let mut seats = self.seats.lock().unwrap_or_else(PoisonError::into_inner);
         let count = seats.entry(network).or_default();
-        if *count >= self.per_client && !peer.to_canonical().is_loopback() {
+        if *count >= self.per_client && !self.is_exempt(peer) {
             self.budgets.refused(Kind::Connections);
             return None;
         }
         *count += 1;
         Some(Seat { seats: self.seats.clone(), network })
+    }
+}
+
+impl Doors {
+    /// This machine, and proxies: whoever is behind them is counted by requests.
+    fn is_exempt(&self, peer: IpAddr) -> bool {
+        peer.to_canonical().is_loopback() || self.proxies.iter().any(|it| it.holds(peer))
     }
 }
 
@@ -99,7 +110,8 @@ mod tests {
     #[test]
     fn one_address_does_not_take_all_connections() {
         let (seats, budgets) = (Arc::default(), Budgets::default());
-        let doors = Doors { tls: None, per_client: 2, budgets, seats };
+        let proxies = vec![Network::parse("10.0.0.0/8").ok().unwrap()];
+        let doors = Doors { tls: None, per_client: 2, budgets, seats, proxies };
         let there = IpAddr::from([192, 0, 2, 1]);
         let first = doors.enter(there);
         let second = doors.enter(there);
@@ -110,7 +122,10 @@ mod tests {
         let here = IpAddr::from([127, 0, 0, 1]);
         let many: Vec<_> = (0..10).map(|_| doors.enter(here)).collect();
         assert!(many.iter().all(Option::is_some));
-        drop((second, many));
+        let proxy = IpAddr::from([10, 1, 2, 3]);
+        let more: Vec<_> = (0..10).map(|_| doors.enter(proxy)).collect();
+        assert!(more.iter().all(Option::is_some));
+        drop((second, many, more));
         assert!(doors.seats.lock().unwrap().is_empty());
     }
 }

@@ -40,7 +40,7 @@ pub(super) async fn mirrors(
         return Ok(Mirrors::default());
     }
     let keychain = keychain(request).await?;
-    let transport = transport(request, settings)?;
+    let transport = transport(request.ca_file.as_ref(), settings)?;
     let mut upstreams: Vec<Upstream> = Vec::new();
     for text in &request.sources {
         let source = Source::parse(text).map_err(|error| unusable(&error))?;
@@ -105,11 +105,12 @@ async fn warn(source: &Source, keychain: &Keychain, access: &dyn Access) -> Outc
     Ok(())
 }
 
-fn transport(request: &Request, settings: &Settings) -> Outcome<Transport> {
+/// A way to other servers, with the system's certificates and some more, and the user's proxies.
+pub(super) fn transport(ca_file: Option<&PathBuf>, settings: &Settings) -> Outcome<Transport> {
     let read = |path: &PathBuf| fs_err::read(path).map_err(|error| Failure::file(&error));
     let proxy = &settings.proxy;
     let http = HttpSettings {
-        ca_bundle: request.ca_file.as_ref().map(read).transpose()?,
+        ca_bundle: ca_file.map(read).transpose()?,
         https_proxy: proxy.https.clone().or_else(|| proxy.all.clone()),
         http_proxy: proxy.http.clone().or_else(|| proxy.all.clone()),
         no_proxy: proxy.none.clone(),
@@ -118,8 +119,8 @@ fn transport(request: &Request, settings: &Settings) -> Outcome<Transport> {
     };
     http_client(&http).map_err(|error| {
         Failure::new(
-            "cannot set up connections to mirrored registries",
-            "check --mirror-ca-file and the proxy settings",
+            "cannot set up connections to other servers",
+            "check --mirror-ca-file, --oidc-ca-file and the proxy settings",
         )
         .because(&error)
     })

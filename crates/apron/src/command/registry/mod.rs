@@ -1,6 +1,7 @@
 //! `registry`: serve packages from a directory, and look after that directory.
 
 pub(crate) mod exchange;
+pub(crate) mod forwarded;
 pub(crate) mod keep;
 mod listen;
 pub(crate) mod mirror;

@@ -1,5 +1,6 @@
 //! `registry serve`: the registry on an address, until it is told to stop.
 
+use super::forwarded::{self, Network};
 use super::listen::{Doors, limits};
 use super::mirror;
 use super::tls::{self, Tls};
@@ -9,6 +10,7 @@ use crate::failure::{Failure, Outcome};
 use crate::listen;
 use crate::output;
 use crate::settings as environment;
+use ::registry::auth::oidc::{Config, Oidc};
 use ::registry::auth::{Auth, Mode, Users};
 use ::registry::limits::BLOB_SIZE_MAX;
 use ::registry::{Collect, Missing, Options, Registry, Settings, Versions};
@@ -35,6 +37,11 @@ pub(crate) struct Request {
     pub(crate) gc_interval: Duration,
     pub(crate) mirror: mirror::Request,
     pub(crate) limits: Limits,
+    /// Whom to trust for robots' tokens, in a file, and the authorities behind that.
+    pub(crate) oidc: Option<PathBuf>,
+    pub(crate) oidc_ca_file: Option<PathBuf>,
+    pub(crate) audit_size_max: u64,
+    pub(crate) trusted_proxies: Vec<String>,
 }
 
 /// Serves until a signal ends it.
@@ -42,7 +49,10 @@ pub(crate) async fn run(request: &Request, environment: &environment::Settings) 
     let listener = TcpListener::bind(&request.listen).await;
     let listener = listener.map_err(|error| cannot_listen(request, &error))?;
     let address = listener.local_addr().map_err(|error| cannot_listen(request, &error))?;
-    let auth = guard(request, address)?;
+    let proxies: Outcome<Vec<Network>> =
+        request.trusted_proxies.iter().map(|it| Network::parse(it)).collect();
+    let proxies = proxies?;
+    let auth = guard(request, address, environment)?;
     let tls = request.tls.as_ref().map(Tls::load).transpose()?;
     let settings = Settings {
         lease: request.lease,
@@ -72,7 +82,8 @@ pub(crate) async fn run(request: &Request, environment: &environment::Settings) 
         tokio::spawn(collect_regularly(registry.clone(), request.gc_interval));
     }
     introduce(request, address);
-    let doors = Doors::new(&request.limits, tls);
+    let router = forwarded::within(router, proxies.clone(), is_secure(request));
+    let doors = Doors::new(&request.limits, tls, proxies);
     listen::serve(listener, router, doors, limits(&request.limits), listen::stop()?).await;
     registry.flush_views().await;
     output::say("stopped");
@@ -81,24 +92,31 @@ pub(crate) async fn run(request: &Request, environment: &environment::Settings) 
 
 /// Who may do what; nobody is asked if there are no users, and then the address must be one that
 /// only this machine can reach.
-fn guard(request: &Request, address: SocketAddr) -> Outcome<Option<Arc<Auth>>> {
+fn guard(
+    request: &Request,
+    address: SocketAddr,
+    environment: &environment::Settings,
+) -> Outcome<Option<Arc<Auth>>> {
     let local = address.ip().is_loopback();
     let scheme = if request.tls.is_some() { "https" } else { "http" };
     let known = || (!address.ip().is_unspecified()).then(|| format!("{scheme}://{address}"));
     let users = Users::exist(&request.directory);
-    if users || request.htpasswd.is_some() || request.mode == Mode::Private {
+    let oidc = trust(request, environment)?;
+    if users || request.htpasswd.is_some() || request.mode == Mode::Private || oidc.is_some() {
         let settings = ::registry::auth::Settings {
             htpasswd: request.htpasswd.clone(),
             mode: request.mode,
             address: public(request)?.or_else(known),
             budgets: request.limits.budgets.clone(),
+            audit_size_max: request.audit_size_max,
+            oidc,
             ..::registry::auth::Settings::new(&request.directory)
         };
         let auth = Auth::open(settings).map_err(|error| cannot_guard(&error))?;
         if !local && request.tls.is_none() {
             output::say("passwords travel unprotected without TLS: use --tls-cert, or a proxy");
         }
-        if !auth.has_users() {
+        if !auth.has_users() && request.oidc.is_none() {
             output::say("nobody can sign in yet: add somebody with `apron registry user add`");
         }
         return Ok(Some(auth));
@@ -111,6 +129,28 @@ fn guard(request: &Request, address: SocketAddr) -> Outcome<Option<Arc<Auth>>> {
         "add one with `apron registry user add`, listen on 127.0.0.1, or let anybody push and \
          delete with --insecure-open",
     ))
+}
+
+/// Whose tokens count, beside our own.
+fn trust(request: &Request, environment: &environment::Settings) -> Outcome<Option<Arc<Oidc>>> {
+    let Some(path) = &request.oidc else { return Ok(None) };
+    let bytes = fs_err::read(path).map_err(|error| Failure::file(&error))?;
+    let config = Config::parse(&bytes).map_err(|error| {
+        Failure::new(
+            format!("cannot tell from {} whose tokens to trust", path.display()),
+            "it holds {\"issuers\": [{\"issuer\", \"audience\", \"mappings\": [{\"claims\", \"user\", \
+             \"repositories\", \"actions\"}]}]}",
+        )
+        .because(&error)
+    })?;
+    let transport = mirror::transport(request.oidc_ca_file.as_ref(), environment)?;
+    Ok(Some(Oidc::new(config, &transport)))
+}
+
+/// Whether clients come over TLS, to us or to a proxy before us.
+fn is_secure(request: &Request) -> bool {
+    let public = request.public_url.as_deref();
+    request.tls.is_some() || public.is_some_and(|url| url.starts_with("https://"))
 }
 
 /// The address clients were told, if it is one.

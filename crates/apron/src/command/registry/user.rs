@@ -4,7 +4,7 @@
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Format, table};
 use ::registry::auth::rules::{ANONYMOUS, EVERYBODY, is_pattern};
-use ::registry::auth::users::check_name;
+use ::registry::auth::users::{Bound, Key, check_name};
 use ::registry::auth::{Actions, Rule, Users, UsersError};
 use serde_json::json;
 use std::io::{BufRead as _, IsTerminal as _};
@@ -22,11 +22,30 @@ pub(crate) struct Request {
 
 /// A change, or none.
 pub(crate) enum Change {
-    Add { name: String },
-    Key { name: String, label: String },
-    Remove { name: String, key: Option<String> },
-    Allow { who: String, repositories: String, actions: String },
-    Forbid { who: String, repositories: String },
+    Add {
+        name: String,
+    },
+    Key {
+        name: String,
+        label: String,
+        /// In days.
+        expires: Option<u64>,
+        repositories: Option<String>,
+        actions: Option<String>,
+    },
+    Remove {
+        name: String,
+        key: Option<String>,
+    },
+    Allow {
+        who: String,
+        repositories: String,
+        actions: String,
+    },
+    Forbid {
+        who: String,
+        repositories: String,
+    },
     List,
 }
 
@@ -35,7 +54,10 @@ pub(crate) fn run(request: &Request) -> Outcome {
     let directory = &request.directory;
     match &request.change {
         Change::Add { name } => add(directory, name),
-        Change::Key { name, label } => key(request, name, label),
+        Change::Key { name, label, expires, repositories, actions } => {
+            let bound = bound(repositories.as_deref(), actions.as_deref())?;
+            key(request, name, label, *expires, bound)
+        }
         Change::Remove { name, key } => remove(directory, name, key.as_deref()),
         Change::Allow { who, repositories, actions } => {
             allow(directory, who, repositories, actions)
@@ -59,8 +81,35 @@ fn add(directory: &Path, name: &str) -> Outcome {
     Ok(())
 }
 
-fn key(request: &Request, name: &str, label: &str) -> Outcome {
-    let key = Users::change(&request.directory, |users| users.add_key(name, label));
+/// What a key is good for.
+fn bound(repositories: Option<&str>, actions: Option<&str>) -> Outcome<Bound> {
+    if let Some(pattern) = repositories.filter(|it| !is_pattern(it)) {
+        return Err(no_pattern(pattern));
+    }
+    let parse = |text: &str| Actions::parse(text).ok_or_else(|| no_actions(text));
+    let actions = actions.map(parse).transpose()?;
+    Ok(Bound { repositories: repositories.map(str::to_owned), actions })
+}
+
+fn no_pattern(text: &str) -> Failure {
+    Failure::new(
+        format!("`{text}` is not a pattern for repositories"),
+        "write it like a name: `team/*` for those directly below, `team/**` for all",
+    )
+}
+
+fn no_actions(text: &str) -> Failure {
+    Failure::new(
+        format!("`{text}` holds something that cannot be allowed"),
+        "the words are pull, push, delete and admin, with commas between them",
+    )
+}
+
+fn key(request: &Request, name: &str, label: &str, days: Option<u64>, bound: Bound) -> Outcome {
+    let end = |days: u64| now().saturating_add(days.saturating_mul(86_400));
+    let expires = days.map(end);
+    let change = |users: &mut Users| users.add_bound_key(name, label, expires, bound);
+    let key = Users::change(&request.directory, change);
     let key = key.map_err(|error| failed(&error))?;
     if request.format == Format::Json {
         return output::print_json(&json!({ "user": name, "label": label, "key": key }));
@@ -97,18 +146,9 @@ fn allow(directory: &Path, who: &str, repositories: &str, actions: &str) -> Outc
         check_name(who).map_err(|error| failed(&error))?;
     }
     if !is_pattern(repositories) {
-        return Err(Failure::new(
-            format!("`{repositories}` is not a pattern for repositories"),
-            "write it like a name: `team/*` for those directly below, `team/**` for all",
-        ));
+        return Err(no_pattern(repositories));
     }
-    let unknown = || {
-        Failure::new(
-            format!("`{actions}` holds something that cannot be allowed"),
-            "the words are pull, push, delete and admin, with commas between them",
-        )
-    };
-    let actions = Actions::parse(actions).ok_or_else(unknown)?;
+    let actions = Actions::parse(actions).ok_or_else(|| no_actions(actions))?;
     let rule = Rule { who: who.to_owned(), repositories: repositories.to_owned(), actions };
     let changed = Users::change(directory, |users| {
         users.rules.retain(|it| !(it.who == rule.who && it.repositories == rule.repositories));
@@ -146,14 +186,14 @@ fn list(request: &Request) -> Outcome {
     let users = Users::read(&request.directory).map_err(|error| failed(&error))?;
     if request.format == Format::Json {
         let people = users.users.iter().map(|(name, user)| {
-            let keys: Vec<&String> = user.keys.keys().collect();
+            let keys: Vec<_> = user.keys.iter().map(|(label, key)| described(label, key)).collect();
             json!({ "name": name, "password": user.password.is_some(), "keys": keys })
         });
         let people: Vec<_> = people.collect();
         return output::print_json(&json!({ "users": people, "rules": users.rules }));
     }
     let people = users.users.iter().map(|(name, user)| {
-        let keys: Vec<&str> = user.keys.keys().map(String::as_str).collect();
+        let keys: Vec<String> = user.keys.iter().map(|(label, key)| shown(label, key)).collect();
         let password = if user.password.is_some() { "yes" } else { "no" };
         vec![name.clone(), password.to_owned(), keys.join(",")]
     });
@@ -170,6 +210,33 @@ fn list(request: &Request) -> Outcome {
         }
     }
     Ok(())
+}
+
+/// A key as a value, without anything that would let somebody in.
+fn described(label: &str, key: &Key) -> serde_json::Value {
+    let Key { expires, bound, .. } = key;
+    json!({
+        "label": label,
+        "expires": expires,
+        "repositories": bound.repositories,
+        "actions": bound.actions,
+    })
+}
+
+/// A key in a word: its label, and a mark if it is over or not good for everything.
+fn shown(label: &str, key: &Key) -> String {
+    let over = key.expires.is_some_and(|expires| expires <= now());
+    match (over, key.bound == Bound::default()) {
+        (true, _) => format!("{label} (expired)"),
+        (false, false) => format!("{label} (restricted)"),
+        (false, true) => label.to_owned(),
+    }
+}
+
+/// Seconds since 1970.
+fn now() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0, |it| it.as_secs())
 }
 
 fn read_password(name: &str) -> Outcome<String> {
