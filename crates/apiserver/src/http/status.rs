@@ -105,7 +105,9 @@ impl Failure {
 
     /// 422 about an object of this kind.
     pub fn invalid_object(kind: &Kind, name: &str, errors: &[FieldError]) -> Self {
-        Self::invalid(&kind.kind, &kind.group, name, errors)
+        // Events of both APIs are checked as those of the core.
+        let newer = crate::kind::event::is_newer(kind);
+        Self::invalid(&kind.kind, if newer { "" } else { &kind.group }, name, errors)
     }
 
     /// 422 about the options of a request, such as `ListOptions`.

@@ -59,6 +59,20 @@ const POD_FIELDS: &[&str] = &[
     "status.nominatedNodeName",
 ];
 
+/// The same in the newer API.
+const NEWER_EVENT_FIELDS: &[&str] = &[
+    "reason",
+    "regarding.kind",
+    "regarding.namespace",
+    "regarding.name",
+    "regarding.uid",
+    "regarding.apiVersion",
+    "regarding.resourceVersion",
+    "regarding.fieldPath",
+    "reportingController",
+    "type",
+];
+
 /// Groups in the order in which discovery lists them.
 const ROWS: &[Row] = &[
     row(CORE, ("configmaps", "configmap", "ConfigMap"), &["cm"], "", &[]),
@@ -78,6 +92,7 @@ const ROWS: &[Row] = &[
     ),
     row(APPS, ("deployments", "deployment", "Deployment"), &["deploy"], "sgra", &[]),
     row(APPS, ("replicasets", "replicaset", "ReplicaSet"), &["rs"], "sgra", &["status.replicas"]),
+    row((super::event::GROUP, "v1"), ("events", "event", "Event"), &["ev"], "", NEWER_EVENT_FIELDS),
     row(
         AUTHENTICATION,
         ("selfsubjectreviews", "selfsubjectreview", "SelfSubjectReview"),

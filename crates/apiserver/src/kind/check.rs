@@ -10,6 +10,11 @@ use crate::object::meta;
 pub fn check(kind: &Kind, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut wrong = Vec::new();
     match (kind.group.as_str(), kind.kind.as_str()) {
+        ("" | super::event::GROUP, "Event") => wrong.extend(super::event::check(kind, object, old)),
+        ("coordination.k8s.io", "Lease") => {
+            at_least("spec.leaseDurationSeconds", 1, object, &mut wrong);
+            at_least("spec.leaseTransitions", 0, object, &mut wrong);
+        }
         ("", "Namespace") => {
             let finalizers = object.pointer("/spec/finalizers").and_then(Value::as_array);
             for finalizer in finalizers.into_iter().flatten().filter_map(Value::as_str) {
@@ -26,6 +31,17 @@ pub fn check(kind: &Kind, object: &Value, old: Option<&Value>) -> Vec<FieldError
         _ => {}
     }
     wrong
+}
+
+/// A number, if there is one, must not be less.
+fn at_least(path: &str, least: i64, object: &Value, wrong: &mut Vec<FieldError>) {
+    let value = object.pointer(&format!("/{}", path.replace('.', "/")));
+    let Some(value) = value.filter(|value| value.as_i64().is_some_and(|n| n < least)) else {
+        return;
+    };
+    let why =
+        if least == 1 { "must be greater than 0" } else { "must be greater than or equal to 0" };
+    wrong.push(FieldError::invalid(path, value, why));
 }
 
 fn keys(object: &Value, wrong: &mut Vec<FieldError>) {

@@ -4,7 +4,7 @@
 use base64::Engine;
 use serde_json::{Map, Value, json};
 
-use super::{Kind, pod, service};
+use super::{Kind, event, pod, service};
 use crate::object::{map_at, meta_text, metadata_mut};
 
 /// Brings an incoming built-in object into the form that is stored.
@@ -31,7 +31,7 @@ pub(super) fn complete(kind: &Kind, object: &mut Value) {
             pod::pod(object);
             map_at(object, "status");
         }
-        ("", "Event") => event(object),
+        ("" | event::GROUP, "Event") => event::complete(object, event::is_newer(kind)),
         _ => {}
     }
 }
@@ -122,19 +122,6 @@ fn binding(object: &mut Value) {
     }
 }
 
-fn event(object: &mut Value) {
-    let map = map_of(object);
-    for field in ["source", "involvedObject"] {
-        set_default(map, field, json!({}));
-    }
-    for field in ["eventTime", "firstTimestamp", "lastTimestamp"] {
-        set_default(map, field, Value::Null);
-    }
-    for field in ["reportingComponent", "reportingInstance"] {
-        set_default(map, field, json!(""));
-    }
-}
-
 fn deployment(object: &mut Value) {
     let spec = map_at(object, "spec");
     set_default(spec, "replicas", json!(1));
@@ -161,10 +148,7 @@ pub fn blank(kind: &Kind) -> Option<Value> {
         ("", "Namespace") => json!({"spec": {}, "status": {}}),
         ("", "Pod") => json!({"spec": {"containers": null}, "status": {}}),
         ("", "Service") => json!({"spec": {}, "status": {"loadBalancer": {}}}),
-        ("", "Event") => json!({
-            "involvedObject": {}, "source": {}, "eventTime": null, "firstTimestamp": null,
-            "lastTimestamp": null, "reportingComponent": "", "reportingInstance": "",
-        }),
+        ("" | event::GROUP, "Event") => event::blank(event::is_newer(kind)),
         ("apps", "Deployment") => json!({
             "spec": {
                 "selector": null, "strategy": {},

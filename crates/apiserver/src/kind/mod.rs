@@ -6,6 +6,7 @@
 mod builtin;
 mod check;
 mod defaults;
+pub(crate) mod event;
 mod pod;
 pub mod print;
 pub mod service;
@@ -142,14 +143,19 @@ impl Kind {
     /// Where in the log objects of this kind lie, in one namespace or in all.
     pub fn prefix(&self, namespace: Option<&str>) -> String {
         match namespace {
-            Some(namespace) => format!("{}.{}/{namespace}/", self.plural, self.group),
-            None => format!("{}.{}/", self.plural, self.group),
+            Some(namespace) => format!("{}.{}/{namespace}/", self.plural, self.stored_group()),
+            None => format!("{}.{}/", self.plural, self.stored_group()),
         }
     }
 
     /// Where in the log one object lies.
     pub fn key(&self, namespace: Option<&str>, name: &str) -> String {
-        format!("{}.{}/{}/{name}", self.plural, self.group, namespace.unwrap_or_default())
+        format!("{}.{}/{}/{name}", self.plural, self.stored_group(), namespace.unwrap_or_default())
+    }
+
+    /// The group under which objects lie: events of both APIs are the same.
+    fn stored_group(&self) -> &str {
+        if event::is_newer(self) { "" } else { &self.group }
     }
 }
 
@@ -305,6 +311,7 @@ impl Kinds {
 pub fn field_text(object: &Value, path: &str) -> String {
     match crate::object::path::find(object, &format!(".{path}")).first() {
         Some(Value::String(text)) => text.clone(),
+        Some(Value::Object(_)) if path == "source" => event::source(object),
         Some(Value::Null) | None => String::new(),
         Some(other) => other.to_string(),
     }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{Answer, Request, present};
 use crate::Server;
 use crate::http::status::Failure;
-use crate::kind::Kind;
+use crate::kind::{Kind, event};
 use crate::log::{Entry, Expect, Write, WriteError};
 use crate::object::metadata_mut;
 
@@ -55,6 +55,9 @@ fn unpack(kind: &Kind, mut object: Value, version: u64) -> Value {
             kind.shape.prune(&mut object);
         }
     }
+    if event::is_newer(kind) {
+        event::to_newer(&mut object);
+    }
     object["apiVersion"] = json!(kind.api_version());
     object["kind"] = json!(kind.kind);
     set_version(&mut object, version);
@@ -76,7 +79,11 @@ fn pack(kind: &Kind, object: &Value) -> Value {
     if let Some(stored) = &kind.stored_shape {
         stored.prune(&mut object);
     }
+    if event::is_newer(kind) {
+        event::to_core(&mut object);
+    }
     object["apiVersion"] = match kind.group.as_str() {
+        _ if event::is_newer(kind) => json!("v1"),
         "" => json!(kind.storage_version),
         group => json!(format!("{group}/{}", kind.storage_version)),
     };

@@ -30,8 +30,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::Server;
-use crate::kind::split_key;
-use crate::log::Event;
+use crate::kind::{event, split_key};
+use crate::log::{Event, Expect, Write};
 use graph::Graph;
 use stored::Stored;
 
@@ -43,6 +43,8 @@ const PAUSE_MAX: u64 = 64;
 const NAMESPACES: &str = "namespaces.";
 /// Where definitions lie.
 const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
+/// How long events are kept after they were last written.
+const EVENT_SECONDS: u64 = 3600;
 /// Where Deployments lie.
 const DEPLOYMENTS: &str = "deployments.apps";
 /// Objects nobody collects: they go by themselves.
@@ -63,6 +65,8 @@ pub(crate) enum Duty {
     Deployment(Arc<str>),
     /// Make what every namespace has in the one of this name.
     Equip(String),
+    /// Forget this event, if nobody has heard of it for long enough.
+    Expire(Arc<str>),
 }
 
 /// How a duty ended.
@@ -92,6 +96,10 @@ struct State {
     queued: BTreeSet<Duty>,
     later: BTreeSet<(u64, Duty)>,
     failures: BTreeMap<Duty, u32>,
+    /// The time, when it was last looked at.
+    now: u64,
+    /// When events are to be forgotten.
+    expiries: BTreeMap<Arc<str>, u64>,
     /// Namespaces that are being deleted.
     ending: BTreeSet<String>,
     /// Definitions that are being deleted.
@@ -158,8 +166,15 @@ impl State {
         }
         self.graph = Graph::default();
         let Ok(snapshot) = server.log.list("", None) else { return };
+        let now = self.now;
         for (key, entry) in &snapshot.entries {
+            if key.starts_with(EVENTS) {
+                // Its while began when it was last heard of.
+                let event = serde_json::from_slice(&entry.value).unwrap_or_default();
+                self.now = event::last_heard(&event).unwrap_or(now).min(now);
+            }
             self.happened(key, None, Some(&entry.value));
+            self.now = now;
             if key.starts_with(DEFINITIONS) && !is_judged(&entry.value) {
                 self.add(Duty::Definition(split_key(key).2.to_owned()));
             }
@@ -182,10 +197,22 @@ impl State {
             (before.map(|value| Stored::read(value)), after.map(|value| Stored::read(value)));
         self.lifecycle(key, after.as_ref());
         if key.starts_with(EVENTS) {
+            self.remember(key, after.is_some());
             return;
         }
         for duty in self.graph.notice(key, before.as_ref(), after.as_ref()) {
             self.add(duty);
+        }
+    }
+
+    /// Every write keeps an event for another while.
+    fn remember(&mut self, key: &Arc<str>, there: bool) {
+        if there {
+            let due = self.now + EVENT_SECONDS;
+            self.expiries.insert(Arc::clone(key), due);
+            self.later.insert((due, Duty::Expire(Arc::clone(key))));
+        } else {
+            self.expiries.remove(key);
         }
     }
 
@@ -259,6 +286,7 @@ impl Server {
     pub async fn step(self: &Arc<Self>) -> bool {
         let duty = {
             let mut state = self.upkeep.lock();
+            state.now = self.world.now();
             state.catch_up(self);
             state.next(self.world.now())
         };
@@ -273,9 +301,25 @@ impl Server {
             }
             Duty::Deployment(key) => deployment::settle(self, key).await,
             Duty::Equip(name) => equip::settle(self, name).await,
+            Duty::Expire(key) => self.expire(key).await,
         };
         self.upkeep.lock().close(duty, outcome, self.world.now());
         true
+    }
+
+    /// Removes an event whose time has come. Finalizers do not hold it: upstream's storage
+    /// forgets without asking.
+    async fn expire(&self, key: &Arc<str>) -> Outcome {
+        let due = self.upkeep.lock().expiries.get(key).copied();
+        if due.is_none_or(|due| due > self.world.now()) {
+            return Outcome::Done;
+        }
+        let Some(entry) = self.log.get(key) else { return Outcome::Done };
+        let expect = Expect::Version(entry.version);
+        let write = Write { key: key.to_string(), expect, value: None };
+        // Someone who wrote it meanwhile has given it another while.
+        let _ = self.log.write(write).await;
+        Outcome::Done
     }
 
     /// Does everything that follows from what was written, as far as it can be done now.

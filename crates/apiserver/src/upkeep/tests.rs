@@ -388,3 +388,34 @@ async fn every_namespace_has_an_account_and_the_certificates() {
     server.settle().await;
     assert_eq!(ask(&server, "GET", "/api/v1/namespaces/n", Value::Null).await["code"], 404);
 }
+
+#[tokio::test]
+async fn events_are_one_storage_with_two_shapes_and_go_after_an_hour() {
+    let world = Arc::new(Still::default());
+    let shared: Arc<dyn World> = Arc::clone(&world) as _;
+    let server = Server::new(Log::in_memory(), Options::default(), shared);
+    server.furnish().await.unwrap();
+    let newer = "/apis/events.k8s.io/v1/namespaces/default/events";
+    let event = json!({
+        "apiVersion": "events.k8s.io/v1", "kind": "Event", "metadata": {"name": "e"},
+        "eventTime": "2026-01-01T00:00:00.123456Z", "reportingController": "example.org/c",
+        "reportingInstance": "i", "action": "A", "reason": "R", "type": "Normal", "note": "n",
+        "regarding": {"kind": "ConfigMap", "name": "x", "namespace": "default"},
+    });
+    ask(&server, "POST", newer, event).await;
+    server.settle().await;
+    let core = "/api/v1/namespaces/default/events/e";
+    let seen = ask(&server, "GET", core, Value::Null).await;
+    assert_eq!((&seen["message"], &seen["involvedObject"]["name"]), (&json!("n"), &json!("x")));
+    assert_eq!(seen["reportingComponent"], "example.org/c");
+    world.now.store(3000, Ordering::Relaxed);
+    ask(&server, "PATCH", core, json!({"count": 2})).await;
+    server.settle().await;
+    world.now.store(3601, Ordering::Relaxed);
+    server.settle().await;
+    assert_eq!(ask(&server, "GET", core, Value::Null).await["count"], 2, "it was heard of again");
+    assert_eq!(server.due(), Some(6600));
+    world.now.store(6600, Ordering::Relaxed);
+    server.settle().await;
+    assert_eq!(ask(&server, "GET", core, Value::Null).await["code"], 404);
+}

@@ -8,9 +8,10 @@ use serde_json::{Value, json};
 use crate::peers::{ControlPlane, TOKEN};
 
 /// Documents that describe what we serve.
-const DOCUMENTS: [&str; 8] = [
+const DOCUMENTS: [&str; 9] = [
     "api/v1",
     "apis/apps/v1",
+    "apis/events.k8s.io/v1",
     "apis/authentication.k8s.io/v1",
     "apis/authorization.k8s.io/v1",
     "apis/rbac.authorization.k8s.io/v1",

@@ -109,7 +109,7 @@ pub fn cells(plural: &str, item: &Value, now: u64) -> Vec<Value> {
         "endpoints" => row.push(json!(service::endpoints(&see))),
         "nodes" => return node(&see),
         "pods" => return pod::row(&see),
-        "events" => return event(&see),
+        "events" => return event(&Seen { item: &super::event::core(item), now }),
         "deployments" => {
             let ready = see.number("/status/readyReplicas");
             row.push(json!(format!("{ready}/{}", see.number("/spec/replicas"))));
