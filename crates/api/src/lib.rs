@@ -19,9 +19,18 @@
 //!   (a constraint parses, a reference is well-formed) is for `xpkg::lint` to say, with positions.
 //! - **`null` is absence**, as everywhere in Kubernetes; an empty list is not.
 //!
+//! In a cluster, packages are objects of the group `pkg.crossplane.io`. [`pkg`] has their types,
+//! and [`crd`] makes the definitions from them that an API server needs; [`wire`] is how a type
+//! and its schema are one thing. [`object`] and [`condition`] are what all objects share.
+//!
 //! What it refuses to know: YAML, files, images, versions and constraints as anything but text,
 //! and what happens to a package once it is installed. It imports none of the other rooms.
 //!
-//! Start with [`meta`]; its tests show each dialect.
+//! Start with [`meta`]; its tests show each dialect. For objects start with [`pkg`].
 
+pub mod condition;
+pub mod crd;
 pub mod meta;
+pub mod object;
+pub mod pkg;
+pub mod wire;

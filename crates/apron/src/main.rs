@@ -70,6 +70,7 @@ fn run(command: &Command, settings: &Settings) -> Outcome {
         Command::Registry(request) => block_on(command::registry::run(request, settings)),
         Command::Export(request) => command::apiserver::export::run(request),
         Command::Apiserver(request) => block_on(command::apiserver::run(request)),
+        Command::Crds(request) => command::crds::run(request),
         Command::Version(request) => command::version::run(request),
         Command::Completion(shell) => {
             let mut script = Vec::new();

@@ -63,6 +63,8 @@ enum Words {
     Registry(RegistryWords),
     /// Serve the Kubernetes API from this process, without a cluster
     Apiserver(ApiserverArguments),
+    /// Print the CRDs that packages need in a cluster
+    Crds(CrdsArguments),
     /// Print a completion script for your shell
     Completion {
         /// The shell
@@ -74,6 +76,19 @@ enum Words {
         #[arg(long, short, value_enum, default_value_t)]
         output: Format,
     },
+}
+
+/// The kinds of pkg.crossplane.io, and those of Crossplane's other groups that packages bring, to
+/// hold them where its core is not installed. With another suffix only the kinds of that group:
+/// they can live beside Crossplane's own.
+#[derive(Args)]
+struct CrdsArguments {
+    /// What the API group ends with, after `pkg.`
+    #[arg(long, value_name = "SUFFIX", default_value = api::crd::SUFFIX)]
+    group_suffix: String,
+    /// Form of the result: text is YAML
+    #[arg(long, short, value_enum, default_value_t)]
+    output: Format,
 }
 
 /// Everything lives in one directory: objects, the certificate authority, and a kubeconfig
@@ -378,6 +393,10 @@ impl Arguments {
                 in_memory: words.in_memory,
                 token_auth_file: words.token_auth_file,
                 keep_events: words.keep_events,
+            }),
+            Words::Crds(words) => Command::Crds(crate::command::crds::Request {
+                group_suffix: words.group_suffix,
+                format: words.output,
             }),
             Words::Completion { shell } => Command::Completion(shell),
             Words::Version { output } => Command::Version(version::Request { format: output }),

@@ -34,6 +34,7 @@ pub(crate) enum Command {
     Registry(crate::command::registry::Request),
     Apiserver(apiserver::Request),
     Export(apiserver::export::Request),
+    Crds(crate::command::crds::Request),
     Completion(clap_complete::Shell),
     Version(version::Request),
 }

@@ -3,6 +3,7 @@
 pub(crate) mod apiserver;
 pub(crate) mod build;
 pub(crate) mod copy;
+pub(crate) mod crds;
 pub(crate) mod extract;
 pub(crate) mod init;
 pub(crate) mod inspect;

@@ -16,6 +16,7 @@ mod apiserver;
 mod build;
 mod control_plane;
 mod crash;
+mod crds;
 mod export;
 mod guarded;
 mod hostile;

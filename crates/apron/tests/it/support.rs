@@ -134,11 +134,15 @@ pub(crate) fn peer<A: AsRef<OsStr>>(
     name: &str,
     arguments: impl IntoIterator<Item = A>,
 ) -> Ran {
+    command_at(scratch, &peer_path(name)).args(arguments).output().unwrap().into()
+}
+
+/// Where a peer's binary is.
+pub(crate) fn peer_path(name: &str) -> PathBuf {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/peers");
     let found = Command::new(script).args(["path", name]).output().unwrap();
     assert!(found.status.success(), "peer {name} is not built: run scripts/peers");
-    let path = String::from_utf8(found.stdout).unwrap();
-    command_at(scratch, Path::new(path.trim())).args(arguments).output().unwrap().into()
+    PathBuf::from(String::from_utf8(found.stdout).unwrap().trim())
 }
 
 /// Runs a program of the system; `scripts/setup test` installs them.

@@ -1,0 +1,97 @@
+//! Conditions: how an object is, for people and programs.
+
+use crate::wire::wire;
+
+wire! {
+    /// One thing that can be said about how an object is.
+    Condition {
+        /// What it is about; there is one condition of each type.
+        condition_type: String = "type",
+        /// True, False or Unknown.
+        status: String = "status",
+        /// When it last changed.
+        last_transition_time: String = "lastTransitionTime" with {"format": "date-time"},
+        /// Why, in one word.
+        reason: String = "reason",
+        /// Why, in sentences.
+        message: Option<String> = "message",
+        /// Which generation of the object it is about.
+        observed_generation: Option<i64> = "observedGeneration",
+    }
+}
+
+/// Types of conditions.
+pub mod types {
+    /// The package's revision is active.
+    pub const INSTALLED: &str = "Installed";
+    /// The package does what it should.
+    pub const HEALTHY: &str = "Healthy";
+    /// The revision's objects are there.
+    pub const REVISION_HEALTHY: &str = "RevisionHealthy";
+    /// The revision's controller or function runs.
+    pub const RUNTIME_HEALTHY: &str = "RuntimeHealthy";
+    /// The revision's controller is wanted.
+    pub const RUNTIME_ACTIVE: &str = "RuntimeActive";
+    /// Work on the object goes on.
+    pub const SYNCED: &str = "Synced";
+    /// Everybody in the lock has what they need.
+    pub const RESOLVED: &str = "Resolved";
+}
+
+/// Reasons of conditions.
+pub mod reasons {
+    /// The package is being fetched, or cannot be.
+    pub const UNPACKING: &str = "UnpackingPackage";
+    /// The revision waits to be activated.
+    pub const INACTIVE: &str = "InactivePackageRevision";
+    /// The revision is active.
+    pub const ACTIVE: &str = "ActivePackageRevision";
+    /// All is well.
+    pub const HEALTHY: &str = "HealthyPackageRevision";
+    /// Something is wrong.
+    pub const UNHEALTHY: &str = "UnhealthyPackageRevision";
+    /// Nobody knows yet.
+    pub const UNKNOWN_HEALTH: &str = "UnknownPackageRevisionHealth";
+    /// Nothing uses the package yet, so its controller sleeps.
+    pub const AWAITING_ACTIVATION: &str = "AwaitingActivation";
+    /// The controller is wanted.
+    pub const ACTIVE_RUNTIME: &str = "ActiveRuntime";
+    /// Somebody asked for no more work on the object.
+    pub const PAUSED: &str = "ReconcilePaused";
+    /// Everybody has what they need.
+    pub const RESOLVED: &str = "DependencyResolutionSucceeded";
+    /// Somebody lacks something.
+    pub const UNRESOLVED: &str = "DependencyResolutionFailed";
+}
+
+impl Condition {
+    /// Whether both say the same, whenever they said it. Generations count when both name one.
+    pub fn says_same(&self, other: &Self) -> bool {
+        let generations = (self.observed_generation, other.observed_generation);
+        let same_generation = match generations {
+            (Some(one), Some(two)) => one == two || one == 0 || two == 0,
+            _ => true,
+        };
+        self.condition_type == other.condition_type
+            && self.status == other.status
+            && self.reason == other.reason
+            && self.message.as_deref().unwrap_or_default()
+                == other.message.as_deref().unwrap_or_default()
+            && same_generation
+    }
+}
+
+/// Puts a condition in its place; one that says the same as before stays, with its time.
+pub fn set(conditions: &mut Vec<Condition>, new: Condition) {
+    let place = conditions.iter_mut().find(|old| old.condition_type == new.condition_type);
+    match place {
+        Some(old) if old.says_same(&new) => {}
+        Some(old) => *old = new,
+        None => conditions.push(new),
+    }
+}
+
+/// The condition of a type.
+pub fn find<'a>(conditions: &'a [Condition], of: &str) -> Option<&'a Condition> {
+    conditions.iter().find(|one| one.condition_type == of)
+}

@@ -1,0 +1,44 @@
+//! The group `pkg.crossplane.io`: packages in a cluster, and what is known about them.
+//!
+//! Providers, Configurations and Functions differ in a field or two, so one type serves for all
+//! three, and one for their revisions; the CRD of each kind has the fields that kind has.
+//!
+//! - `package` and [`revision`]: what is installed, and each state it was in.
+//! - [`lock`]: who needs whom, and who owns what.
+//! - `image_config`, [`runtime_config`], [`controller_config`]: how images are fetched and run.
+
+pub mod controller_config;
+mod image_config;
+pub mod lock;
+mod package;
+pub mod revision;
+pub mod runtime_config;
+#[cfg(test)]
+mod tests;
+
+pub use image_config::{
+    Attestation, Cosign, CosignAuthority, Identity, ImageConfig, ImageConfigSpec, ImageMatch, Key,
+    KeyReference, Keyless, Registry, RegistryAuthentication, RewriteImage, Runtime, Verification,
+};
+pub use package::{
+    ImageConfigRef, LocalReference, Package, PackageSpec, PackageStatus, RuntimeConfigRef,
+};
+
+/// The group under Crossplane's own suffix.
+pub const GROUP: &str = "pkg.crossplane.io";
+/// The label of a revision that names its package.
+pub const LABEL_PACKAGE: &str = "pkg.crossplane.io/package";
+/// The label of a revision that names its family of providers.
+pub const LABEL_FAMILY: &str = "pkg.crossplane.io/provider-family";
+/// The label of a pod that names the provider it runs.
+pub const LABEL_PROVIDER: &str = "pkg.crossplane.io/provider";
+/// The label of a pod that names the function it runs.
+pub const LABEL_FUNCTION: &str = "pkg.crossplane.io/function";
+/// The label of a pod that names the revision it runs.
+pub const LABEL_REVISION: &str = "pkg.crossplane.io/revision";
+/// The finalizer of revisions.
+pub const FINALIZER_REVISION: &str = "revision.pkg.crossplane.io";
+/// The finalizer of a lock that lists packages.
+pub const FINALIZER_LOCK: &str = "lock.pkg.crossplane.io";
+/// The annotation that stops all work on an object while it says `true`.
+pub const ANNOTATION_PAUSED: &str = "crossplane.io/paused";
