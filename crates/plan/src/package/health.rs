@@ -1,0 +1,78 @@
+//! How a package is, told from how its revision is.
+
+use super::World;
+use api::condition::{self, Condition, reasons, types};
+use api::meta::PackageKind;
+use api::pkg::revision::Revision;
+use api::pkg::{ImageConfigRef, PackageStatus};
+
+/// The condition `Healthy` of a package whose revision is this one; `otherwise` is what there is
+/// to say when there is none.
+pub(super) fn of_package(
+    world: &World,
+    revision: Option<&Revision>,
+    otherwise: Option<&str>,
+) -> Condition {
+    let none = Vec::new();
+    let seen = revision.and_then(|revision| revision.status.as_ref());
+    let conditions = seen.and_then(|seen| seen.conditions.as_ref()).unwrap_or(&none);
+    let runs = world.kind != PackageKind::Configuration;
+    let unhealthy =
+        |message: String| world.condition(types::HEALTHY, false, reasons::UNHEALTHY, Some(message));
+    if let (None, Some(why)) = (revision, otherwise) {
+        return unhealthy(why.to_owned());
+    }
+    let revision = told(conditions, types::REVISION_HEALTHY);
+    if revision.0 != "True" {
+        return unhealthy(format!("Package revision health is {}", quoted(&revision)));
+    }
+    let awaiting = condition::find(conditions, types::RUNTIME_ACTIVE)
+        .filter(|active| active.reason == reasons::AWAITING_ACTIVATION);
+    let runtime = told(conditions, types::RUNTIME_HEALTHY);
+    if runs && runtime.0 != "True" {
+        let asleep =
+            if awaiting.is_some() { "; runtime is scaled to zero awaiting activation" } else { "" };
+        return unhealthy(format!("Package runtime health is {}{asleep}", quoted(&runtime)));
+    }
+    match awaiting {
+        Some(active) => {
+            let reason = reasons::AWAITING_ACTIVATION;
+            world.condition(types::HEALTHY, true, reason, active.message.clone())
+        }
+        None => world.condition(types::HEALTHY, true, reasons::HEALTHY, None),
+    }
+}
+
+/// The status and message of a condition; nobody knows when it is not there.
+fn told(conditions: &[Condition], of: &str) -> (String, Option<String>) {
+    condition::find(conditions, of).map_or_else(
+        || ("Unknown".to_owned(), None),
+        |one| (one.status.clone(), one.message.clone().filter(|message| !message.is_empty())),
+    )
+}
+
+fn quoted((status, message): &(String, Option<String>)) -> String {
+    match message {
+        Some(message) => format!("{status:?} with message: {message}"),
+        None => format!("{status:?}"),
+    }
+}
+
+pub(super) fn is_true(status: &PackageStatus, of: &str) -> bool {
+    let conditions = status.conditions.iter().flatten();
+    conditions.into_iter().any(|one| one.condition_type == of && one.status == "True")
+}
+
+/// Purposes that are decided when a package is fetched; others are somebody else's to record.
+const FETCHING: [&str; 3] = ["RewriteImage", "SetImagePullSecret", "VerifyImage"];
+
+/// What was applied before for other purposes, and now for fetching.
+pub(super) fn applied(
+    status: &PackageStatus,
+    now: &[ImageConfigRef],
+) -> Option<Vec<ImageConfigRef>> {
+    let before = status.applied_image_config_refs.iter().flatten();
+    let others = before.filter(|one| !FETCHING.contains(&one.reason.as_str()));
+    let all: Vec<ImageConfigRef> = others.chain(now).cloned().collect();
+    (!all.is_empty()).then_some(all)
+}

@@ -1,0 +1,192 @@
+//! Packages: from what somebody asks for to revisions.
+//!
+//! A package object names an image. What that image means now ([`pull`]) has a digest, and a
+//! digest has a revision, whose name is made from both. [`revisions`] says which revisions there
+//! should be, in which state and with which number; [`health`] what to tell about it all.
+
+pub mod health;
+pub mod pull;
+pub mod revisions;
+#[cfg(test)]
+mod tests;
+
+use crate::step::{Action, Expect, Need, Plan, Step, Target, Wake};
+use api::condition::{self, Condition, reasons, types};
+use api::meta::PackageKind;
+use api::pkg::revision::{ACTIVE, Revision};
+use api::pkg::{ANNOTATION_PAUSED, ImageConfigRef, Package, PackageStatus};
+use pull::{Image, Policy, Pull, RECHECK};
+use serde_json::Value as Json;
+
+/// Everything that decides about one package.
+#[derive(Clone, Debug)]
+pub struct World {
+    /// The package object, as seen.
+    pub package: Package,
+    /// Which kind of package it is.
+    pub kind: PackageKind,
+    /// Its revisions, by label, as seen.
+    pub revisions: Vec<Revision>,
+    /// What is known about the image it asks for.
+    pub image: Image,
+    /// The image with image configurations applied, and which those were.
+    pub resolved: Option<String>,
+    /// The image configurations applied so far.
+    pub applied: Vec<ImageConfigRef>,
+    /// How this manager is set up.
+    pub settings: Settings,
+    /// The time, as conditions write it.
+    pub now: String,
+}
+
+/// How this manager is set up.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The registry of references that name none.
+    pub default_registry: String,
+    /// Whether this manager runs packages of the kind itself.
+    pub runs_packages: bool,
+}
+
+/// Decides about one package.
+pub fn step(world: &World) -> Step {
+    let metadata = &world.package.metadata;
+    if metadata.deletion_timestamp.is_some() {
+        let report = vec!["it is being deleted, and its revisions go with it".to_owned()];
+        return Step::Do(Plan { report, ..Plan::default() });
+    }
+    if metadata.annotations.get(ANNOTATION_PAUSED).is_some_and(|paused| paused == "true") {
+        return Step::Do(world.paused());
+    }
+    let spec = &world.package.spec;
+    let policy = Policy::parse(spec.package_pull_policy.as_deref());
+    let registry = &world.settings.default_registry;
+    match pull::decide(policy, &spec.package, registry, &world.image) {
+        Pull::Ask(reference) => Step::Need(vec![Need::Digest(reference)]),
+        Pull::Search(name) => Step::Need(vec![Need::CachedFile(name)]),
+        Pull::Fail(why, advice) => Step::Do(world.unfetched(&why, &advice)),
+        Pull::Use(digest) => Step::Do(world.with_digest(policy, &digest)),
+    }
+}
+
+impl World {
+    fn target(&self) -> Target {
+        target_of(&self.package.api_version, &self.package.kind, &self.package.metadata.name)
+    }
+
+    fn status(&self) -> PackageStatus {
+        self.package.status.clone().unwrap_or_default()
+    }
+
+    /// The status, if it is not what was seen.
+    fn write(&self, status: &PackageStatus) -> Option<Action> {
+        let before = self.package.status.as_ref();
+        (before != Some(status)).then(|| Action::Status {
+            target: self.target(),
+            status: serde_json::to_value(status).unwrap_or(Json::Null),
+            expect: Expect::as_seen(&self.package.metadata),
+        })
+    }
+
+    fn condition(
+        &self,
+        of: &str,
+        status: bool,
+        reason: &str,
+        message: Option<String>,
+    ) -> Condition {
+        Condition {
+            condition_type: of.to_owned(),
+            status: if status { "True" } else { "False" }.to_owned(),
+            last_transition_time: self.now.clone(),
+            reason: reason.to_owned(),
+            message,
+            observed_generation: self.package.metadata.generation,
+            ..Condition::default()
+        }
+    }
+
+    fn event(&self, is_warning: bool, reason: &'static str, message: String) -> Action {
+        Action::Event { target: self.target(), is_warning, reason, message }
+    }
+
+    fn paused(&self) -> Plan {
+        let message = "Reconciliation (including deletion) is paused via the pause annotation";
+        let mut status = self.status();
+        let paused =
+            self.condition(types::SYNCED, false, reasons::PAUSED, Some(message.to_owned()));
+        condition::set(status.conditions.get_or_insert_default(), paused);
+        let mut actions: Vec<Action> = self.write(&status).into_iter().collect();
+        if !actions.is_empty() {
+            actions.push(self.event(false, "ReconciliationPaused", message.to_owned()));
+        }
+        let report = vec![format!("the annotation {ANNOTATION_PAUSED} stops all work on it")];
+        Plan { actions, report, wake: Wake::OnChange }
+    }
+
+    /// What is there goes on as it was; only what was asked for is not to be had.
+    fn unfetched(&self, why: &str, advice: &str) -> Plan {
+        let message = format!("cannot unpack package: {why}; {advice}");
+        let mut status = self.status();
+        resume(&mut status);
+        let conditions = status.conditions.get_or_insert_default();
+        let installed =
+            self.condition(types::INSTALLED, false, reasons::UNPACKING, Some(message.clone()));
+        condition::set(conditions, installed);
+        let running = self.revisions.iter().find(|one| one.spec.desired_state == ACTIVE);
+        condition::set(conditions, health::of_package(self, running, Some(&message)));
+        let mut actions: Vec<Action> = self.write(&status).into_iter().collect();
+        if !actions.is_empty() {
+            actions.push(self.event(true, "UnpackPackage", message.clone()));
+        }
+        // Whatever is in the way may be gone by then.
+        Plan { actions, report: vec![message], wake: Wake::After(RECHECK) }
+    }
+
+    fn with_digest(&self, policy: Policy, digest: &oci::Digest) -> Plan {
+        let decided = revisions::decide(self, digest);
+        let mut status = self.status();
+        resume(&mut status);
+        status.current_revision = Some(decided.current.clone());
+        status.current_identifier = Some(self.package.spec.package.clone());
+        status.resolved_package =
+            self.resolved.clone().or_else(|| Some(self.package.spec.package.clone()));
+        status.applied_image_config_refs = health::applied(&status, &self.applied);
+        let current = self.revisions.iter().find(|one| one.metadata.name == decided.current);
+        let was_healthy = health::is_true(&status, types::HEALTHY);
+        let healthy = health::of_package(self, current, None);
+        let became_healthy = healthy.status == "True" && !was_healthy;
+        let conditions = status.conditions.get_or_insert_default();
+        condition::set(conditions, healthy);
+        let installed = if decided.is_active {
+            self.condition(types::INSTALLED, true, reasons::ACTIVE, None)
+        } else {
+            let message = "Package is inactive".to_owned();
+            self.condition(types::INSTALLED, false, reasons::INACTIVE, Some(message))
+        };
+        condition::set(conditions, installed);
+        let mut actions = decided.actions;
+        if became_healthy {
+            let message = "Successfully installed package revision".to_owned();
+            actions.push(self.event(false, "InstallPackageRevision", message));
+        }
+        actions.extend(self.write(&status));
+        Plan { actions, report: decided.report, wake: wake(policy) }
+    }
+}
+
+/// Work goes on: nothing says any more that it does not.
+fn resume(status: &mut PackageStatus) {
+    if let Some(conditions) = &mut status.conditions {
+        conditions.retain(|one| one.reason != reasons::PAUSED);
+    }
+}
+
+fn wake(policy: Policy) -> Wake {
+    if policy == Policy::Always { Wake::After(RECHECK) } else { Wake::OnChange }
+}
+
+fn target_of(api_version: &str, kind: &str, name: &str) -> Target {
+    let (api_version, kind) = (api_version.to_owned(), kind.to_owned());
+    Target { api_version, kind, name: name.to_owned() }
+}

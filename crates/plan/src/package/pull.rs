@@ -1,0 +1,97 @@
+//! When to ask the registry: the table of the guide.
+//!
+//! |              | `IfNotPresent`              | Always                        | Never           |
+//! |--------------|-----------------------------|-------------------------------|-----------------|
+//! | version tag  | asked until it is cached    | asked every minute            | cache only      |
+//! | channel tag  | asked until it is cached    | asked every minute            | cache only      |
+//! | digest       | never asked: it is the same bytes for ever                  | cache only      |
+//!
+//! Tags are read here and nowhere else; everything after speaks of digests.
+
+use oci::{Digest, Identifier, Reference, reference::Rules};
+use std::time::Duration;
+
+/// How long what a registry said about a tag is believed under `Always`.
+pub const RECHECK: Duration = Duration::from_secs(60);
+
+/// When to ask the registry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Policy {
+    /// Only for what is not in the cache.
+    IfNotPresent,
+    /// Every minute.
+    Always,
+    /// Not at all.
+    Never,
+}
+
+impl Policy {
+    /// Reads the field; anything unknown is the careful default.
+    pub fn parse(text: Option<&str>) -> Self {
+        match text {
+            Some("Always") => Self::Always,
+            Some("Never") => Self::Never,
+            _ => Self::IfNotPresent,
+        }
+    }
+}
+
+/// What is known about the image that a package object asks for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Image {
+    /// What the cache holds for it: for a tag, the digest it had when it was cached.
+    pub cached: Option<Digest>,
+    /// What the registry said, if it was asked in this round or less than a minute ago.
+    pub asked: Option<Result<Digest, String>>,
+    /// Whether the cache was asked for a file of that name.
+    pub searched: bool,
+}
+
+/// What to install, or what to do to know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Pull {
+    /// These bytes.
+    Use(Digest),
+    /// Ask the registry.
+    Ask(Reference),
+    /// Look for a file in the cache.
+    Search(String),
+    /// It cannot be known, for this reason, with this advice.
+    Fail(String, String),
+}
+
+/// Decides what an image means now.
+pub fn decide(policy: Policy, package: &str, registry: &str, image: &Image) -> Pull {
+    let rules = Rules::weak().default_registry(registry);
+    let reference = match Reference::parse(package, &rules) {
+        Ok(reference) => reference,
+        Err(error) => {
+            let advice = "write it as registry.example.org/repository:tag".to_owned();
+            return Pull::Fail(format!("{package:?} is not an image reference: {error}"), advice);
+        }
+    };
+    if let (Policy::Never, Some(cached)) = (policy, &image.cached) {
+        return Pull::Use(cached.clone());
+    }
+    match (policy, reference.identifier(), &image.cached) {
+        (Policy::Never, _, _) if !image.searched => Pull::Search(package.to_owned()),
+        (Policy::Never, _, _) => {
+            let why =
+                format!("{package} is not in the package cache, and its pull policy is Never");
+            Pull::Fail(
+                why,
+                "load the package into the cache, or use another pull policy".to_owned(),
+            )
+        }
+        (_, Identifier::Digest(digest), _) => Pull::Use(digest.clone()),
+        (Policy::IfNotPresent, _, Some(cached)) => Pull::Use(cached.clone()),
+        _ => match &image.asked {
+            Some(Ok(digest)) => Pull::Use(digest.clone()),
+            Some(Err(why)) => {
+                let advice = format!("make sure that {package} exists and may be pulled");
+                Pull::Fail(format!("cannot resolve {package}: {why}"), advice)
+            }
+            None => Pull::Ask(reference),
+        },
+    }
+}

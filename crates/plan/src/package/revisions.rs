@@ -1,0 +1,256 @@
+//! Which revisions a package should have.
+//!
+//! - The revision of what is asked for is named after the package and the digest, so the same
+//!   bytes have the same revision, whatever tag led to them.
+//! - `Automatic`: it is active, and no other is. `Manual`: it waits, and whichever was active stays
+//!   so until somebody activates another; then that one is, alone.
+//! - Numbers say who was active last: a new revision gets the highest, and one that becomes active
+//!   again does, too.
+//! - Of inactive revisions the limit allows the highest numbers stay, and 0 keeps them all. What
+//!   is active, or asked for, always stays.
+//!
+//! New comes before old in the list of actions, so there is always a revision that holds on to
+//! what is installed.
+
+use super::{World, target_of};
+use crate::step::{Action, Expect};
+use api::meta::PackageKind;
+use api::object::OwnerReference;
+use api::pkg::revision::{ACTIVE, INACTIVE, Revision, RevisionSpec};
+use api::pkg::{LABEL_PACKAGE, LocalReference};
+use oci::Digest;
+use serde_json::{Value as Json, json};
+use std::collections::BTreeMap;
+
+/// The longest name an object may have.
+const NAME_SIZE_MAX: usize = 253;
+
+/// What was decided.
+pub(super) struct Decided {
+    /// The revision that stands for the package.
+    pub(super) current: String,
+    /// Whether that one is active.
+    pub(super) is_active: bool,
+    pub(super) actions: Vec<Action>,
+    pub(super) report: Vec<String>,
+}
+
+/// What a revision should be.
+struct Wanted {
+    state: String,
+    number: i64,
+}
+
+/// Decides about all revisions of a package, given what its image means now.
+pub(super) fn decide(world: &World, digest: &Digest) -> Decided {
+    let asked = xpkg::label::friendly_id(&world.package.metadata.name, digest.hex());
+    let seen: BTreeMap<&str, &Revision> =
+        world.revisions.iter().map(|one| (one.metadata.name.as_str(), one)).collect();
+    let mut report = Vec::new();
+    let active = winner(world, &seen, &asked, &mut report);
+    let wanted = states(world, &seen, &asked, active.as_deref());
+    let mut actions = Vec::new();
+    // Who becomes active or is new first, then who steps back.
+    let (first, then): (Vec<_>, Vec<_>) = wanted.iter().partition(|(_, one)| one.state == ACTIVE);
+    for (name, wanted) in first.into_iter().chain(then) {
+        let revision = seen.get(name.as_str()).copied();
+        if name == &asked || revision.is_some() {
+            actions.extend(apply(world, name, wanted, revision, name == &asked, &mut report));
+        }
+    }
+    for revision in outdated(world, &wanted, &asked) {
+        let name = &revision.metadata.name;
+        report.push(format!("{name} goes: more inactive revisions than are to be kept"));
+        let expect = Expect::as_seen(&revision.metadata);
+        let target = target_of(&revision.api_version, &revision.kind, name);
+        actions.push(Action::Delete { target, expect });
+    }
+    let current = active.clone().unwrap_or_else(|| asked.clone());
+    Decided { is_active: active.is_some(), current, actions, report }
+}
+
+fn is_manual(world: &World) -> bool {
+    let policy = world.package.spec.revision_activation_policy.as_deref();
+    !matches!(policy, None | Some("" | "Automatic"))
+}
+
+/// The revision that stood for the package so far.
+fn current(world: &World) -> Option<&str> {
+    world.package.status.as_ref()?.current_revision.as_deref()
+}
+
+/// The revision that should be active.
+fn winner(
+    world: &World,
+    seen: &BTreeMap<&str, &Revision>,
+    asked: &str,
+    report: &mut Vec<String>,
+) -> Option<String> {
+    if !is_manual(world) {
+        return Some(asked.to_owned());
+    }
+    let mut active: Vec<&Revision> =
+        seen.values().copied().filter(|one| one.spec.desired_state == ACTIVE).collect();
+    active.sort_by_key(|one| (one.spec.revision, &one.metadata.name));
+    // The one that was not active before is the one somebody activated.
+    let before = current(world);
+    let new = active.iter().rev().find(|one| Some(one.metadata.name.as_str()) != before);
+    let found = new.or(active.last()).map(|one| one.metadata.name.clone());
+    if found.as_deref() != Some(asked) {
+        report.push(format!("{asked} waits for somebody to activate it"));
+    }
+    found
+}
+
+/// The state and number of every revision.
+fn states(
+    world: &World,
+    seen: &BTreeMap<&str, &Revision>,
+    asked: &str,
+    active: Option<&str>,
+) -> BTreeMap<String, Wanted> {
+    let (is_manual, before) = (is_manual(world), current(world));
+    let highest = seen.values().map(|one| one.spec.revision).max().unwrap_or_default();
+    let mut wanted: BTreeMap<String, Wanted> = BTreeMap::new();
+    for (name, revision) in seen {
+        let (was, number) = (&revision.spec.desired_state, revision.spec.revision);
+        let is_active = active == Some(*name);
+        let state = match (is_active, was.as_str()) {
+            (true, _) => ACTIVE,
+            // Whoever made it left it undecided, which is for people to settle.
+            (false, "") if is_manual => "",
+            (false, _) => INACTIVE,
+        };
+        let is_new = is_active && before != Some(*name);
+        let number = if is_new && number < highest { highest + 1 } else { number };
+        wanted.insert((*name).to_owned(), Wanted { state: state.to_owned(), number });
+    }
+    wanted.entry(asked.to_owned()).or_insert_with(|| {
+        let state = if active == Some(asked) { ACTIVE } else { INACTIVE };
+        Wanted { state: state.to_owned(), number: highest + 1 }
+    });
+    wanted
+}
+
+/// Makes a revision what it should be, if it is not. Only the one asked for follows the package
+/// in what else it says: others keep what they were made with.
+fn apply(
+    world: &World,
+    name: &str,
+    wanted: &Wanted,
+    seen: Option<&Revision>,
+    is_asked: bool,
+    report: &mut Vec<String>,
+) -> Option<Action> {
+    let mut spec = match seen {
+        Some(seen) if !is_asked => seen.spec.clone(),
+        _ => spec(world),
+    };
+    spec.desired_state.clone_from(&wanted.state);
+    spec.revision = wanted.number;
+    let owner = owner(world);
+    if let Some(seen) = seen {
+        let compared = filled(&spec, &seen.spec);
+        let labelled =
+            seen.metadata.labels.get(LABEL_PACKAGE) == Some(&world.package.metadata.name);
+        let is_ours = seen.metadata.owner_references.contains(&owner);
+        if seen.spec == compared && labelled && is_ours {
+            return None;
+        }
+        if seen.spec.desired_state != wanted.state {
+            report.push(format!("{name} becomes {}", wanted.state));
+        }
+    } else {
+        report.push(format!("{name} is made as revision {}", wanted.number));
+    }
+    let object = json!({
+        "apiVersion": seen.map_or(&world.package.api_version, |seen| &seen.api_version),
+        "kind": format!("{}Revision", world.kind.as_str()),
+        "metadata": {
+            "name": name,
+            "labels": {LABEL_PACKAGE: world.package.metadata.name},
+            "ownerReferences": [owner],
+        },
+        "spec": spec,
+    });
+    let expect = seen.map_or(Expect::Absent, |seen| Expect::as_seen(&seen.metadata));
+    Some(Action::Apply { object, expect })
+}
+
+/// What ours comes to once the API server has filled in what it says nothing about.
+fn filled(ours: &RevisionSpec, seen: &RevisionSpec) -> RevisionSpec {
+    let mut filled = ours.clone();
+    filled.rest.clone_from(&seen.rest);
+    filled.package_pull_policy =
+        filled.package_pull_policy.or_else(|| seen.package_pull_policy.clone());
+    filled.ignore_crossplane_constraints =
+        filled.ignore_crossplane_constraints.or(seen.ignore_crossplane_constraints);
+    filled.skip_dependency_resolution =
+        filled.skip_dependency_resolution.or(seen.skip_dependency_resolution);
+    filled.runtime_config_ref =
+        filled.runtime_config_ref.or_else(|| seen.runtime_config_ref.clone());
+    filled
+}
+
+/// What a package hands down to its revision.
+fn spec(world: &World) -> RevisionSpec {
+    let package = &world.package.spec;
+    let runs = world.kind != PackageKind::Configuration && world.settings.runs_packages;
+    let secret = |end: &str| named(&world.package.metadata.name, end);
+    let is_provider = world.kind == PackageKind::Provider;
+    let controller_config: Option<LocalReference> =
+        package.controller_config_ref.clone().filter(|_| is_provider);
+    RevisionSpec {
+        image: package.package.clone(),
+        package_pull_secrets: package.package_pull_secrets.clone(),
+        package_pull_policy: package.package_pull_policy.clone(),
+        ignore_crossplane_constraints: package.ignore_crossplane_constraints,
+        skip_dependency_resolution: package.skip_dependency_resolution,
+        common_labels: package.common_labels.clone(),
+        common_annotations: package.common_annotations.clone(),
+        runtime_config_ref: package.runtime_config_ref.clone().filter(|_| runs),
+        controller_config_ref: controller_config,
+        tls_server_secret_name: runs.then(|| secret("-tls-server")),
+        tls_client_secret_name: (runs && is_provider).then(|| secret("-tls-client")),
+        ..RevisionSpec::default()
+    }
+}
+
+/// A name with an end that is never cut off.
+fn named(name: &str, end: &str) -> String {
+    let kept = name.len().min(NAME_SIZE_MAX - end.len());
+    let kept = (0..=kept).rev().find(|at| name.is_char_boundary(*at)).unwrap_or_default();
+    format!("{}{end}", &name[..kept])
+}
+
+fn owner(world: &World) -> OwnerReference {
+    OwnerReference {
+        api_version: world.package.api_version.clone(),
+        kind: world.package.kind.clone(),
+        name: world.package.metadata.name.clone(),
+        uid: world.package.metadata.uid.clone().unwrap_or_default(),
+        controller: Some(true),
+        block_owner_deletion: Some(true),
+        rest: serde_json::Map::<String, Json>::new(),
+    }
+}
+
+/// Inactive revisions beyond the limit, the oldest first.
+fn outdated<'a>(
+    world: &'a World,
+    wanted: &BTreeMap<String, Wanted>,
+    asked: &str,
+) -> Vec<&'a Revision> {
+    let limit = world.package.spec.revision_history_limit.unwrap_or(1);
+    let Ok(limit @ 1..) = usize::try_from(limit) else { return Vec::new() };
+    let stays = |one: &&Revision| {
+        let name = &one.metadata.name;
+        let active = wanted.get(name).is_some_and(|wanted| wanted.state == ACTIVE);
+        !active && name != asked && one.metadata.deletion_timestamp.is_none()
+    };
+    let mut inactive: Vec<&Revision> = world.revisions.iter().filter(stays).collect();
+    inactive.sort_by_key(|one| (one.spec.revision, &one.metadata.name));
+    let beyond = inactive.len().saturating_sub(limit);
+    inactive.truncate(beyond);
+    inactive
+}

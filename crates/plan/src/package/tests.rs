@@ -1,0 +1,570 @@
+//! Worlds in, steps out, as text a person can check.
+
+use super::pull::{Image, Policy, Pull, decide};
+use super::{Settings, World, step};
+use crate::step::{Action, Expect, Need, Step, Wake};
+use api::meta::PackageKind;
+use api::pkg::revision::Revision;
+use insta::assert_snapshot;
+use oci::Digest;
+use serde_json::{Value as Json, json};
+
+fn digest(of: &str) -> Digest {
+    Digest::of(of.as_bytes())
+}
+
+fn registry() -> String {
+    "index.docker.io".to_owned()
+}
+
+/// A provider that asks for an image, which means `one`.
+fn world(spec: &Json) -> World {
+    let mut package = json!({
+        "apiVersion": "pkg.crossplane.io/v1", "kind": "Provider",
+        "metadata": {"name": "p", "uid": "u", "generation": 3, "resourceVersion": "7"},
+        "spec": {"package": "registry.example.org/p:v1"},
+    });
+    for (key, value) in spec.as_object().unwrap() {
+        package["spec"][key] = value.clone();
+    }
+    World {
+        package: serde_json::from_value(package).unwrap(),
+        kind: PackageKind::Provider,
+        revisions: Vec::new(),
+        image: Image { asked: Some(Ok(digest("one"))), ..Image::default() },
+        resolved: None,
+        applied: Vec::new(),
+        settings: Settings { default_registry: registry(), runs_packages: true },
+        now: "2026-01-01T00:00:00Z".to_owned(),
+    }
+}
+
+fn name(of: &str) -> String {
+    xpkg::label::friendly_id("p", digest(of).hex())
+}
+
+/// Carries out what a step says, on the world itself.
+fn act(world: &mut World) -> String {
+    let shown = show(&step(world));
+    let Step::Do(plan) = step(world) else { return shown };
+    for action in plan.actions {
+        match action {
+            Action::Apply { object, .. } => {
+                let mut revision: Revision = serde_json::from_value(object).unwrap();
+                let name = revision.metadata.name.clone();
+                let place = world.revisions.iter_mut().find(|one| one.metadata.name == name);
+                revision.metadata.uid = Some(format!("uid-{name}"));
+                match place {
+                    Some(old) => {
+                        revision.status = old.status.take();
+                        *old = revision;
+                    }
+                    None => world.revisions.push(revision),
+                }
+            }
+            Action::Delete { target, .. } => {
+                world.revisions.retain(|one| one.metadata.name != target.name);
+            }
+            Action::Status { status, .. } => {
+                world.package.status = serde_json::from_value(status).unwrap();
+            }
+            Action::Event { .. } => {}
+        }
+    }
+    shown
+}
+
+fn show(step: &Step) -> String {
+    let plan = match step {
+        Step::Need(needs) => {
+            let needs = needs.iter().map(|need| match need {
+                Need::Digest(reference) => format!("need the digest of {reference}"),
+                Need::CachedFile(name) => format!("need the cached file {name}.xpkg"),
+            });
+            return needs.collect::<Vec<_>>().join("\n");
+        }
+        Step::Do(plan) => plan,
+    };
+    let mut lines: Vec<String> = plan.actions.iter().map(show_action).collect();
+    lines.extend(plan.report.iter().map(|line| format!("# {line}")));
+    if let Wake::After(time) = plan.wake {
+        lines.push(format!("# again in {} s", time.as_secs()));
+    }
+    if lines.is_empty() { "nothing".to_owned() } else { lines.join("\n") }
+}
+
+fn show_action(action: &Action) -> String {
+    match action {
+        Action::Apply { object, expect } => {
+            let how = if *expect == Expect::Absent { "create" } else { "apply" };
+            let (name, spec) = (&object["metadata"]["name"], &object["spec"]);
+            let (state, number) = (&spec["desiredState"], &spec["revision"]);
+            format!("{how} {} state {state} number {number}", name.as_str().unwrap())
+        }
+        Action::Delete { target, .. } => format!("delete {}", target.name),
+        Action::Status { status, .. } => {
+            let conditions = status["conditions"].as_array().unwrap().iter().map(|one| {
+                let text = |key: &str| one[key].as_str().unwrap_or_default().to_owned();
+                let message = text("message");
+                let message = if message.is_empty() { message } else { format!(" ({message})") };
+                format!("{}={} {}{message}", text("type"), text("status"), text("reason"))
+            });
+            let conditions: Vec<String> = conditions.collect();
+            let current = status["currentRevision"].as_str().unwrap_or("none");
+            format!("status current {current}: {}", conditions.join(", "))
+        }
+        Action::Event { is_warning, reason, message, .. } => {
+            format!("event {} {reason}: {message}", if *is_warning { "Warning" } else { "Normal" })
+        }
+    }
+}
+
+/// Says that revisions are well.
+fn healthy(world: &mut World) {
+    for revision in &mut world.revisions {
+        let condition = |of: &str| {
+            json!({"type": of, "status": "True", "reason": "HealthyPackageRevision",
+                   "lastTransitionTime": "2026-01-01T00:00:00Z"})
+        };
+        let status =
+            json!({"conditions": [condition("RevisionHealthy"), condition("RuntimeHealthy")]});
+        revision.status = serde_json::from_value(status).unwrap();
+    }
+}
+
+/// Points the package at other bytes.
+fn point(world: &mut World, at: &str) {
+    world.image.asked = Some(Ok(digest(at)));
+}
+
+#[test]
+fn the_pull_policy_table_holds_cell_by_cell() {
+    let fixed = format!("registry.example.org/p@{}", digest("fixed"));
+    let mut lines = Vec::new();
+    for (what, package) in
+        [("version", "registry.example.org/p:v1.3.0"), ("channel", "p:latest"), ("digest", &fixed)]
+    {
+        for policy in [Policy::IfNotPresent, Policy::Always, Policy::Never] {
+            for (held, cached) in [("cached", Some(digest("cached"))), ("not cached", None)] {
+                let searched = policy == Policy::Never;
+                let mut answers = Vec::new();
+                for asked in [None, Some(Ok(digest("asked"))), Some(Err("not found".to_owned()))] {
+                    let image = Image { cached: cached.clone(), asked, searched };
+                    answers.push(match decide(policy, package, &registry(), &image) {
+                        Pull::Use(found) => ["cached", "asked", "fixed"]
+                            .into_iter()
+                            .find(|one| digest(one) == found)
+                            .unwrap()
+                            .to_owned(),
+                        Pull::Ask(_) => "ask".to_owned(),
+                        Pull::Search(_) => "search".to_owned(),
+                        Pull::Fail(..) => "fail".to_owned(),
+                    });
+                }
+                let policy = format!("{policy:?}");
+                lines.push(format!("{what:8} {policy:12} {held:11} {}", answers.join(" / ")));
+            }
+        }
+    }
+    // What is used before the registry was asked, when it answered, and when it could not.
+    assert_snapshot!(lines.join("\n"), @r"
+    version  IfNotPresent cached      cached / cached / cached
+    version  IfNotPresent not cached  ask / asked / fail
+    version  Always       cached      ask / asked / fail
+    version  Always       not cached  ask / asked / fail
+    version  Never        cached      cached / cached / cached
+    version  Never        not cached  fail / fail / fail
+    channel  IfNotPresent cached      cached / cached / cached
+    channel  IfNotPresent not cached  ask / asked / fail
+    channel  Always       cached      ask / asked / fail
+    channel  Always       not cached  ask / asked / fail
+    channel  Never        cached      cached / cached / cached
+    channel  Never        not cached  fail / fail / fail
+    digest   IfNotPresent cached      fixed / fixed / fixed
+    digest   IfNotPresent not cached  fixed / fixed / fixed
+    digest   Always       cached      fixed / fixed / fixed
+    digest   Always       not cached  fixed / fixed / fixed
+    digest   Never        cached      cached / cached / cached
+    digest   Never        not cached  fail / fail / fail
+    ");
+}
+
+#[test]
+fn a_name_without_registry_is_looked_for_in_the_cache_when_nothing_may_be_pulled() {
+    let mut world = world(&json!({"package": "mycoolpkg", "packagePullPolicy": "Never"}));
+    world.image = Image::default();
+    let mut told = vec![act(&mut world)];
+    world.image.searched = true;
+    told.push(act(&mut world));
+    world.image.cached = Some(digest("file"));
+    told.push(act(&mut world));
+    assert_snapshot!(told.join("\n--\n"), @r#"
+    need the cached file mycoolpkg.xpkg
+    --
+    status current none: Installed=False UnpackingPackage (cannot unpack package: mycoolpkg is not in the package cache, and its pull policy is Never; load the package into the cache, or use another pull policy), Healthy=False UnhealthyPackageRevision (cannot unpack package: mycoolpkg is not in the package cache, and its pull policy is Never; load the package into the cache, or use another pull policy)
+    event Warning UnpackPackage: cannot unpack package: mycoolpkg is not in the package cache, and its pull policy is Never; load the package into the cache, or use another pull policy
+    # cannot unpack package: mycoolpkg is not in the package cache, and its pull policy is Never; load the package into the cache, or use another pull policy
+    # again in 60 s
+    --
+    create p-3b9c358f36f0 state "Active" number 1
+    status current p-3b9c358f36f0: Installed=True ActivePackageRevision, Healthy=False UnhealthyPackageRevision (Package revision health is "Unknown")
+    # p-3b9c358f36f0 is made as revision 1
+    "#);
+}
+
+#[test]
+fn a_package_gets_a_revision_and_then_there_is_nothing_to_do() {
+    let mut world = world(&json!({}));
+    let mut told = vec![act(&mut world), act(&mut world)];
+    healthy(&mut world);
+    told.extend([act(&mut world), act(&mut world)]);
+    assert_snapshot!(told.join("\n--\n"), @r#"
+    create p-7692c3ad3540 state "Active" number 1
+    status current p-7692c3ad3540: Healthy=False UnhealthyPackageRevision (Package revision health is "Unknown"), Installed=True ActivePackageRevision
+    # p-7692c3ad3540 is made as revision 1
+    --
+    nothing
+    --
+    event Normal InstallPackageRevision: Successfully installed package revision
+    status current p-7692c3ad3540: Healthy=True HealthyPackageRevision, Installed=True ActivePackageRevision
+    --
+    nothing
+    "#);
+}
+
+#[test]
+fn a_revision_is_told_everything_its_package_says() {
+    let world = world(&json!({
+        "packagePullSecrets": [{"name": "s"}], "packagePullPolicy": "IfNotPresent",
+        "commonLabels": {"a": "b"}, "commonAnnotations": {"c": "d"},
+        "skipDependencyResolution": true, "ignoreCrossplaneConstraints": true,
+        "runtimeConfigRef": {"name": "default"}, "controllerConfigRef": {"name": "old"},
+    }));
+    let Step::Do(plan) = step(&world) else { panic!("{:?}", step(&world)) };
+    let Action::Apply { object, .. } = &plan.actions[0] else { panic!("{plan:?}") };
+    assert_snapshot!(serde_json::to_string_pretty(object).unwrap(), @r#"
+    {
+      "apiVersion": "pkg.crossplane.io/v1",
+      "kind": "ProviderRevision",
+      "metadata": {
+        "name": "p-7692c3ad3540",
+        "labels": {
+          "pkg.crossplane.io/package": "p"
+        },
+        "ownerReferences": [
+          {
+            "apiVersion": "pkg.crossplane.io/v1",
+            "kind": "Provider",
+            "name": "p",
+            "uid": "u",
+            "controller": true,
+            "blockOwnerDeletion": true
+          }
+        ]
+      },
+      "spec": {
+        "desiredState": "Active",
+        "image": "registry.example.org/p:v1",
+        "revision": 1,
+        "packagePullSecrets": [
+          {
+            "name": "s"
+          }
+        ],
+        "packagePullPolicy": "IfNotPresent",
+        "ignoreCrossplaneConstraints": true,
+        "skipDependencyResolution": true,
+        "commonLabels": {
+          "a": "b"
+        },
+        "commonAnnotations": {
+          "c": "d"
+        },
+        "runtimeConfigRef": {
+          "name": "default"
+        },
+        "controllerConfigRef": {
+          "name": "old"
+        },
+        "tlsServerSecretName": "p-tls-server",
+        "tlsClientSecretName": "p-tls-client"
+      }
+    }
+    "#);
+}
+
+#[test]
+fn automatic_moves_to_what_is_new_and_back() {
+    let mut world = world(&json!({"revisionHistoryLimit": 2}));
+    let mut told = Vec::new();
+    for at in ["one", "two", "three", "four", "two"] {
+        point(&mut world, at);
+        told.push(format!("{at} = {}\n{}", name(at), act(&mut world)));
+    }
+    told.push(act(&mut world));
+    assert_snapshot!(told.join("\n--\n"), @r#"
+    one = p-7692c3ad3540
+    create p-7692c3ad3540 state "Active" number 1
+    status current p-7692c3ad3540: Healthy=False UnhealthyPackageRevision (Package revision health is "Unknown"), Installed=True ActivePackageRevision
+    # p-7692c3ad3540 is made as revision 1
+    --
+    two = p-3fc4ccfe7458
+    create p-3fc4ccfe7458 state "Active" number 2
+    apply p-7692c3ad3540 state "Inactive" number 1
+    status current p-3fc4ccfe7458: Healthy=False UnhealthyPackageRevision (Package revision health is "Unknown"), Installed=True ActivePackageRevision
+    # p-3fc4ccfe7458 is made as revision 2
+    # p-7692c3ad3540 becomes Inactive
+    --
+    three = p-8b5b9db0c13d
+    create p-8b5b9db0c13d state "Active" number 3
+    apply p-3fc4ccfe7458 state "Inactive" number 2
+    status current p-8b5b9db0c13d: Healthy=False UnhealthyPackageRevision (Package revision health is "Unknown"), Installed=True ActivePackageRevision
+    # p-8b5b9db0c13d is made as revision 3
+    # p-3fc4ccfe7458 becomes Inactive
+    --
+    four = p-04efaf080f5a
+    create p-04efaf080f5a state "Active" number 4
+    apply p-8b5b9db0c13d state "Inactive" number 3
+    delete p-7692c3ad3540
+    status current p-04efaf080f5a: Healthy=False UnhealthyPackageRevision (Package revision health is "Unknown"), Installed=True ActivePackageRevision
+    # p-04efaf080f5a is made as revision 4
+    # p-8b5b9db0c13d becomes Inactive
+    # p-7692c3ad3540 goes: more inactive revisions than are to be kept
+    --
+    two = p-3fc4ccfe7458
+    apply p-3fc4ccfe7458 state "Active" number 5
+    apply p-04efaf080f5a state "Inactive" number 4
+    status current p-3fc4ccfe7458: Healthy=False UnhealthyPackageRevision (Package revision health is "Unknown"), Installed=True ActivePackageRevision
+    # p-3fc4ccfe7458 becomes Active
+    # p-04efaf080f5a becomes Inactive
+    --
+    nothing
+    "#);
+}
+
+#[test]
+fn what_the_api_server_fills_in_is_let_be() {
+    let mut world = world(&json!({}));
+    world.settings.runs_packages = false;
+    act(&mut world);
+    let filled = json!({
+        "desiredState": "Active", "image": "registry.example.org/p:v1", "revision": 1,
+        "packagePullPolicy": "IfNotPresent", "ignoreCrossplaneConstraints": false,
+        "skipDependencyResolution": false, "fieldOfTheFuture": 1,
+        "runtimeConfigRef": {"name": "default", "kind": "DeploymentRuntimeConfig"},
+    });
+    world.revisions[0].spec = serde_json::from_value(filled).unwrap();
+    assert_eq!(act(&mut world), "nothing");
+}
+
+#[test]
+fn what_a_package_no_longer_says_is_taken_back() {
+    let mut world = world(&json!({"packagePullSecrets": [{"name": "s"}]}));
+    act(&mut world);
+    world.package.spec.package_pull_secrets = None;
+    let told = act(&mut world);
+    assert!(told.starts_with("apply p-7692c3ad3540"), "{told}");
+    assert_eq!(world.revisions[0].spec.package_pull_secrets, None);
+    assert_eq!(act(&mut world), "nothing");
+}
+
+#[test]
+fn a_limit_of_zero_keeps_everything() {
+    let mut world = world(&json!({"revisionHistoryLimit": 0}));
+    for at in ["one", "two", "three", "four", "five"] {
+        point(&mut world, at);
+        act(&mut world);
+    }
+    assert_eq!(world.revisions.len(), 5);
+}
+
+#[test]
+fn the_default_keeps_one_old_revision() {
+    let mut world = world(&json!({}));
+    for at in ["one", "two", "three", "four", "five"] {
+        point(&mut world, at);
+        act(&mut world);
+    }
+    let mut kept: Vec<&str> =
+        world.revisions.iter().map(|one| one.metadata.name.as_str()).collect();
+    kept.sort_unstable();
+    let (four, five) = (name("four"), name("five"));
+    let mut expected = vec![four.as_str(), five.as_str()];
+    expected.sort_unstable();
+    assert_eq!(kept, expected);
+}
+
+fn activate(world: &mut World, at: &str) {
+    let name = name(at);
+    let revision = world.revisions.iter_mut().find(|one| one.metadata.name == name).unwrap();
+    revision.spec.desired_state = "Active".to_owned();
+}
+
+#[test]
+fn manual_leaves_what_is_active_until_somebody_activates_another() {
+    let spec = json!({"revisionActivationPolicy": "Manual", "revisionHistoryLimit": 3});
+    let mut world = world(&spec);
+    let mut told = vec![format!("one = {}, two = {}", name("one"), name("two"))];
+    told.push(act(&mut world));
+    activate(&mut world, "one");
+    told.push(format!("one is activated\n{}", act(&mut world)));
+    point(&mut world, "two");
+    told.push(format!("two is there\n{}", act(&mut world)));
+    told.push(act(&mut world));
+    activate(&mut world, "two");
+    told.push(format!("two is activated\n{}", act(&mut world)));
+    activate(&mut world, "one");
+    told.push(format!("one is activated again\n{}", act(&mut world)));
+    told.push(act(&mut world));
+    assert_snapshot!(told.join("\n--\n"), @r#"
+    one = p-7692c3ad3540, two = p-3fc4ccfe7458
+    --
+    create p-7692c3ad3540 state "Inactive" number 1
+    status current p-7692c3ad3540: Healthy=False UnhealthyPackageRevision (Package revision health is "Unknown"), Installed=False InactivePackageRevision (Package is inactive)
+    # p-7692c3ad3540 waits for somebody to activate it
+    # p-7692c3ad3540 is made as revision 1
+    --
+    one is activated
+    status current p-7692c3ad3540: Healthy=False UnhealthyPackageRevision (Package revision health is "Unknown"), Installed=True ActivePackageRevision
+    --
+    two is there
+    create p-3fc4ccfe7458 state "Inactive" number 2
+    # p-3fc4ccfe7458 waits for somebody to activate it
+    # p-3fc4ccfe7458 is made as revision 2
+    --
+    # p-3fc4ccfe7458 waits for somebody to activate it
+    --
+    two is activated
+    apply p-7692c3ad3540 state "Inactive" number 1
+    status current p-3fc4ccfe7458: Healthy=False UnhealthyPackageRevision (Package revision health is "Unknown"), Installed=True ActivePackageRevision
+    # p-7692c3ad3540 becomes Inactive
+    --
+    one is activated again
+    apply p-7692c3ad3540 state "Active" number 3
+    apply p-3fc4ccfe7458 state "Inactive" number 2
+    status current p-7692c3ad3540: Healthy=False UnhealthyPackageRevision (Package revision health is "Unknown"), Installed=True ActivePackageRevision
+    # p-3fc4ccfe7458 waits for somebody to activate it
+    # p-3fc4ccfe7458 becomes Inactive
+    --
+    # p-3fc4ccfe7458 waits for somebody to activate it
+    "#);
+}
+
+#[test]
+fn always_looks_again_in_a_minute() {
+    let mut world = world(&json!({"packagePullPolicy": "Always"}));
+    assert_snapshot!(act(&mut world), @r#"
+    create p-7692c3ad3540 state "Active" number 1
+    status current p-7692c3ad3540: Healthy=False UnhealthyPackageRevision (Package revision health is "Unknown"), Installed=True ActivePackageRevision
+    # p-7692c3ad3540 is made as revision 1
+    # again in 60 s
+    "#);
+}
+
+#[test]
+fn what_cannot_be_fetched_is_told_and_what_runs_goes_on() {
+    let mut world = world(&json!({}));
+    act(&mut world);
+    healthy(&mut world);
+    act(&mut world);
+    world.image.asked = Some(Err("unauthorized".to_owned()));
+    let mut told = vec![act(&mut world), act(&mut world)];
+    point(&mut world, "one");
+    told.push(act(&mut world));
+    assert_snapshot!(told.join("\n--\n"), @r"
+    status current p-7692c3ad3540: Healthy=True HealthyPackageRevision, Installed=False UnpackingPackage (cannot unpack package: cannot resolve registry.example.org/p:v1: unauthorized; make sure that registry.example.org/p:v1 exists and may be pulled)
+    event Warning UnpackPackage: cannot unpack package: cannot resolve registry.example.org/p:v1: unauthorized; make sure that registry.example.org/p:v1 exists and may be pulled
+    # cannot unpack package: cannot resolve registry.example.org/p:v1: unauthorized; make sure that registry.example.org/p:v1 exists and may be pulled
+    # again in 60 s
+    --
+    # cannot unpack package: cannot resolve registry.example.org/p:v1: unauthorized; make sure that registry.example.org/p:v1 exists and may be pulled
+    # again in 60 s
+    --
+    status current p-7692c3ad3540: Healthy=True HealthyPackageRevision, Installed=True ActivePackageRevision
+    ");
+}
+
+#[test]
+fn a_reference_that_is_none_is_told() {
+    let mut world = world(&json!({"package": "Not A Reference"}));
+    assert_snapshot!(act(&mut world), @r#"
+    status current none: Installed=False UnpackingPackage (cannot unpack package: "Not A Reference" is not an image reference: repository `Not A Reference` may only have lower-case letters, digits and `_` `-` `.` `/`, at most 255 of them; write it as registry.example.org/repository:tag), Healthy=False UnhealthyPackageRevision (cannot unpack package: "Not A Reference" is not an image reference: repository `Not A Reference` may only have lower-case letters, digits and `_` `-` `.` `/`, at most 255 of them; write it as registry.example.org/repository:tag)
+    event Warning UnpackPackage: cannot unpack package: "Not A Reference" is not an image reference: repository `Not A Reference` may only have lower-case letters, digits and `_` `-` `.` `/`, at most 255 of them; write it as registry.example.org/repository:tag
+    # cannot unpack package: "Not A Reference" is not an image reference: repository `Not A Reference` may only have lower-case letters, digits and `_` `-` `.` `/`, at most 255 of them; write it as registry.example.org/repository:tag
+    # again in 60 s
+    "#);
+}
+
+#[test]
+fn nothing_is_done_to_a_paused_or_deleted_package() {
+    let mut world = world(&json!({}));
+    act(&mut world);
+    let paused = ("crossplane.io/paused".to_owned(), "true".to_owned());
+    world.package.metadata.annotations.extend([paused]);
+    let mut told = vec![act(&mut world), act(&mut world)];
+    world.package.metadata.annotations.clear();
+    told.push(act(&mut world));
+    world.package.metadata.deletion_timestamp = Some("2026-01-01T00:00:00Z".to_owned());
+    point(&mut world, "two");
+    told.push(act(&mut world));
+    assert_snapshot!(told.join("\n--\n"), @r#"
+    status current p-7692c3ad3540: Healthy=False UnhealthyPackageRevision (Package revision health is "Unknown"), Installed=True ActivePackageRevision, Synced=False ReconcilePaused (Reconciliation (including deletion) is paused via the pause annotation)
+    event Normal ReconciliationPaused: Reconciliation (including deletion) is paused via the pause annotation
+    # the annotation crossplane.io/paused stops all work on it
+    --
+    # the annotation crossplane.io/paused stops all work on it
+    --
+    status current p-7692c3ad3540: Healthy=False UnhealthyPackageRevision (Package revision health is "Unknown"), Installed=True ActivePackageRevision
+    --
+    # it is being deleted, and its revisions go with it
+    "#);
+}
+
+#[test]
+fn a_package_is_as_healthy_as_its_revision() {
+    let mut lines = Vec::new();
+    for (revision, runtime, active) in [
+        ("True", "True", "ActiveRuntime"),
+        ("False", "True", "ActiveRuntime"),
+        ("True", "False", "ActiveRuntime"),
+        ("True", "False", "AwaitingActivation"),
+        ("True", "True", "AwaitingActivation"),
+    ] {
+        let mut world = world(&json!({}));
+        act(&mut world);
+        let condition = |of: &str, status: &str, reason: &str| {
+            json!({"type": of, "status": status, "reason": reason, "message": "because",
+                   "lastTransitionTime": "2026-01-01T00:00:00Z"})
+        };
+        let status = json!({"conditions": [
+            condition("RevisionHealthy", revision, "x"), condition("RuntimeHealthy", runtime, "x"),
+            condition("RuntimeActive", "False", active),
+        ]});
+        world.revisions[0].status = serde_json::from_value(status).unwrap();
+        lines.push(format!("{revision} {runtime} {active}\n  {}", act(&mut world)));
+    }
+    assert_snapshot!(lines.join("\n"), @r#"
+    True True ActiveRuntime
+      event Normal InstallPackageRevision: Successfully installed package revision
+    status current p-7692c3ad3540: Healthy=True HealthyPackageRevision, Installed=True ActivePackageRevision
+    False True ActiveRuntime
+      status current p-7692c3ad3540: Healthy=False UnhealthyPackageRevision (Package revision health is "False" with message: because), Installed=True ActivePackageRevision
+    True False ActiveRuntime
+      status current p-7692c3ad3540: Healthy=False UnhealthyPackageRevision (Package runtime health is "False" with message: because), Installed=True ActivePackageRevision
+    True False AwaitingActivation
+      status current p-7692c3ad3540: Healthy=False UnhealthyPackageRevision (Package runtime health is "False" with message: because; runtime is scaled to zero awaiting activation), Installed=True ActivePackageRevision
+    True True AwaitingActivation
+      event Normal InstallPackageRevision: Successfully installed package revision
+    status current p-7692c3ad3540: Healthy=True AwaitingActivation (because), Installed=True ActivePackageRevision
+    "#);
+}
+
+#[test]
+fn the_names_of_secrets_are_never_too_long() {
+    let mut world = world(&json!({}));
+    world.package.metadata.name = "n".repeat(253);
+    let Step::Do(plan) = step(&world) else { panic!("{:?}", step(&world)) };
+    let Action::Apply { object, .. } = &plan.actions[0] else { panic!("{plan:?}") };
+    let secret = object["spec"]["tlsServerSecretName"].as_str().unwrap();
+    assert!(secret.len() == 253 && secret.ends_with("-tls-server"));
+}

@@ -1,0 +1,117 @@
+//! The vocabulary: what a step needs, and what it wants done.
+
+use api::object::ObjectMeta;
+use oci::Reference;
+use serde_json::Value as Json;
+use std::time::Duration;
+
+/// What a step comes to.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Step {
+    /// Not enough is known: find these out and ask again.
+    Need(Vec<Need>),
+    /// Do this.
+    Do(Plan),
+}
+
+/// Something to find out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// Which digest a registry has behind a tag now.
+    Digest(Reference),
+    /// Whether a file of this name, less `.xpkg`, is in the package cache, and its digest.
+    CachedFile(String),
+}
+
+/// What is to be done.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Plan {
+    /// In this order; the first that fails ends it, and the world is looked at again.
+    pub actions: Vec<Action>,
+    /// Why, in sentences, for those who ask.
+    pub report: Vec<String>,
+    /// When to look again though nothing has happened.
+    pub wake: Wake,
+}
+
+/// When to look again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Wake {
+    /// When something changes.
+    #[default]
+    OnChange,
+    /// After this long, too.
+    After(Duration),
+}
+
+/// One thing to do to a cluster.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// Make an object say this, and leave alone what it says besides.
+    Apply {
+        /// The fields that are ours, with kind and name.
+        object: Json,
+        /// What must be true for that.
+        expect: Expect,
+    },
+    /// Delete an object.
+    Delete {
+        /// Which.
+        target: Target,
+        /// What must be true for that.
+        expect: Expect,
+    },
+    /// Make an object's status say this.
+    Status {
+        /// Which.
+        target: Target,
+        /// The whole status.
+        status: Json,
+        /// What must be true for that.
+        expect: Expect,
+    },
+    /// Tell people what happened.
+    Event {
+        /// About which object.
+        target: Target,
+        /// Whether it is bad news.
+        is_warning: bool,
+        /// In one word.
+        reason: &'static str,
+        /// In a sentence.
+        message: String,
+    },
+}
+
+/// An object by name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// The version of its API.
+    pub api_version: String,
+    /// Its kind.
+    pub kind: String,
+    /// Its name.
+    pub name: String,
+}
+
+/// The state an action was decided on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Expect {
+    /// There is no such object.
+    Absent,
+    /// It is exactly this one in this state.
+    Unchanged {
+        /// Which object of that name.
+        uid: Option<String>,
+        /// In which state.
+        resource_version: Option<String>,
+    },
+}
+
+impl Expect {
+    /// That an object is still as it was seen.
+    pub fn as_seen(metadata: &ObjectMeta) -> Self {
+        let (uid, resource_version) = (metadata.uid.clone(), metadata.resource_version.clone());
+        Self::Unchanged { uid, resource_version }
+    }
+}
