@@ -198,7 +198,7 @@ fn everybody_may_what_roles_say() {
     let binding = ["create", "rolebinding", "robot", "--clusterrole=view"];
     server.must(&[&binding[..], &["--serviceaccount=default:robot"]].concat());
     for (credentials, words, fine, expect) in [
-        (&robot, &["get", "configmaps"][..], true, "No resources"),
+        (&robot, &["get", "configmaps"][..], true, "kube-root-ca.crt"),
         (&robot, &["get", "secrets"], false, "cannot list resource"),
         (&robot, &["auth", "whoami"], true, "system:serviceaccounts:default"),
         (&robot, &["auth", "can-i", "list", "configmaps"], true, "yes"),
