@@ -59,11 +59,11 @@ fn are_taken(scratch: &Scratch, kubeconfig: &Path) {
     for words in [&[][..], &["--group-suffix", "ibm.crossplane.io"]] {
         let (fine, text) = crds(words);
         assert!(fine, "{text}");
-        let file = scratch.write("crds.yaml", text);
-        let file = file.to_str().unwrap();
-        let (fine, said) = kubectl(kubeconfig, &["apply", "--server-side", "-f", file]);
+        let path = scratch.write("crds.yaml", text);
+        let path = path.to_str().unwrap();
+        let (fine, said) = kubectl(kubeconfig, &["apply", "--server-side", "-f", path]);
         assert!(fine, "{said}");
-        let until = ["wait", "--for=condition=Established", "--timeout=60s", "-f", file];
+        let until = ["wait", "--for=condition=Established", "--timeout=60s", "-f", path];
         let (fine, said) = kubectl(kubeconfig, &until);
         assert!(fine, "{said}");
     }
