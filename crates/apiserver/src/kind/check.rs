@@ -8,7 +8,7 @@ use crate::object::meta;
 
 /// What is wrong with a built-in object.
 pub fn check(kind: &Kind, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
-    let mut wrong = Vec::new();
+    let mut wrong = super::required::check(kind, object, old);
     match (kind.group.as_str(), kind.kind.as_str()) {
         ("" | super::event::GROUP, "Event") => wrong.extend(super::event::check(kind, object, old)),
         ("coordination.k8s.io", "Lease") => {

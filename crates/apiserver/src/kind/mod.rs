@@ -9,6 +9,7 @@ mod defaults;
 pub(crate) mod event;
 mod pod;
 pub mod print;
+mod required;
 pub mod service;
 pub(crate) mod shape;
 mod typed;

@@ -1,0 +1,217 @@
+//! What built-in kinds cannot do without: the rules whose breach clients meet most.
+
+use serde_json::{Map, Value, json};
+
+use super::Kind;
+use crate::object::field_error::FieldError;
+use crate::object::name::{self, NameRule};
+
+const RBAC: &str = "rbac.authorization.k8s.io";
+
+/// What is missing in an object, or contradicts itself. What was there before is not
+/// judged again.
+pub(super) fn check(kind: &Kind, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    let mut wrong = Vec::new();
+    let same = |field: &str| old.is_some_and(|old| old.get(field) == object.get(field));
+    match (kind.group.as_str(), kind.kind.as_str()) {
+        ("apps", "Deployment") if !same("spec") => {
+            let empty = json!({});
+            deployment(object.get("spec").unwrap_or(&empty), &mut wrong);
+            let selector = object.pointer("/spec/selector");
+            if old.is_some_and(|old| old.pointer("/spec/selector") != selector) {
+                let value = selector.cloned().unwrap_or_default();
+                wrong.push(FieldError::invalid("spec.selector", &value, "field is immutable"));
+            }
+        }
+        (RBAC, "Role" | "ClusterRole") if !same("rules") => {
+            for (at, rule) in list(object, "rules").iter().enumerate() {
+                self::rule(&format!("rules[{at}]"), rule, kind.namespaced, &mut wrong);
+            }
+        }
+        (RBAC, "RoleBinding" | "ClusterRoleBinding") => {
+            if !same("roleRef") {
+                role_reference(object.get("roleRef"), kind.namespaced, &mut wrong);
+            }
+            if !same("subjects") {
+                for (at, one) in list(object, "subjects").iter().enumerate() {
+                    subject(&format!("subjects[{at}]"), one, kind.namespaced, &mut wrong);
+                }
+            }
+        }
+        _ => {}
+    }
+    wrong
+}
+
+fn list<'a>(object: &'a Value, field: &str) -> &'a [Value] {
+    object.get(field).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+fn text<'a>(object: &'a Value, field: &str) -> &'a str {
+    object.get(field).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn deployment(spec: &Value, wrong: &mut Vec<FieldError>) {
+    if let Some(replicas) = spec.get("replicas").filter(|n| n.as_i64().is_some_and(|n| n < 0)) {
+        let why = "must be greater than or equal to 0";
+        wrong.push(FieldError::invalid("spec.replicas", replicas, why));
+    }
+    let selector = spec.get("selector").filter(|selector| !selector.is_null());
+    match selector {
+        None => wrong.push(FieldError::required("spec.selector", "")),
+        Some(selector) if is_empty(selector) => {
+            let why = "empty selector is invalid for deployment";
+            wrong.push(FieldError::invalid("spec.selector", &json!({}), why));
+        }
+        Some(_) => {}
+    }
+    let labels = spec.pointer("/template/metadata/labels");
+    let none = Map::new();
+    let map = labels.and_then(Value::as_object).unwrap_or(&none);
+    if !selector.is_some_and(|selector| selects(selector, map)) {
+        let why = "`selector` does not match template `labels`";
+        let value = labels.cloned().unwrap_or_default();
+        wrong.push(FieldError::invalid("spec.template.metadata.labels", &value, why));
+    }
+    let empty = json!({});
+    let pod = spec.pointer("/template/spec").unwrap_or(&empty);
+    containers("spec.template.spec.containers", list(pod, "containers"), wrong);
+    let restart = text(pod, "restartPolicy");
+    if !["", "Always"].contains(&restart) {
+        let path = "spec.template.spec.restartPolicy";
+        wrong.push(FieldError::not_supported(path, restart, &["Always"]));
+    }
+    let strategy = spec.pointer("/strategy/type").and_then(Value::as_str).unwrap_or_default();
+    if !["", "Recreate", "RollingUpdate"].contains(&strategy) {
+        wrong.push(FieldError {
+            reason: "FieldValueNotSupported",
+            field: "spec.strategy".to_owned(),
+            message: format!(
+                "Unsupported value: {{\"Type\":{strategy:?},\"RollingUpdate\":null}}: supported \
+                 values: \"Recreate\", \"RollingUpdate\""
+            ),
+        });
+    }
+}
+
+fn is_empty(selector: &Value) -> bool {
+    let none = |field: &str| {
+        selector.get(field).is_none_or(|value| [json!({}), json!([]), Value::Null].contains(value))
+    };
+    none("matchLabels") && none("matchExpressions")
+}
+
+/// Whether a label selector selects these labels.
+fn selects(selector: &Value, labels: &Map<String, Value>) -> bool {
+    let wanted = selector.get("matchLabels").and_then(Value::as_object);
+    let mut wanted = wanted.into_iter().flatten();
+    wanted.all(|(key, value)| labels.get(key) == Some(value))
+        && list(selector, "matchExpressions").iter().all(|one| {
+            let found = labels.get(text(one, "key"));
+            let among = found.is_some_and(|value| list(one, "values").contains(value));
+            match text(one, "operator") {
+                "In" => among,
+                "NotIn" => !among,
+                "Exists" => found.is_some(),
+                _ => found.is_none(),
+            }
+        })
+}
+
+fn containers(path: &str, containers: &[Value], wrong: &mut Vec<FieldError>) {
+    if containers.is_empty() {
+        wrong.push(FieldError::required(path, ""));
+    }
+    let mut seen = Vec::new();
+    for (at, container) in containers.iter().enumerate() {
+        let name = text(container, "name");
+        let field = format!("{path}[{at}].name");
+        if name.is_empty() {
+            wrong.push(FieldError::required(&field, ""));
+        } else {
+            for fault in name::check(NameRule::Label, name) {
+                wrong.push(FieldError::invalid(&field, &json!(name), &fault));
+            }
+        }
+        if !name.is_empty() && seen.contains(&name) {
+            wrong.push(FieldError {
+                reason: "FieldValueDuplicate",
+                field,
+                message: format!("Duplicate value: {name:?}"),
+            });
+        }
+        seen.push(name);
+        if text(container, "image").is_empty() {
+            wrong.push(FieldError::required(&format!("{path}[{at}].image"), ""));
+        }
+    }
+}
+
+fn rule(path: &str, rule: &Value, namespaced: bool, wrong: &mut Vec<FieldError>) {
+    if list(rule, "verbs").is_empty() {
+        let why = "verbs must contain at least one value";
+        wrong.push(FieldError::required(&format!("{path}.verbs"), why));
+    }
+    let resources = ["apiGroups", "resources", "resourceNames"];
+    if let Some(urls) =
+        rule.get("nonResourceURLs").filter(|_| !list(rule, "nonResourceURLs").is_empty())
+    {
+        let field = format!("{path}.nonResourceURLs");
+        if namespaced {
+            let why = "namespaced rules cannot apply to non-resource URLs";
+            wrong.push(FieldError::invalid(&field, urls, why));
+        }
+        if resources.iter().any(|field| !list(rule, field).is_empty()) {
+            let why = "rules cannot apply to both regular resources and non-resource URLs";
+            wrong.push(FieldError::invalid(&field, urls, why));
+        }
+        return;
+    }
+    for (field, what) in [("apiGroups", "api group"), ("resources", "resource")] {
+        if list(rule, field).is_empty() {
+            let why = format!("resource rules must supply at least one {what}");
+            wrong.push(FieldError::required(&format!("{path}.{field}"), &why));
+        }
+    }
+}
+
+fn role_reference(reference: Option<&Value>, namespaced: bool, wrong: &mut Vec<FieldError>) {
+    let empty = json!({});
+    let role = reference.unwrap_or(&empty);
+    let group = text(role, "apiGroup");
+    if !["", RBAC].contains(&group) {
+        wrong.push(FieldError::not_supported("roleRef.apiGroup", group, &[RBAC]));
+    }
+    let kinds: &[&str] = if namespaced { &["Role", "ClusterRole"] } else { &["ClusterRole"] };
+    if !kinds.contains(&text(role, "kind")) {
+        wrong.push(FieldError::not_supported("roleRef.kind", text(role, "kind"), kinds));
+    }
+    if text(role, "name").is_empty() {
+        wrong.push(FieldError::required("roleRef.name", ""));
+    }
+}
+
+fn subject(path: &str, subject: &Value, namespaced: bool, wrong: &mut Vec<FieldError>) {
+    if text(subject, "name").is_empty() {
+        wrong.push(FieldError::required(&format!("{path}.name"), ""));
+    }
+    let group = text(subject, "apiGroup");
+    let group_must_be = |wanted: &str, wrong: &mut Vec<FieldError>| {
+        if group != wanted {
+            wrong.push(FieldError::not_supported(&format!("{path}.apiGroup"), group, &[wanted]));
+        }
+    };
+    match text(subject, "kind") {
+        "ServiceAccount" => {
+            group_must_be("", wrong);
+            if !namespaced && text(subject, "namespace").is_empty() {
+                wrong.push(FieldError::required(&format!("{path}.namespace"), ""));
+            }
+        }
+        "User" | "Group" => group_must_be(RBAC, wrong),
+        other => {
+            let kinds = ["ServiceAccount", "User", "Group"];
+            wrong.push(FieldError::not_supported(&format!("{path}.kind"), other, &kinds));
+        }
+    }
+}
