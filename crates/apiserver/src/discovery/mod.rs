@@ -13,6 +13,8 @@ use crate::kind::{Kind, Kinds};
 
 const VERBS: [&str; 8] =
     ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
+/// Those of a kind whose objects go one by one.
+const SINGLE_VERBS: [&str; 7] = ["create", "delete", "get", "list", "patch", "update", "watch"];
 /// Custom kinds list their verbs in another order.
 const CUSTOM_VERBS: [&str; 8] =
     ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
@@ -121,6 +123,7 @@ fn verbs(kind: &Kind) -> &'static [&'static str] {
     match kind {
         kind if kind.fleeting => &["create"],
         kind if kind.custom => &CUSTOM_VERBS,
+        kind if !kind.is_removed_in_bulk() => &SINGLE_VERBS,
         _ => &VERBS,
     }
 }

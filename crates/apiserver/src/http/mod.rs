@@ -4,6 +4,7 @@
 //! server runs. Nothing below this module knows about HTTP beyond codes and media types.
 
 pub mod body;
+mod encode;
 pub mod negotiate;
 pub mod protobuf;
 pub mod query;
@@ -35,6 +36,11 @@ pub async fn handle(
     State(server): State<Arc<Server>>,
     request: http::Request<Body>,
 ) -> Response<Body> {
+    let wish = encode::Wish::read(request.uri(), request.headers());
+    encode::write(respond(server, request).await, wish).await
+}
+
+async fn respond(server: Arc<Server>, request: http::Request<Body>) -> Response<Body> {
     let (mut parts, body) = request.into_parts();
     let path = parts.uri.path().to_owned();
     let user = match auth::admit(&server, &parts) {

@@ -124,6 +124,11 @@ impl Kind {
         }
     }
 
+    /// Whether a collection may be removed at once. Namespaces go one by one.
+    pub fn is_removed_in_bulk(&self) -> bool {
+        !(self.group.is_empty() && self.kind == "Namespace")
+    }
+
     /// What clients are told who still use this kind.
     pub fn deprecated(&self) -> Option<&'static str> {
         (self.group.is_empty() && self.kind == "Endpoints").then_some(
@@ -171,7 +176,9 @@ pub fn split_key(key: &str) -> (&str, &str, &str) {
 /// written as the structure it is. Definitions have rules of their own.
 pub fn complete(kind: &Kind, object: &mut Value) {
     defaults::complete(kind, object);
-    if !kind.custom && kind.kind != crate::crd::KIND {
+    if kind.group == crate::crd::GROUP && kind.kind == crate::crd::KIND {
+        crate::wire::typed::settle_columns(object);
+    } else if !kind.custom {
         crate::wire::typed::settle(&kind.api_version(), &kind.kind, object);
     }
 }

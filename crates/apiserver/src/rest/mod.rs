@@ -202,8 +202,10 @@ async fn answer(server: &Arc<Server>, method: &str, request: Request) -> Result<
         }
         ("" | "status", "GET") => store::get(server, &request),
         ("", "POST") if collection => create::create(server, &request).await,
-        ("", "DELETE") if collection => delete::delete_collection(server, &request).await,
-        ("", "DELETE") => delete::delete(server, &request).await,
+        ("", "DELETE") if collection && kind.is_removed_in_bulk() => {
+            delete::delete_collection(server, &request).await
+        }
+        ("", "DELETE") if !collection => delete::delete(server, &request).await,
         ("" | "status" | "finalize", "PUT") if !collection => {
             update::update(server, &request).await
         }

@@ -12,6 +12,16 @@ pub fn settle(api_version: &str, kind: &str, object: &mut Value) {
     }
 }
 
+/// Brings the printed columns of a definition into form.
+pub fn settle_columns(definition: &mut Value) {
+    let Some(of) = table::named("extensions.CustomResourceColumnDefinition") else { return };
+    let versions = definition.pointer_mut("/spec/versions").and_then(Value::as_array_mut);
+    for version in versions.into_iter().flatten() {
+        let columns = version.get_mut("additionalPrinterColumns").and_then(Value::as_array_mut);
+        columns.into_iter().flatten().for_each(|column| settle_as(of, column));
+    }
+}
+
 /// Brings a whole object into form: its kind comes first.
 pub(super) fn settle_whole(of: &Type, object: &mut Value) {
     let Value::Object(map) = object else { return };

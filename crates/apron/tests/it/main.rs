@@ -24,6 +24,7 @@ mod hostile_api;
 mod informers;
 mod interchange;
 mod interrupt;
+mod kubectl;
 #[path = "../../../apiserver/tests/it/peers.rs"]
 mod peers;
 mod registry;
