@@ -9,6 +9,7 @@
 //!            http ── what, in which form ──► auth: who, and whether they may
 //!             │
 //!            rest ── create, get, list, watch, update, patch, delete, scale
+//!             │  ╲ admission ── webhooks, through outbound
 //!             │  ╲
 //!      object │   kind ◄── crd, wire  discovery
 //!  (metadata, │   (what is served)    (what may be asked)
@@ -28,6 +29,7 @@
 //!
 //! Start reading at [`log`], then [`rest`].
 
+mod admission;
 pub mod apply;
 pub mod auth;
 mod cel;
@@ -39,6 +41,7 @@ pub mod kind;
 pub mod log;
 pub mod object;
 pub mod openapi;
+pub mod outbound;
 pub mod patch;
 pub mod rest;
 pub mod runtime;
@@ -124,6 +127,7 @@ pub struct Server {
     pub(crate) lines: rest::Lines,
     pub(crate) signer: Option<Arc<Signer>>,
     audiences: Vec<String>,
+    pub(crate) hooks: admission::Hooks,
 }
 
 impl Server {
@@ -136,8 +140,19 @@ impl Server {
         let kinds = Kinds::new();
         let upkeep = upkeep::Upkeep::default();
         let lines = rest::Lines::default();
-        let server =
-            Arc::new(Self { log, kinds, options, access, world, upkeep, lines, signer, audiences });
+        let hooks = admission::Hooks::default();
+        let server = Arc::new(Self {
+            log,
+            kinds,
+            options,
+            access,
+            world,
+            upkeep,
+            lines,
+            signer,
+            audiences,
+            hooks,
+        });
         crd::load(&server);
         server
     }
@@ -197,7 +212,16 @@ impl Server {
 /// The API server on a log: a service, ready to be called or bound. What follows from
 /// writes is done by a task of its own.
 pub async fn router(log: Log, options: Options) -> Result<axum::Router, log::WriteError> {
-    let server = Server::new(log, options, Arc::new(SystemWorld::default()));
+    router_in(log, options, Arc::new(SystemWorld::default())).await
+}
+
+/// The same in a given world: one that can call webhooks, say.
+pub async fn router_in(
+    log: Log,
+    options: Options,
+    world: Arc<dyn World>,
+) -> Result<axum::Router, log::WriteError> {
+    let server = Server::new(log, options, world);
     server.furnish().await?;
     server.attend();
     Ok(server.router())

@@ -1,9 +1,12 @@
-//! What the server needs from outside itself: the time and some chance. Both are
-//! parameters, so that a simulation can hold them still.
+//! What the server needs from outside itself: the time, some chance, and a hand that calls
+//! others. All are parameters, so that a simulation can hold them still.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::outbound::Outbound;
 
 /// The time and the dice.
 pub trait World: Send + Sync {
@@ -11,13 +14,25 @@ pub trait World: Send + Sync {
     fn now(&self) -> u64;
     /// Any number.
     fn random(&self) -> u64;
+    /// A hand that calls others, if there is one.
+    fn outbound(&self) -> Option<&dyn Outbound> {
+        None
+    }
 }
 
 /// The real world.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct SystemWorld {
     seed: RandomState,
     count: AtomicU64,
+    hand: Option<Arc<dyn Outbound>>,
+}
+
+impl SystemWorld {
+    /// The real world, with a hand that calls others.
+    pub fn with(hand: Arc<dyn Outbound>) -> Self {
+        Self { hand: Some(hand), ..Self::default() }
+    }
 }
 
 impl World for SystemWorld {
@@ -29,6 +44,10 @@ impl World for SystemWorld {
         let mut hasher = self.seed.build_hasher();
         hasher.write_u64(self.count.fetch_add(1, Ordering::Relaxed));
         hasher.finish()
+    }
+
+    fn outbound(&self) -> Option<&dyn Outbound> {
+        self.hand.as_deref()
     }
 }
 

@@ -28,9 +28,7 @@ pub(crate) mod types;
 pub(crate) mod value;
 
 use types::Type;
-#[cfg(test)]
-use value::Shape;
-use value::{Trouble, Val};
+use value::{Shape, Trouble, Val};
 
 /// What one evaluation may cost; upstream's limit.
 pub(crate) const CALL_LIMIT: u64 = 1_000_000;
@@ -97,7 +95,6 @@ impl Program {
 }
 
 /// A part of the request, without a schema.
-#[cfg(test)]
 pub(crate) fn plain(value: &serde_json::Value) -> value::Result<Val<'_>> {
     Val::read(value, Shape::Plain)
 }

@@ -1,5 +1,7 @@
 //! Refusals in Kubernetes' words: the `Status` object and its reasons.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value, json};
 
 use crate::kind::Kind;
@@ -11,7 +13,7 @@ pub struct Failure {
     /// The HTTP code.
     pub code: u16,
     /// The word clients branch on; empty where upstream leaves it out.
-    pub reason: &'static str,
+    pub reason: Cow<'static, str>,
     /// The sentence for people.
     pub message: String,
     /// `details`, where there are any.
@@ -22,8 +24,13 @@ pub struct Failure {
 
 impl Failure {
     /// A refusal without details.
-    pub fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { code, reason, message: message.into(), details: None, warnings: Vec::new() }
+    pub fn new(
+        code: u16,
+        reason: impl Into<Cow<'static, str>>,
+        message: impl Into<String>,
+    ) -> Self {
+        let (reason, message) = (reason.into(), message.into());
+        Self { code, reason, message, details: None, warnings: Vec::new() }
     }
 
     /// The same, after these warnings.

@@ -32,6 +32,7 @@ pub(super) fn complete(kind: &Kind, object: &mut Value) {
             map_at(object, "status");
         }
         ("" | event::GROUP, "Event") => event::complete(object, event::is_newer(kind)),
+        ("admissionregistration.k8s.io", _) => webhooks(kind, object),
         _ => {}
     }
 }
@@ -53,6 +54,35 @@ pub fn prepare(kind: &Kind, object: &mut Value) {
             list.push(json!("kubernetes"));
         }
         map_of(object).insert("status".to_owned(), json!({"phase": "Active"}));
+    }
+}
+
+/// What a webhook does when its configuration does not say.
+fn webhooks(kind: &Kind, object: &mut Value) {
+    let Some(Value::Array(hooks)) = object.get_mut("webhooks") else { return };
+    for hook in hooks.iter_mut().filter_map(Value::as_object_mut) {
+        if let Some(Value::Object(service)) =
+            hook.get_mut("clientConfig").and_then(|client| client.get_mut("service"))
+        {
+            set_default(service, "port", json!(443));
+        }
+        for rule in hook.get_mut("rules").and_then(Value::as_array_mut).into_iter().flatten() {
+            if let Value::Object(rule) = rule {
+                set_default(rule, "scope", json!("*"));
+            }
+        }
+        for (field, value) in [
+            ("failurePolicy", json!("Fail")),
+            ("matchPolicy", json!("Equivalent")),
+            ("namespaceSelector", json!({})),
+            ("objectSelector", json!({})),
+            ("timeoutSeconds", json!(10)),
+        ] {
+            set_default(hook, field, value);
+        }
+        if kind.kind == "MutatingWebhookConfiguration" {
+            set_default(hook, "reinvocationPolicy", json!("Never"));
+        }
     }
 }
 

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::{Answer, Request, owner, present, store, update};
 use crate::Server;
+use crate::admission;
 use crate::auth;
 use crate::http::body;
 use crate::http::query::WriteOptions;
@@ -65,6 +66,7 @@ pub(crate) async fn insert(
     if tracked == Tracked::No {
         object = owner::track(server, request, options, None, object);
     }
+    object = admission::create(server, request, object, options.dry_run).await?;
     prepare(server, kind, &mut object);
     let generated = generate(server, &mut object);
     let wrong = check(request, &object);
@@ -75,6 +77,7 @@ pub(crate) async fn insert(
         let message = "resourceVersion should not be set on objects to be created";
         return Err(Failure::internal(message));
     }
+    admission::created(server, request, &object, options.dry_run).await?;
     for _ in 0..GENERATE_TRIES {
         let name = meta_text(&object, "name").to_owned();
         let key = kind.key(request.namespace(), &name);

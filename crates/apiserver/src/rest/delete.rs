@@ -70,7 +70,7 @@ pub(crate) async fn delete_collection(
         // What is shown is what was there before, as upstream does.
         let mut one = request.clone();
         one.target.name = Some(meta_text(&item, "name").to_owned());
-        match remove(server, &one, &options).await {
+        match remove_as(server, request, &one, &options).await {
             Ok(_) => items.push(item),
             Err(failure) if failure.code == 404 => {}
             Err(failure) => return Err(failure),
@@ -110,7 +110,22 @@ pub(super) async fn remove(
     request: &Request,
     options: &Options,
 ) -> Result<Changed, Failure> {
+    remove_as(server, request, request, options).await
+}
+
+/// Removes an object that was asked for by itself or, in `asked`, as one of a collection.
+async fn remove_as(
+    server: &Arc<Server>,
+    asked: &Request,
+    request: &Request,
+    options: &Options,
+) -> Result<Changed, Failure> {
     protect(request)?;
+    if let Some(entry) = server.log.get(&request.key()) {
+        let old = store::open(&request.kind, &entry)?;
+        check_preconditions(request, options, &old)?;
+        crate::admission::delete(server, asked, &old, options.dry_run).await?;
+    }
     store::change(server, request, options.dry_run, |mut object| {
         check_preconditions(request, options, &object)?;
         let before = metadata(&object).get("finalizers").cloned();

@@ -30,7 +30,8 @@ pub(crate) use create::place;
 pub(crate) use delete::Propagation;
 pub(crate) use own::Own;
 pub(crate) use owner::{track_new, track_own};
-pub(crate) use store::{close, open};
+pub(crate) use store::{Change, close, open};
+pub(crate) use update::{fill, settle};
 pub(crate) use watch::Lines;
 
 use crate::Server;

@@ -95,7 +95,7 @@ impl Own {
                 return Ok(Change::Keep);
             }
             let new = owner::track(server, &self.0, &options, Some(&old), new);
-            update::advance(server, &self.0, &old, new)
+            Ok(update::advance(new))
         })
         .await?;
         self.follow(server).await;
@@ -146,7 +146,7 @@ impl Own {
         let options = options(&self.0.agent);
         let changed = store::change(server, &self.0, false, |old| {
             let new = owner::track(server, &self.0, &options, Some(&old), edit(&old));
-            update::advance(server, &self.0, &old, new)
+            Ok(update::advance(new))
         });
         changed.await.map(|_| ())
     }
@@ -157,7 +157,7 @@ impl Own {
         let changed = store::change(server, &self.0, false, |old| {
             let mut new = owner::applied(server, &self.0, &options, Some(&old), config)?;
             body::shape(&self.0.kind, &mut new);
-            update::advance(server, &self.0, &old, new)
+            Ok(update::advance(new))
         });
         changed.await.map(|_| ())
     }

@@ -42,7 +42,7 @@ pub(crate) async fn patch(server: &Arc<Server>, request: &Request) -> Result<Ans
         }
         update::fill(&request.kind, &mut new);
         let new = owner::track(server, request, &options, Some(&old), new);
-        update::advance(server, request, &old, new)
+        Ok(update::advance(new))
     })
     .await;
     let warnings = warnings.into_inner().unwrap_or_default();
@@ -89,7 +89,7 @@ async fn apply(server: &Arc<Server>, request: &Request) -> Result<Answer, Failur
             return Err(Failure::stale(&request.kind, request.name()));
         }
         update::fill(&request.kind, &mut new);
-        update::advance(server, request, &old, new)
+        Ok(update::advance(new))
     })
     .await
     .map_err(|failure| failure.warned(&warnings))?;

@@ -71,7 +71,7 @@ async fn set(
         write(&mut new, &rule.spec_path, json!(replicas));
         let mut new = owner::track(server, request, &options, Some(&old), new);
         forget_time(&mut new);
-        update::advance(server, &plain, &old, new)
+        update::settle(server, &plain, &old, new)
     })
     .await?;
     Ok(Answer::ok(view(rule, &changed.object)))

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::{Answer, Request, present};
 use crate::Server;
+use crate::admission;
 use crate::http::status::Failure;
 use crate::kind::{Kind, event};
 use crate::log::{Entry, Expect, Write, WriteError};
@@ -17,6 +18,8 @@ const TRIES_MAX: usize = 64;
 
 /// What becomes of an object.
 pub(crate) enum Change {
+    /// A client wants this; others have a say first.
+    Ask(Value),
     /// Nothing changed: nothing is written.
     Keep,
     /// This is its new form.
@@ -138,7 +141,11 @@ pub(crate) async fn change(
         let entry = server.log.get(&key).ok_or_else(|| Failure::not_found(kind, request.name()))?;
         let stored = parse(&entry)?;
         let old = unpack(kind, stored.clone(), entry.version);
-        let (mut object, packed) = match decide(old.clone())? {
+        let change = match decide(old.clone())? {
+            Change::Ask(new) => admission::update(server, request, &old, new, dry_run).await?,
+            other => other,
+        };
+        let (mut object, packed) = match change {
             Change::Keep => return Ok(Changed { object: old, removed: false }),
             Change::Put(object) => {
                 let packed = pack(kind, &object);
@@ -147,7 +154,7 @@ pub(crate) async fn change(
                 }
                 (object, Some(packed))
             }
-            Change::Remove(object) => (object, None),
+            Change::Remove(object) | Change::Ask(object) => (object, None),
         };
         set_version(&mut object, entry.version);
         let removed = packed.is_none();

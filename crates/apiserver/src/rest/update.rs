@@ -39,7 +39,7 @@ pub(crate) async fn update(server: &Arc<Server>, request: &Request) -> Result<An
         let mut new = object.clone();
         fill(kind, &mut new);
         let new = owner::track(server, request, &options, Some(&old), new);
-        advance(server, request, &old, new)
+        Ok(advance(new))
     })
     .await
     .map_err(|failure| failure.warned(&warnings))?;
@@ -93,9 +93,14 @@ pub(crate) fn check_uid(request: &Request, object: &Value, old: &Value) -> Resul
     Err(Failure::conflict(kind, request.name(), &why))
 }
 
+/// What a client wants an object to become; others have a say first.
+pub(crate) fn advance(new: Value) -> Change {
+    Change::Ask(new)
+}
+
 /// What an object becomes when a client wants it to be `new`: carries over what clients
 /// may not change, fills in, checks, and notices when nothing is different.
-pub(crate) fn advance(
+pub(crate) fn settle(
     server: &Server,
     request: &Request,
     old: &Value,

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use apiserver::log::Log;
@@ -175,9 +176,16 @@ async fn ours_answers_like_the_real_one() {
     let plane = ControlPlane::start(&client).await;
     crate::openapi::check(&client, &plane).await;
     crate::policy::check(&client, &plane).await;
-    let router = apiserver::router(Log::in_memory(), options()).await.expect("our server");
+    let hook = crate::hook::Hook::start().await;
+    let world = apiserver::world::SystemWorld::with(Arc::new(crate::caller::Caller::default()));
+    let router = apiserver::router_in(Log::in_memory(), options(), Arc::new(world))
+        .await
+        .expect("our server");
     let mut real = Asked::new(Side::Real { client, url: plane.url.clone() });
     let mut ours = Asked::new(Side::Ours(router));
+    for asked in [&mut real, &mut ours] {
+        asked.saved.insert("hook".to_owned(), hook.place());
+    }
     let explained = explained();
     let (mut compared, mut unexplained, mut explained_seen) = (0, Vec::new(), BTreeSet::new());
     for probe in probes() {

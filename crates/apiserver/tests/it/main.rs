@@ -3,8 +3,11 @@
 
 #![expect(clippy::expect_used, clippy::panic, reason = "a test that cannot go on must stop")]
 
+#[path = "../../../apron/src/command/apiserver/caller.rs"]
+mod caller;
 mod differential;
 mod fuzz;
+mod hook;
 mod normal;
 mod openapi;
 mod peers;

@@ -19,6 +19,8 @@ pub(crate) fn normal(mut answer: Answer) -> Answer {
     for body in &mut answer.bodies {
         mask(body, "");
     }
+    // Upstream goes through maps in any order, and warns in that order.
+    answer.warnings.sort();
     answer
 }
 

@@ -1,5 +1,6 @@
 //! `apiserver`: the Kubernetes API from this process.
 
+mod caller;
 pub(crate) mod export;
 mod identity;
 mod listen;
@@ -41,7 +42,8 @@ pub(crate) async fn run(request: &Request) -> Outcome {
         root_ca: Some(identity.authority().to_owned()),
         ..apiserver::Options::default()
     };
-    let router = apiserver::router(log, options)
+    let world = apiserver::world::SystemWorld::with(std::sync::Arc::new(caller::Caller::default()));
+    let router = apiserver::router_in(log, options, std::sync::Arc::new(world))
         .await
         .map_err(|error| Failure::new("cannot write the first objects", CHECK).because(&error))?;
     let listener = listen::bind(request.listen).await?;

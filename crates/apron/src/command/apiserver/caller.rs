@@ -1,0 +1,123 @@
+//! Calls to webhooks, over HTTPS.
+
+use apiserver::outbound::{Call, CallError, Outbound, Reply};
+use futures::future::BoxFuture;
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// How long a connection may take to be made.
+const CONNECT: Duration = Duration::from_secs(10);
+/// Clients that are kept; more webhooks than that are called without a kept connection.
+const CLIENTS_MAX: usize = 256;
+
+/// What makes one client unlike another: whom it trusts, and where its services are.
+type Key = (Vec<u8>, Option<(String, SocketAddr)>);
+
+/// Calls webhooks; keeps its connections.
+#[derive(Default)]
+pub(crate) struct Caller {
+    clients: Mutex<HashMap<Key, reqwest::Client>>,
+}
+
+impl Caller {
+    fn client(&self, call: &Call) -> Result<reqwest::Client, CallError> {
+        let place = call.address.map(|address| (host(&call.url).to_owned(), address));
+        let key = (call.authorities.clone(), place);
+        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(client) = clients.get(&key) {
+            return Ok(client.clone());
+        }
+        let client = build(&key).map_err(|error| CallError::Other(told(&error)))?;
+        if clients.len() < CLIENTS_MAX {
+            clients.insert(key, client.clone());
+        }
+        Ok(client)
+    }
+}
+
+impl Outbound for Caller {
+    fn post(&self, call: Call) -> BoxFuture<'_, Result<Reply, CallError>> {
+        Box::pin(async move {
+            let client = self.client(&call)?;
+            let request = client
+                .post(&call.url)
+                .header("Content-Type", "application/json")
+                .header("Accept", "application/json, */*")
+                .timeout(call.timeout)
+                .body(call.body.clone());
+            let response = request.send().await.map_err(|error| reason(&call, &error))?;
+            let code = response.status().as_u16();
+            let media = response.headers().get("Content-Type");
+            let media = media.and_then(|media| media.to_str().ok()).unwrap_or_default().to_owned();
+            let body = response.bytes().await.map_err(|error| reason(&call, &error))?;
+            Ok(Reply { code, media, body })
+        })
+    }
+}
+
+fn build((authorities, place): &Key) -> reqwest::Result<reqwest::Client> {
+    let mut builder = reqwest::Client::builder().no_proxy().connect_timeout(CONNECT);
+    if !authorities.is_empty() {
+        builder = builder.tls_certs_only(reqwest::Certificate::from_pem_bundle(authorities)?);
+    }
+    if let Some((host, address)) = place {
+        builder = builder.resolve(host, *address);
+    }
+    builder.build()
+}
+
+fn authority(url: &str) -> &str {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    rest.split(['/', '?']).next().unwrap_or_default()
+}
+
+fn host(url: &str) -> &str {
+    let authority = authority(url);
+    authority.rsplit_once(':').map_or(authority, |(host, _)| host)
+}
+
+/// Why a call failed.
+fn reason(call: &Call, error: &reqwest::Error) -> CallError {
+    if error.is_timeout() {
+        return CallError::TimedOut;
+    }
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(one) = cause {
+        // What an error of the system carries is not among its causes.
+        let mut inner: Option<&(dyn std::error::Error + 'static)> = Some(one);
+        while let Some(one) = inner {
+            let io = one.downcast_ref::<std::io::Error>();
+            if io.is_some_and(|io| io.kind() == std::io::ErrorKind::ConnectionRefused) {
+                return CallError::Refused(authority(&call.url).to_owned());
+            }
+            if let Some(rustls::Error::InvalidCertificate(why)) = one.downcast_ref() {
+                return untrusted(why);
+            }
+            inner = io.and_then(std::io::Error::get_ref).map(|inner| inner as _);
+        }
+        cause = one.source();
+    }
+    CallError::Other(told(error))
+}
+
+fn untrusted(why: &rustls::CertificateError) -> CallError {
+    CallError::Untrusted(match why {
+        rustls::CertificateError::UnknownIssuer => {
+            "x509: certificate signed by unknown authority".to_owned()
+        }
+        other => format!("x509: {other}"),
+    })
+}
+
+/// An error with all its causes.
+fn told(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(one) = cause {
+        text = format!("{text}: {one}");
+        cause = one.source();
+    }
+    text
+}
