@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use serde_json::{Value, json};
 
+use super::convert::Conversion;
 use crate::Server;
 use crate::kind::{Claim, Kind, LazyShape, Scale};
 use crate::object::meta_text;
@@ -19,6 +20,7 @@ pub fn kinds(object: &Value, text: &Bytes) -> Vec<Kind> {
     let shape = |version: &Value| LazyShape::custom(text.clone(), self::text(version, "/name"));
     let storage = versions.iter().find(|version| version.get("storage") == Some(&json!(true)));
     let stored = storage.map(|version| shape(version));
+    let conversion = Conversion::of(object);
     let served = |version: &&Value| version.get("served") == Some(&json!(true));
     versions
         .iter()
@@ -30,6 +32,7 @@ pub fn kinds(object: &Value, text: &Bytes) -> Vec<Kind> {
             }
             _ => kind(object, version, shape(version), stored.clone()),
         })
+        .map(|kind| Kind { conversion: conversion.clone(), ..kind })
         .collect()
 }
 
@@ -109,6 +112,7 @@ fn kind(
         storage_version: storage_version(object),
         shape,
         stored_shape,
+        conversion: None,
         fleeting: false,
         terminating: is_true(object, "Terminating"),
     }

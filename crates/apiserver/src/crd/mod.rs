@@ -5,6 +5,7 @@
 //! objects it defined. Upstream does this with controllers that lag behind; here it is
 //! done before the write is answered, so a client that has made a definition can use it.
 
+pub(crate) mod convert;
 mod define;
 
 use std::sync::Arc;

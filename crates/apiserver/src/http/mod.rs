@@ -204,6 +204,7 @@ async fn objects(
         media,
         body,
         warnings: parts.extensions.get().cloned().unwrap_or_default(),
+        missing: rest::Missing::default(),
     };
     rest::serve(server, parts.method.as_str(), request).await.map(Some)
 }

@@ -227,6 +227,7 @@ fn kind(row: &Row) -> Kind {
             kind.to_owned(),
         ),
         stored_shape: None,
+        conversion: None,
         fleeting: has('q'),
         terminating: false,
     }

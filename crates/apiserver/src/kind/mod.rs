@@ -19,6 +19,7 @@ use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 
 use serde_json::Value;
 
+use crate::crd::convert::Conversion;
 use crate::object::name::NameRule;
 
 pub use check::check;
@@ -109,6 +110,8 @@ pub struct Kind {
     pub shape: LazyShape,
     /// What they look like in the log, where that is another version.
     pub stored_shape: Option<LazyShape>,
+    /// How its versions are converted, where they differ in more than their names.
+    pub conversion: Option<Arc<Conversion>>,
     /// Whether its objects are questions: answered, never stored.
     pub fleeting: bool,
     /// Whether its definition is being removed: nothing may be made any more.

@@ -122,6 +122,7 @@ async fn remove_as(
 ) -> Result<Changed, Failure> {
     protect(request)?;
     if let Some(entry) = server.log.get(&request.key()) {
+        store::convert(server, &request.kind, Some(entry.clone())).await?;
         let old = store::open(&request.kind, &entry)?;
         check_preconditions(request, options, &old)?;
         crate::admission::delete(server, asked, &old, options.dry_run).await?;

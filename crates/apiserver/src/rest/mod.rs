@@ -64,6 +64,24 @@ pub struct Request {
     pub body: Bytes,
     /// What the client is to be warned of.
     pub warnings: Warnings,
+    /// What was needed in another version and not there.
+    pub missing: Missing,
+}
+
+/// Objects that are needed in other versions, until they have been converted.
+#[derive(Debug, Clone, Default)]
+pub struct Missing(Arc<Mutex<Vec<(Value, String)>>>);
+
+impl Missing {
+    /// Notes that an object is needed in a version.
+    pub(crate) fn add(&self, object: &Value, version: &str) {
+        let mut list = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        list.push((object.clone(), version.to_owned()));
+    }
+
+    fn take(&self) -> Vec<(Value, String)> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
 }
 
 /// What a client is to be warned of, collected on the way; each thing once.
@@ -180,6 +198,17 @@ pub(crate) fn prepared(server: &Server, kind: &Arc<Kind>, name: &str, mut object
     object
 }
 
+fn read(server: &Arc<Server>, request: &Request) -> Result<Answer, Failure> {
+    let collection = request.target.name.is_none();
+    match request.subresource() {
+        "" if collection && request.query.flag("watch") => watch::watch(server, request),
+        "" if collection => list::list(server, request),
+        "" | "status" => store::get(server, request),
+        "scale" => scale::get(server, request),
+        _ => Err(Failure::method_not_allowed()),
+    }
+}
+
 async fn answer(server: &Arc<Server>, method: &str, request: Request) -> Result<Answer, Failure> {
     let kind = &request.kind;
     let collection = request.target.name.is_none();
@@ -193,15 +222,19 @@ async fn answer(server: &Arc<Server>, method: &str, request: Request) -> Result<
     if everywhere && !(collection && method == "GET") {
         return Err(Failure::method_not_allowed());
     }
+    if method == "GET" || method == "DELETE" {
+        store::convert_for(server, &request).await?;
+    }
     match (request.subresource(), method) {
-        ("", "GET") if collection => {
-            if request.query.flag("watch") {
-                watch::watch(server, &request)
-            } else {
-                list::list(server, &request)
+        (_, "GET") => {
+            let mut answer = read(server, &request);
+            // Objects may change between being converted and being read.
+            while matches!(&answer, Err(failure) if failure.reason == store::UNCONVERTED) {
+                store::convert_for(server, &request).await?;
+                answer = read(server, &request);
             }
+            answer
         }
-        ("" | "status", "GET") => store::get(server, &request),
         ("", "POST") if collection => create::create(server, &request).await,
         ("", "DELETE") if collection && kind.is_removed_in_bulk() => {
             delete::delete_collection(server, &request).await
@@ -212,7 +245,6 @@ async fn answer(server: &Arc<Server>, method: &str, request: Request) -> Result<
         }
         ("" | "status", "PATCH") if !collection => patch::patch(server, &request).await,
         ("token", "POST") if !collection => auth::grant::create(server, &request),
-        ("scale", "GET") => scale::get(server, &request),
         ("scale", "PUT") => scale::put(server, &request).await,
         ("scale", "PATCH") => scale::patch(server, &request).await,
         _ => Err(Failure::method_not_allowed()),

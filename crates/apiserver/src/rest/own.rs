@@ -177,6 +177,7 @@ pub(super) fn request(kind: &Arc<Kind>, namespace: Option<&str>, name: &str) -> 
             subresource: None,
         },
         warnings: super::Warnings::default(),
+        missing: super::Missing::default(),
         query: Query::default(),
         form: Form::Object,
         agent: AGENT.to_owned(),

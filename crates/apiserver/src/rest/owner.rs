@@ -9,6 +9,7 @@ use crate::Server;
 use crate::apply::fieldpath::{Path, Set};
 use crate::apply::types::Schema;
 use crate::apply::{self, ApplyContext, ApplyError, ConvertError, Converter, Timestamp};
+use crate::crd::convert::Source;
 use crate::http::query::WriteOptions;
 use crate::http::status::Failure;
 use crate::kind::Kind;
@@ -24,7 +25,7 @@ pub(crate) fn track(
 ) -> Value {
     let api_version = request.kind.api_version();
     let reset = reset_fields(&request.kind, request.subresource());
-    let versions = Versions(server.kinds.versions(&request.kind));
+    let versions = Versions { kinds: server.kinds.versions(&request.kind), request };
     let mut context = context(server, request, options, &api_version, reset.as_ref());
     context.converter = &versions;
     let blank = crate::kind::blank(&request.kind);
@@ -66,7 +67,7 @@ pub(crate) fn applied(
 ) -> Result<Value, Failure> {
     let api_version = request.kind.api_version();
     let reset = reset_fields(&request.kind, request.subresource());
-    let versions = Versions(server.kinds.versions(&request.kind));
+    let versions = Versions { kinds: server.kinds.versions(&request.kind), request };
     let mut context = context(server, request, options, &api_version, reset.as_ref());
     context.converter = &versions;
     let mut object = apply::apply(live, config, &context).map_err(|error| refusal(&error))?.object;
@@ -94,20 +95,31 @@ fn context<'a>(
     context
 }
 
-/// The versions of a custom kind. An object is stored and compared as it was written; only
-/// its `apiVersion` changes.
-struct Versions(Vec<Arc<Kind>>);
+/// The versions of a custom kind. Without a webhook, an object is compared as it was written;
+/// only its `apiVersion` changes.
+struct Versions<'a> {
+    kinds: Vec<Arc<Kind>>,
+    request: &'a Request,
+}
 
-impl Versions {
+impl Versions<'_> {
     fn find(&self, api_version: &str) -> Option<&Kind> {
-        self.0.iter().map(Arc::as_ref).find(|kind| kind.api_version() == api_version)
+        self.kinds.iter().map(Arc::as_ref).find(|kind| kind.api_version() == api_version)
     }
 }
 
-impl Converter for Versions {
+impl Converter for Versions<'_> {
     fn convert(&self, object: &Value, api_version: &str) -> Result<Value, ConvertError> {
         let missing = || ConvertError::NoSuchVersion { version: api_version.to_owned() };
         self.find(api_version).ok_or_else(missing)?;
+        if let Some(conversion) = &self.request.kind.conversion {
+            let source = Source::Object(object.to_string());
+            if let Some(known) = conversion.known(&source, api_version) {
+                return Ok(known.as_ref().clone());
+            }
+            // The write is tried again when it has been converted.
+            self.request.missing.add(object, api_version);
+        }
         let mut object = object.clone();
         object["apiVersion"] = json!(api_version);
         Ok(object)

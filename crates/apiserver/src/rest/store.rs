@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::{Answer, Request, present};
 use crate::Server;
 use crate::admission;
+use crate::crd::convert::Source;
 use crate::http::status::Failure;
 use crate::kind::{Kind, event};
 use crate::log::{Entry, Expect, Write, WriteError};
@@ -38,7 +39,128 @@ pub(crate) struct Changed {
 
 /// An entry of the log as an object of `kind`.
 pub(crate) fn open(kind: &Kind, entry: &Entry) -> Result<Value, Failure> {
-    Ok(unpack(kind, parse(entry)?, entry.version))
+    let object = parse(entry)?;
+    let Some(conversion) = kind.conversion.as_ref().filter(|_| !is_at_home(kind, &object)) else {
+        return Ok(unpack(kind, object, entry.version));
+    };
+    match conversion.known(&Source::Entry(entry.version), &kind.api_version()) {
+        Some(known) => Ok(shown(kind, known.as_ref().clone(), entry.version)),
+        None => Err(Failure::new(500, UNCONVERTED, "an object was not converted in time")),
+    }
+}
+
+/// What [`open`] says of an object that changed after its predecessor was converted.
+pub(crate) const UNCONVERTED: &str = "Unconverted";
+
+/// Whether a stored object is in the version of `kind` already.
+fn is_at_home(kind: &Kind, object: &Value) -> bool {
+    object.get("apiVersion") == Some(&json!(kind.api_version()))
+}
+
+/// A converted object, with what its version knows.
+fn shown(kind: &Kind, mut object: Value, version: u64) -> Value {
+    kind.shape.prune(&mut object);
+    set_version(&mut object, version);
+    object
+}
+
+/// Has those entries converted that are in another version than `kind`, all at once.
+pub(crate) async fn convert(
+    server: &Server,
+    kind: &Kind,
+    entries: impl IntoIterator<Item = Entry>,
+) -> Result<(), Failure> {
+    let Some(conversion) = &kind.conversion else { return Ok(()) };
+    let target = kind.api_version();
+    let (mut sources, mut objects) = (Vec::new(), Vec::new());
+    for entry in entries {
+        let source = Source::Entry(entry.version);
+        let object = parse(&entry)?;
+        if is_at_home(kind, &object) || conversion.known(&source, &target).is_some() {
+            continue;
+        }
+        sources.push(source);
+        objects.push(completed(server, kind, object, entry.version));
+    }
+    let converted = conversion.convert(server, objects, &target).await?;
+    for (source, object) in sources.into_iter().zip(converted) {
+        conversion.remember(source, &target, object);
+    }
+    Ok(())
+}
+
+/// A stored object with what its own version fills in.
+fn completed(server: &Server, kind: &Kind, mut object: Value, version: u64) -> Value {
+    let versions = server.kinds.versions(kind);
+    if let Some(home) = versions.iter().find(|home| is_at_home(home, &object)) {
+        home.shape.prune(&mut object);
+        home.shape.default(&mut object);
+    }
+    set_version(&mut object, version);
+    object
+}
+
+/// What is shown of an object that was, or would be, stored like this.
+async fn reread(
+    server: &Server,
+    kind: &Kind,
+    packed: Value,
+    version: u64,
+) -> Result<Value, Failure> {
+    let Some(conversion) = kind.conversion.as_ref().filter(|_| !is_at_home(kind, &packed)) else {
+        return Ok(unpack(kind, packed, version));
+    };
+    let object = completed(server, kind, packed, version);
+    let converted = conversion.convert(server, vec![object], &kind.api_version()).await?;
+    Ok(shown(kind, converted.into_iter().next().unwrap_or_default(), version))
+}
+
+/// Has everything converted that a request may read.
+pub(crate) async fn convert_for(server: &Server, request: &Request) -> Result<(), Failure> {
+    let kind = &request.kind;
+    if kind.conversion.is_none() {
+        return Ok(());
+    }
+    if request.target.name.is_some() {
+        return convert(server, kind, server.log.get(&request.key())).await;
+    }
+    let Ok(snapshot) = server.log.list(&kind.prefix(request.namespace()), None) else {
+        return Ok(());
+    };
+    convert(server, kind, snapshot.entries.into_iter().map(|(_, entry)| entry)).await
+}
+
+/// An object as it is stored, converted if need be.
+async fn stored(server: &Server, kind: &Kind, object: &Value) -> Result<Value, Failure> {
+    let Some(conversion) = &kind.conversion else { return Ok(pack(kind, object)) };
+    let wanted = storage(kind);
+    let wanted = wanted.as_str().unwrap_or_default();
+    let converted = conversion.convert(server, vec![object.clone()], wanted).await?;
+    let mut object = converted.into_iter().next().unwrap_or_default();
+    metadata_mut(&mut object).shift_remove("resourceVersion");
+    Ok(object)
+}
+
+/// The version in which objects are stored.
+fn storage(kind: &Kind) -> Value {
+    match kind.group.as_str() {
+        _ if event::is_newer(kind) => json!("v1"),
+        "" => json!(kind.storage_version),
+        group => json!(format!("{group}/{}", kind.storage_version)),
+    }
+}
+
+/// Has converted what the owners of fields in other versions were missing; says whether
+/// anything was.
+async fn convert_missing(server: &Server, request: &Request) -> Result<bool, Failure> {
+    let missing = request.missing.take();
+    let Some(conversion) = &request.kind.conversion else { return Ok(false) };
+    for (object, version) in &missing {
+        let source = Source::Object(object.to_string());
+        let converted = conversion.convert(server, vec![object.clone()], version).await?;
+        conversion.remember(source, version, converted.into_iter().next().unwrap_or_default());
+    }
+    Ok(!missing.is_empty())
 }
 
 fn parse(entry: &Entry) -> Result<Value, Failure> {
@@ -50,7 +172,11 @@ fn parse(entry: &Entry) -> Result<Value, Failure> {
 /// A stored form as an object of `kind`. A definition may have changed since it was written;
 /// defaults are those of the version it is stored in.
 fn unpack(kind: &Kind, mut object: Value, version: u64) -> Value {
-    if kind.custom {
+    if kind.conversion.is_some() {
+        // Only what is in this version already comes here.
+        kind.shape.prune(&mut object);
+        kind.shape.default(&mut object);
+    } else if kind.custom {
         let stored = kind.stored_shape.as_ref().unwrap_or(&kind.shape);
         stored.prune(&mut object);
         stored.default(&mut object);
@@ -85,11 +211,7 @@ fn pack(kind: &Kind, object: &Value) -> Value {
     if event::is_newer(kind) {
         event::to_core(&mut object);
     }
-    object["apiVersion"] = match kind.group.as_str() {
-        _ if event::is_newer(kind) => json!("v1"),
-        "" => json!(kind.storage_version),
-        group => json!(format!("{group}/{}", kind.storage_version)),
-    };
+    object["apiVersion"] = storage(kind);
     metadata_mut(&mut object).shift_remove("resourceVersion");
     object
 }
@@ -116,11 +238,11 @@ pub(crate) async fn insert(
     key: String,
     object: &mut Value,
 ) -> Result<Result<(), Option<Entry>>, Failure> {
-    let stored = pack(kind, object);
+    let stored = stored(server, kind, object).await?;
     let value = Some(Bytes::from(stored.to_string()));
     match server.log.write(Write { key, expect: Expect::Absent, value }).await {
         Ok(version) => {
-            *object = unpack(kind, stored, version);
+            *object = reread(server, kind, stored, version).await?;
             Ok(Ok(()))
         }
         Err(WriteError::Conflict(found)) => Ok(Err(found)),
@@ -140,15 +262,20 @@ pub(crate) async fn change(
     for _ in 0..TRIES_MAX {
         let entry = server.log.get(&key).ok_or_else(|| Failure::not_found(kind, request.name()))?;
         let stored = parse(&entry)?;
-        let old = unpack(kind, stored.clone(), entry.version);
-        let change = match decide(old.clone())? {
+        convert(server, kind, Some(entry.clone())).await?;
+        let old = open(kind, &entry)?;
+        let decided = decide(old.clone());
+        if convert_missing(server, request).await? {
+            continue;
+        }
+        let change = match decided? {
             Change::Ask(new) => admission::update(server, request, &old, new, dry_run).await?,
             other => other,
         };
         let (mut object, packed) = match change {
             Change::Keep => return Ok(Changed { object: old, removed: false }),
             Change::Put(object) => {
-                let packed = pack(kind, &object);
+                let packed = self::stored(server, kind, &object).await?;
                 if packed == stored {
                     return Ok(Changed { object: old, removed: false });
                 }
@@ -158,17 +285,23 @@ pub(crate) async fn change(
         };
         set_version(&mut object, entry.version);
         let removed = packed.is_none();
-        let shown = |version: u64| match packed.clone() {
-            Some(packed) => unpack(kind, packed, version),
-            None => object.clone(),
-        };
         if dry_run {
-            return Ok(Changed { object: shown(entry.version), removed });
+            let object = match packed {
+                Some(packed) => reread(server, kind, packed, entry.version).await?,
+                None => object,
+            };
+            return Ok(Changed { object, removed });
         }
         let value = packed.as_ref().map(|packed| Bytes::from(packed.to_string()));
         let write = Write { key: key.clone(), expect: Expect::Version(entry.version), value };
         match server.log.write(write).await {
-            Ok(version) => return Ok(Changed { object: shown(version), removed }),
+            Ok(version) => {
+                let object = match packed {
+                    Some(packed) => reread(server, kind, packed, version).await?,
+                    None => object,
+                };
+                return Ok(Changed { object, removed });
+            }
             Err(WriteError::Conflict(_)) => {}
             Err(broken @ WriteError::Broken(_)) => return Err(unavailable(&broken)),
         }

@@ -145,6 +145,12 @@ impl Watch {
     async fn next(&mut self) -> Option<Bytes> {
         loop {
             while let Some(pending) = self.pending.pop_front() {
+                if let Err(failure) = self.convert(&pending).await {
+                    let line = json!({"type": "ERROR", "object": failure.status()});
+                    self.pending = VecDeque::from([Pending::Line(line)]);
+                    self.over = true;
+                    continue;
+                }
                 if let Some(line) = self.line(&pending) {
                     return Some(line);
                 }
@@ -172,6 +178,23 @@ impl Watch {
             let bookmark = self.bookmark();
             self.pending.push_back(Pending::Line(bookmark));
         }
+    }
+
+    /// Has converted what is to be shown; mostly that has been done with many others.
+    async fn convert(&self, pending: &Pending) -> Result<(), Failure> {
+        if self.request.kind.conversion.is_none() {
+            return Ok(());
+        }
+        let entries: Vec<Entry> = match pending {
+            Pending::Present(entry) => vec![entry.clone()],
+            Pending::Event(event) => {
+                let value = event.value.clone();
+                let now = value.map(|value| Entry { version: event.version, value });
+                now.into_iter().chain(event.previous.clone()).collect()
+            }
+            Pending::Line(_) => return Ok(()),
+        };
+        store::convert(&self.server, &self.request.kind, entries).await
     }
 
     /// Reads on in the log; says whether there was anything to read.
