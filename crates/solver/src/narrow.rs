@@ -6,10 +6,11 @@
 
 use crate::model::Model;
 use crate::oracle::{Mode, View, allowed, counts};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 
-/// For each name the solvables that no simple reason rules out.
-pub(crate) fn narrow(model: &Model, view: &View) -> Vec<Vec<usize>> {
+/// For each name the solvables that no simple reason rules out; none if that leaves nothing of a
+/// name that must be there.
+pub(crate) fn narrow(model: &Model, view: &View) -> Option<Vec<Vec<usize>>> {
     let possible = (0..model.names.len()).map(|name| allowed(model, view, name)).collect();
     let mut narrowing = Narrowing { model, view, possible, required: BTreeSet::new() };
     for (root, grant) in model.roots.iter().zip(&view.grants) {
@@ -19,7 +20,8 @@ pub(crate) fn narrow(model: &Model, view: &View) -> Vec<Vec<usize>> {
         }
     }
     narrowing.run();
-    narrowing.possible
+    let Narrowing { possible, required, .. } = narrowing;
+    required.iter().all(|&name| !possible[name].is_empty()).then_some(possible)
 }
 
 struct Narrowing<'a> {
@@ -31,10 +33,13 @@ struct Narrowing<'a> {
 
 impl Narrowing<'_> {
     fn run(&mut self) {
-        let mut needed_by: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
+        let mut needed_by: Vec<Vec<usize>> = vec![Vec::new(); self.model.names.len()];
         for solvable in &self.model.solvables {
             for edge in &solvable.edges {
-                needed_by.entry(self.model.target(*edge)).or_default().insert(solvable.name);
+                let names = &mut needed_by[self.model.target(*edge)];
+                if names.last() != Some(&solvable.name) {
+                    names.push(solvable.name);
+                }
             }
         }
         let mut queue: VecDeque<usize> = self.required.iter().copied().collect();
@@ -44,7 +49,7 @@ impl Narrowing<'_> {
             let lost = self.drop_unmet(name).then_some(name);
             let (mut touched, narrowed) = self.pass_on(name);
             for lost in narrowed.into_iter().chain(lost) {
-                touched.extend(needed_by.get(&lost).into_iter().flatten());
+                touched.extend(&needed_by[lost]);
             }
             for next in touched {
                 if self.required.contains(&next) && queued.insert(next) {
@@ -74,32 +79,26 @@ impl Narrowing<'_> {
     /// What everything a name can be needs must be there, and be what one of them accepts. Says
     /// which names that touched, and of which it took something away.
     fn pass_on(&mut self, name: usize) -> (Vec<usize>, Vec<usize>) {
-        let mut accepted: Option<BTreeMap<usize, BTreeSet<usize>>> = None;
-        for &solvable in &self.possible[name] {
-            let mut here: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
-            for edge in &self.model.solvables[solvable].edges {
-                if !counts(self.model, self.view, solvable, *edge) {
-                    continue;
-                }
-                let set = &self.model.sets[edge.set];
-                let members = set.members.iter().copied().collect();
-                here.entry(set.name)
-                    .and_modify(|old| old.retain(|one| set.members.contains(one)))
-                    .or_insert(members);
-            }
-            accepted = Some(match accepted {
-                None => here,
-                Some(mut all) => {
-                    all.retain(|target, _| here.contains_key(target));
-                    for (target, members) in &mut all {
-                        members.extend(here.get(target).into_iter().flatten());
+        let mut accepted: Vec<Accepted> = Vec::new();
+        for (at, &solvable) in self.possible[name].iter().enumerate() {
+            for (target, members) in self.needs(solvable) {
+                match accepted.iter_mut().find(|one| one.target == target) {
+                    Some(one) if one.by == at => {
+                        let new = members.into_iter().filter(|it| !one.members.contains(it));
+                        let new: Vec<usize> = new.collect();
+                        one.members.extend(new);
+                        one.by += 1;
                     }
-                    all
+                    None if at == 0 => accepted.push(Accepted { target, members, by: 1 }),
+                    // Somebody before does not need it.
+                    Some(_) | None => {}
                 }
-            });
+            }
         }
+        let all = self.possible[name].len();
+        accepted.retain(|one| one.by == all && all > 0);
         let (mut touched, mut narrowed) = (Vec::new(), Vec::new());
-        for (target, members) in accepted.into_iter().flatten() {
+        for Accepted { target, members, .. } in accepted {
             let before = self.possible[target].len();
             self.possible[target].retain(|one| members.contains(one));
             let is_narrower = self.possible[target].len() < before;
@@ -112,4 +111,28 @@ impl Narrowing<'_> {
         }
         (touched, narrowed)
     }
+
+    /// What a solvable accepts of each name it needs.
+    fn needs(&self, solvable: usize) -> Vec<(usize, Vec<usize>)> {
+        let mut needs: Vec<(usize, Vec<usize>)> = Vec::new();
+        for edge in &self.model.solvables[solvable].edges {
+            if !counts(self.model, self.view, solvable, *edge) {
+                continue;
+            }
+            let set = &self.model.sets[edge.set];
+            match needs.iter_mut().find(|(target, _)| *target == set.name) {
+                Some((_, members)) => members.retain(|one| set.members.contains(one)),
+                None => needs.push((set.name, set.members.clone())),
+            }
+        }
+        needs
+    }
+}
+
+/// What the first few solvables of a name accept of another, if all of them need it.
+struct Accepted {
+    target: usize,
+    members: Vec<usize>,
+    /// How many that is.
+    by: usize,
 }

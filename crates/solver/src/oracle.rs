@@ -6,6 +6,7 @@
 //! answer with a circle adds a name to the model that keeps it from closing, and is asked again.
 
 use crate::model::{Edge, Face, Fact, Knowledge, Model, Name, Set, Solvable, What};
+use crate::narrow::narrow;
 use resolvo::{
     Candidates, Condition, ConditionId, ConditionalRequirement, DenseIndex, Dependencies,
     DependencyProvider, HintDependenciesAvailable, Interner, KnownDependencies, NameId, Problem,
@@ -72,7 +73,9 @@ impl Oracle {
     }
 
     fn satisfy_with_circles(&self, view: &View) -> Option<Choice> {
-        let rooms = Rooms { model: &self.model, view };
+        // Most of what cannot be is ruled out at little cost, and often that settles it.
+        let possible = narrow(&self.model, view)?;
+        let rooms = Rooms { model: &self.model, view, possible };
         let required = self.model.roots.iter().zip(&view.grants).filter(|(root, grant)| {
             let there = grant.mode == Mode::Relaxed && root.installed.is_some();
             grant.mode == Mode::Honoured || there
@@ -205,6 +208,7 @@ pub(crate) fn allowed(model: &Model, view: &View, name: usize) -> Vec<usize> {
 struct Rooms<'a> {
     model: &'a Model,
     view: &'a View,
+    possible: Vec<Vec<usize>>,
 }
 
 fn requirement(set: usize) -> ConditionalRequirement {
@@ -263,9 +267,9 @@ impl DependencyProvider for Rooms<'_> {
     }
 
     async fn get_candidates(&self, name: NameId) -> Option<Candidates> {
-        let allowed = allowed(self.model, self.view, name.to_index());
+        let possible = self.possible[name.to_index()].iter();
         Some(Candidates {
-            candidates: allowed.into_iter().map(SolvableId::from_index).collect(),
+            candidates: possible.map(|&at| SolvableId::from_index(at)).collect(),
             hint_dependencies_available: HintDependenciesAvailable::None,
             ..Candidates::default()
         })

@@ -129,7 +129,9 @@ impl Stage<'_> {
 /// They are found by narrowing down, for every name that must be there, what it can be: cheaper
 /// by far than asking the oracle, which matters when one update moves everything below it.
 fn impossible(model: &Model, held: &[Soft], light: &[Soft]) -> Vec<Vec<usize>> {
-    let possible = narrow(model, &view(model, held.iter().copied()));
+    let Some(possible) = narrow(model, &view(model, held.iter().copied())) else {
+        return Vec::new();
+    };
     let holds = |soft: &Soft| match *soft {
         Soft::Keep(at) => {
             let (root, installed) = (&model.roots[at], model.roots[at].installed);

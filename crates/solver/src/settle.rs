@@ -3,7 +3,7 @@
 use crate::answer::{Action, Because, Change, Outcome, Settlement};
 use crate::build::build;
 use crate::explain;
-use crate::model::{Face, Fact, Knowledge, Model};
+use crate::model::{Edge, Face, Fact, Knowledge, Model};
 use crate::oracle::{Oracle, counts, is_ownership};
 use crate::problem::{Known, Need, Problem};
 use crate::search::{Best, best};
@@ -61,7 +61,13 @@ impl<'a> Changes<'a> {
         for &(name, _) in &self.best.walk {
             self.after_its_needs(name, &mut done, &mut ordered);
         }
-        ordered.into_iter().filter_map(|name| self.change(name)).collect()
+        let mut reasons = self.reasons();
+        let reason = |name: usize| (name, reasons.remove(&name).unwrap_or_default());
+        let named: Vec<_> = ordered.into_iter().map(reason).collect();
+        let changes = named
+            .into_iter()
+            .map(|(name, (because, kind))| self.change(name, because.into_iter().collect(), kind));
+        changes.flatten().collect()
     }
 
     fn after_its_needs(&self, start: usize, done: &mut BTreeSet<usize>, ordered: &mut Vec<usize>) {
@@ -97,7 +103,7 @@ impl<'a> Changes<'a> {
         needs
     }
 
-    fn change(&self, name: usize) -> Option<Change> {
+    fn change(&self, name: usize, because: Vec<Because>, kind: Option<String>) -> Option<Change> {
         let source = self.model.source(name)?.clone();
         let solvable = &self.model.solvables[*self.chosen.get(&name)?];
         let to = solvable.pin()?.clone();
@@ -113,7 +119,6 @@ impl<'a> Changes<'a> {
                 Some(_) | None => Action::Switch,
             },
         };
-        let (because, kind) = self.because(name);
         let own = Some(solvable.kind.clone()).filter(|kind| !kind.is_empty());
         Some(Change {
             source,
@@ -126,36 +131,36 @@ impl<'a> Changes<'a> {
         })
     }
 
-    /// Who of the chosen needs a name, and as which kind.
-    fn because(&self, name: usize) -> (Vec<Because>, Option<String>) {
-        let mut because = BTreeSet::new();
-        let mut as_kind = None;
+    /// For each name, who of the chosen needs it, and as which kind.
+    fn reasons(&self) -> BTreeMap<usize, (BTreeSet<Because>, Option<String>)> {
+        let mut reasons: BTreeMap<usize, (BTreeSet<Because>, Option<String>)> = BTreeMap::new();
         for &solvable in self.chosen.values() {
             let one = &self.model.solvables[solvable];
+            let (Some(source), Some(pin)) = (self.model.source(one.name), one.pin()) else {
+                continue;
+            };
             for edge in &one.edges {
-                let target = self.model.target(*edge);
-                let owner = self.chosen.get(&target).map(|&at| &self.model.solvables[at].face);
-                let through = matches!(owner, Some(Face::Owner(owner)) if *owner == name);
-                if target != name && !through
-                    || !counts(self.model, &self.best.view, solvable, *edge)
-                {
+                if !counts(self.model, &self.best.view, solvable, *edge) {
                     continue;
                 }
-                let (Some(source), Some(pin)) = (self.model.source(one.name), one.pin()) else {
-                    continue;
-                };
-                let wants = match edge.fact.map(|fact| &self.model.facts[fact]) {
-                    Some(Fact::Needs { range, kind, .. }) => {
-                        as_kind = as_kind.or_else(|| kind.clone());
-                        range.clone()
-                    }
-                    Some(Fact::NeedsCrd { crd, .. }) => self.crd(*crd),
+                let (wants, kind) = match edge.fact.map(|fact| &self.model.facts[fact]) {
+                    Some(Fact::Needs { range, kind, .. }) => (range.clone(), kind.clone()),
+                    Some(Fact::NeedsCrd { crd, .. }) => (self.crd(*crd), None),
                     Some(Fact::Brings { .. } | Fact::Impossible { .. }) | None => continue,
                 };
+                let (because, as_kind) = reasons.entry(self.provider(*edge)).or_default();
+                *as_kind = as_kind.take().or(kind);
                 because.insert(Because { source: source.clone(), pin: pin.clone(), wants });
             }
         }
-        (because.into_iter().collect(), as_kind)
+        reasons
+    }
+
+    /// The package that an edge leads to, through a CRD or not.
+    fn provider(&self, edge: Edge) -> usize {
+        let target = self.model.target(edge);
+        let face = self.chosen.get(&target).map(|&at| &self.model.solvables[at].face);
+        if let Some(Face::Owner(owner)) = face { *owner } else { target }
     }
 
     fn crd(&self, name: usize) -> String {
