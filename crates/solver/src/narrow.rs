@@ -48,6 +48,11 @@ impl Narrowing<'_> {
             queued.remove(&name);
             let lost = self.drop_unmet(name).then_some(name);
             let (mut touched, narrowed) = self.pass_on(name);
+            let emptied = |name: &usize| self.possible[*name].is_empty();
+            if emptied(&name) || narrowed.iter().any(emptied) {
+                // Nothing can be satisfied any more, so what else is ruled out does not matter.
+                return;
+            }
             for lost in narrowed.into_iter().chain(lost) {
                 touched.extend(&needed_by[lost]);
             }
