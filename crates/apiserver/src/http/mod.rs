@@ -258,7 +258,9 @@ fn text(code: u16, what: &'static str) -> Response<Body> {
 }
 
 fn json_answer(code: u16, value: &Value) -> Response<Body> {
-    answer(code, "application/json", Body::from(format!("{value}\n")))
+    let mut text = crate::object::text(value);
+    text.push(b'\n');
+    answer(code, "application/json", Body::from(text))
 }
 
 fn answer(code: u16, media: &'static str, body: Body) -> Response<Body> {

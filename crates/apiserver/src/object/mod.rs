@@ -13,6 +13,11 @@ pub mod time;
 
 use serde_json::{Map, Value};
 
+/// An object's text. Faster than printing it, which goes through the formatter piece by piece.
+pub fn text(object: &Value) -> Vec<u8> {
+    serde_json::to_vec(object).unwrap_or_default()
+}
+
 /// An object's metadata; an empty map when it has none.
 pub fn metadata(object: &Value) -> &Map<String, Value> {
     static EMPTY: std::sync::LazyLock<Map<String, Value>> = std::sync::LazyLock::new(Map::new);

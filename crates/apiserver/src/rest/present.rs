@@ -45,11 +45,15 @@ pub(crate) fn many(
             "kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1",
             "metadata": metadata, "items": items.iter().map(partial).collect::<Vec<_>>(),
         }),
-        Form::Object | Form::Discovery => json!({
-            "kind": kind.list_kind, "apiVersion": kind.api_version(),
-            "metadata": list_metadata(kind, metadata),
-            "items": items.into_iter().map(|item| bare(kind, item)).collect::<Vec<_>>(),
-        }),
+        Form::Object | Form::Discovery => {
+            let mut list = json!({
+                "kind": kind.list_kind, "apiVersion": kind.api_version(),
+                "metadata": list_metadata(kind, metadata),
+            });
+            // Moved, not copied: there may be many, and big ones.
+            list["items"] = items.into_iter().map(|item| bare(kind, item)).collect();
+            list
+        }
     }
 }
 

@@ -200,7 +200,7 @@ pub(crate) fn set_version(object: &mut Value, version: u64) {
 
 /// An object as it is stored: in the storage version, without its own version.
 pub(crate) fn close(kind: &Kind, object: &Value) -> Bytes {
-    Bytes::from(pack(kind, object).to_string())
+    Bytes::from(crate::object::text(&pack(kind, object)))
 }
 
 fn pack(kind: &Kind, object: &Value) -> Value {
@@ -239,7 +239,7 @@ pub(crate) async fn insert(
     object: &mut Value,
 ) -> Result<Result<(), Option<Entry>>, Failure> {
     let stored = stored(server, kind, object).await?;
-    let value = Some(Bytes::from(stored.to_string()));
+    let value = Some(Bytes::from(crate::object::text(&stored)));
     match server.log.write(Write { key, expect: Expect::Absent, value }).await {
         Ok(version) => {
             *object = reread(server, kind, stored, version).await?;
@@ -292,7 +292,7 @@ pub(crate) async fn change(
             };
             return Ok(Changed { object, removed });
         }
-        let value = packed.as_ref().map(|packed| Bytes::from(packed.to_string()));
+        let value = packed.as_ref().map(|packed| Bytes::from(crate::object::text(packed)));
         let write = Write { key: key.clone(), expect: Expect::Version(entry.version), value };
         match server.log.write(write).await {
             Ok(version) => {

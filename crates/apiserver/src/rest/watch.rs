@@ -267,7 +267,11 @@ impl Watch {
     fn say(&mut self, kind: &str, object: Value) -> Bytes {
         let object = present::event(&self.server, &self.request, object, self.first);
         self.first = false;
-        Bytes::from(format!("{}\n", json!({"type": kind, "object": object})))
+        let mut line = json!({"type": kind});
+        line["object"] = object;
+        let mut text = crate::object::text(&line);
+        text.push(b'\n');
+        Bytes::from(text)
     }
 
     fn bookmark(&self) -> Value {
