@@ -6,8 +6,6 @@ use super::Kind;
 use crate::object::field_error::FieldError;
 use crate::object::name::{self, NameRule};
 
-const RBAC: &str = "rbac.authorization.k8s.io";
-
 /// What is missing in an object, or contradicts itself. What was there before is not
 /// judged again.
 pub(super) fn check(kind: &Kind, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
@@ -21,21 +19,6 @@ pub(super) fn check(kind: &Kind, object: &Value, old: Option<&Value>) -> Vec<Fie
             if old.is_some_and(|old| old.pointer("/spec/selector") != selector) {
                 let value = selector.cloned().unwrap_or_default();
                 wrong.push(FieldError::invalid("spec.selector", &value, "field is immutable"));
-            }
-        }
-        (RBAC, "Role" | "ClusterRole") if !same("rules") => {
-            for (at, rule) in list(object, "rules").iter().enumerate() {
-                self::rule(&format!("rules[{at}]"), rule, kind.namespaced, &mut wrong);
-            }
-        }
-        (RBAC, "RoleBinding" | "ClusterRoleBinding") => {
-            if !same("roleRef") {
-                role_reference(object.get("roleRef"), kind.namespaced, &mut wrong);
-            }
-            if !same("subjects") {
-                for (at, one) in list(object, "subjects").iter().enumerate() {
-                    subject(&format!("subjects[{at}]"), one, kind.namespaced, &mut wrong);
-                }
             }
         }
         _ => {}
@@ -143,75 +126,6 @@ fn containers(path: &str, containers: &[Value], wrong: &mut Vec<FieldError>) {
         seen.push(name);
         if text(container, "image").is_empty() {
             wrong.push(FieldError::required(&format!("{path}[{at}].image"), ""));
-        }
-    }
-}
-
-fn rule(path: &str, rule: &Value, namespaced: bool, wrong: &mut Vec<FieldError>) {
-    if list(rule, "verbs").is_empty() {
-        let why = "verbs must contain at least one value";
-        wrong.push(FieldError::required(&format!("{path}.verbs"), why));
-    }
-    let resources = ["apiGroups", "resources", "resourceNames"];
-    if let Some(urls) =
-        rule.get("nonResourceURLs").filter(|_| !list(rule, "nonResourceURLs").is_empty())
-    {
-        let field = format!("{path}.nonResourceURLs");
-        if namespaced {
-            let why = "namespaced rules cannot apply to non-resource URLs";
-            wrong.push(FieldError::invalid(&field, urls, why));
-        }
-        if resources.iter().any(|field| !list(rule, field).is_empty()) {
-            let why = "rules cannot apply to both regular resources and non-resource URLs";
-            wrong.push(FieldError::invalid(&field, urls, why));
-        }
-        return;
-    }
-    for (field, what) in [("apiGroups", "api group"), ("resources", "resource")] {
-        if list(rule, field).is_empty() {
-            let why = format!("resource rules must supply at least one {what}");
-            wrong.push(FieldError::required(&format!("{path}.{field}"), &why));
-        }
-    }
-}
-
-fn role_reference(reference: Option<&Value>, namespaced: bool, wrong: &mut Vec<FieldError>) {
-    let empty = json!({});
-    let role = reference.unwrap_or(&empty);
-    let group = text(role, "apiGroup");
-    if !["", RBAC].contains(&group) {
-        wrong.push(FieldError::not_supported("roleRef.apiGroup", group, &[RBAC]));
-    }
-    let kinds: &[&str] = if namespaced { &["Role", "ClusterRole"] } else { &["ClusterRole"] };
-    if !kinds.contains(&text(role, "kind")) {
-        wrong.push(FieldError::not_supported("roleRef.kind", text(role, "kind"), kinds));
-    }
-    if text(role, "name").is_empty() {
-        wrong.push(FieldError::required("roleRef.name", ""));
-    }
-}
-
-fn subject(path: &str, subject: &Value, namespaced: bool, wrong: &mut Vec<FieldError>) {
-    if text(subject, "name").is_empty() {
-        wrong.push(FieldError::required(&format!("{path}.name"), ""));
-    }
-    let group = text(subject, "apiGroup");
-    let group_must_be = |wanted: &str, wrong: &mut Vec<FieldError>| {
-        if group != wanted {
-            wrong.push(FieldError::not_supported(&format!("{path}.apiGroup"), group, &[wanted]));
-        }
-    };
-    match text(subject, "kind") {
-        "ServiceAccount" => {
-            group_must_be("", wrong);
-            if !namespaced && text(subject, "namespace").is_empty() {
-                wrong.push(FieldError::required(&format!("{path}.namespace"), ""));
-            }
-        }
-        "User" | "Group" => group_must_be(RBAC, wrong),
-        other => {
-            let kinds = ["ServiceAccount", "User", "Group"];
-            wrong.push(FieldError::not_supported(&format!("{path}.kind"), other, &kinds));
         }
     }
 }
