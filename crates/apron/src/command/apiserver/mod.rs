@@ -50,8 +50,9 @@ pub(crate) async fn run(request: &Request) -> Outcome {
     let address = listener.local_addr().map_err(|error| Failure::file(&error))?;
     let path = request.kubeconfig.clone().unwrap_or_else(|| request.data_dir.join("kubeconfig"));
     identity.write_kubeconfig(&path, address)?;
+    let (door, stop) = (Door::new(&identity)?, stop()?);
     announce(request, address, &path);
-    serve(listener, router, Door::new(&identity)?, listen::LIMITS, stop()?).await;
+    serve(listener, router, door, listen::LIMITS, stop).await;
     Ok(())
 }
 

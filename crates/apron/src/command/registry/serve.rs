@@ -81,10 +81,12 @@ pub(crate) async fn run(request: &Request, environment: &environment::Settings) 
     if !request.gc_interval.is_zero() {
         tokio::spawn(collect_regularly(registry.clone(), request.gc_interval));
     }
+    // Before anybody is told that it serves: whoever ends it at once ends it cleanly.
+    let stop = listen::stop()?;
     introduce(request, address);
     let router = forwarded::within(router, proxies.clone(), is_secure(request));
     let doors = Doors::new(&request.limits, tls, proxies);
-    listen::serve(listener, router, doors, limits(&request.limits), listen::stop()?).await;
+    listen::serve(listener, router, doors, limits(&request.limits), stop).await;
     registry.flush_views().await;
     output::say("stopped");
     Ok(())
