@@ -97,7 +97,7 @@ pub enum Error {
     Io(#[source] io::Error),
     /// The database failed.
     #[error("the registry's database failed")]
-    Database(#[source] rusqlite::Error),
+    Database(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// Another registry, whose repository this is, does not deliver.
     #[error("{host}, where this repository comes from, {trouble}")]
     Upstream {
@@ -137,7 +137,7 @@ pub enum OpenError {
     Io(#[source] io::Error),
     /// The database failed.
     #[error("cannot use the database")]
-    Database(#[source] rusqlite::Error),
+    Database(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
 impl From<io::Error> for Error {
@@ -149,24 +149,19 @@ impl From<io::Error> for Error {
     }
 }
 
-impl From<rusqlite::Error> for Error {
-    fn from(error: rusqlite::Error) -> Self {
-        match error.sqlite_error_code() {
-            Some(rusqlite::ErrorCode::DiskFull) => Self::SpaceLow,
-            _ => Self::Database(error),
-        }
-    }
-}
-
 impl From<io::Error> for OpenError {
     fn from(error: io::Error) -> Self {
         Self::Io(error)
     }
 }
 
-impl From<rusqlite::Error> for OpenError {
-    fn from(error: rusqlite::Error) -> Self {
-        Self::Database(error)
+impl From<Error> for OpenError {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Io(error) => Self::Io(error),
+            Error::Database(error) => Self::Database(error),
+            other => Self::Database(Box::new(other)),
+        }
     }
 }
 

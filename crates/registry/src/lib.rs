@@ -10,7 +10,7 @@
 //!                    ┌────────────────────────────────────────────────────┘
 //!                    ▼
 //!   Registry ─┬─ files: blobs by digest, uploads on their way     durable before it is known
-//!             ├─ database: who has what, tags, leases             one writer, group commit
+//!             ├─ metadata: who has what, tags, leases             one method, one transaction
 //!             ├─ cache: manifests in memory                       never older than the last ack
 //!             ├─ views: each repository as an OCI layout          a picture, drawn behind
 //!             └─ events: pushed, tagged, deleted                  told after the fact

@@ -1,13 +1,11 @@
 //! Lists, page by page: tags, repositories, referrers. All of them in ASCII order.
 
+use super::Registry;
 use super::cache::Size;
-use super::{Registry, find, known, stored_digest};
 use crate::error::Error;
 use crate::limits::{PAGE_LENGTH_MAX, REFERRERS_PAGE_SIZE};
 use crate::name::Name;
-use oci::manifest::Annotations;
-use oci::{Descriptor, Digest, MediaType};
-use rusqlite::{Row, params};
+use oci::{Descriptor, Digest};
 use std::sync::Arc;
 
 /// A part of a list.
@@ -77,17 +75,9 @@ impl Registry {
         length: usize,
     ) -> Result<Page<String>, Error> {
         let (name, last) = (name.clone(), last.to_owned());
-        let limit = one_more(length);
-        let read = self.inner.database.read(move |database| {
-            let repository = known(database, &name)?;
-            let mut statement = database.prepare_cached(
-                "SELECT name FROM tag WHERE repository = ?1 AND name > ?2 ORDER BY name LIMIT ?3",
-            )?;
-            let rows: rusqlite::Result<Vec<String>> =
-                statement.query_map(params![repository, last, limit], |row| row.get(0))?.collect();
-            Ok(rows?)
-        });
-        Ok(Page::cut(read.await?, length))
+        let limit = length.saturating_add(1);
+        let found = self.ask(move |inner| inner.metadata.tags(&name, &last, limit)).await?;
+        Ok(Page::cut(found, length))
     }
 
     /// Repositories that have manifests, after `last`, at most `length`, of those `visible`.
@@ -119,33 +109,15 @@ impl Registry {
         length: usize,
     ) -> Result<Page<Digest>, Error> {
         let (name, last) = (name.clone(), last.to_owned());
-        let limit = one_more(length);
-        let read = self.inner.database.read(move |database| {
-            let repository = known(database, &name)?;
-            let mut statement = database.prepare_cached(
-                "SELECT digest FROM manifest WHERE repository = ?1 AND digest > ?2
-                 ORDER BY digest LIMIT ?3",
-            )?;
-            let rows: rusqlite::Result<Vec<String>> =
-                statement.query_map(params![repository, last, limit], |row| row.get(0))?.collect();
-            rows?.iter().map(|text| stored_digest(text)).collect()
-        });
-        Ok(Page::cut(read.await?, length))
+        let limit = length.saturating_add(1);
+        let found = self.ask(move |inner| inner.metadata.manifests(&name, &last, limit)).await?;
+        Ok(Page::cut(found, length))
     }
 
     async fn some_repositories(&self, last: &str, length: usize) -> Result<Vec<Name>, Error> {
         let last = last.to_owned();
-        let limit = one_more(length);
-        let read = self.inner.database.read(move |database| {
-            let mut statement = database.prepare_cached(
-                "SELECT name FROM repository WHERE name > ?1
-                 AND EXISTS (SELECT 1 FROM manifest WHERE repository = id) ORDER BY name LIMIT ?2",
-            )?;
-            let rows: rusqlite::Result<Vec<String>> =
-                statement.query_map(params![last, limit], |row| row.get(0))?.collect();
-            Ok(rows?)
-        });
-        Ok(read.await?.iter().filter_map(|name| Name::parse(name)).collect())
+        let limit = length.saturating_add(1);
+        self.ask(move |inner| inner.metadata.repositories(&last, limit)).await
     }
 
     /// Manifests that refer to `subject`, after the digest `last`, at most `length`; of one
@@ -158,42 +130,14 @@ impl Registry {
         last: &str,
         length: usize,
     ) -> Result<Page<Referrer>, Error> {
-        let (name, subject, last) = (name.clone(), subject.to_string(), last.to_owned());
+        let (name, subject, last) = (name.clone(), subject.clone(), last.to_owned());
         let artifact_type = artifact_type.map(str::to_owned);
-        let limit = one_more(length);
-        let read = self.inner.database.read(move |database| {
-            let Some(repository) = find(database, &name)? else { return Ok(Vec::new()) };
-            let mut statement = database.prepare_cached(
-                "SELECT digest, media_type, size, artifact_type, annotations FROM manifest
-                 WHERE repository = ?1 AND subject = ?2 AND digest > ?3
-                 AND (?4 IS NULL OR artifact_type = ?4) ORDER BY digest LIMIT ?5",
-            )?;
-            let mut rows =
-                statement.query(params![repository, subject, last, artifact_type, limit])?;
-            let mut all = Vec::new();
-            while let Some(row) = rows.next()? {
-                all.push(referrer(row)?);
-            }
-            Ok(all)
+        let limit = length.saturating_add(1);
+        let found = self.ask(move |inner| {
+            inner.metadata.referrers(&name, &subject, artifact_type.as_deref(), &last, limit)
         });
-        Ok(cut_by_size(Page::cut(read.await?, length)))
+        Ok(cut_by_size(Page::cut(found.await?, length)))
     }
-}
-
-fn one_more(length: usize) -> i64 {
-    i64::try_from(length).unwrap_or(i64::MAX).saturating_add(1)
-}
-
-fn referrer(row: &Row<'_>) -> Result<Referrer, Error> {
-    let digest = stored_digest(&row.get::<_, String>(0)?)?;
-    let size: i64 = row.get(2)?;
-    let media_type = MediaType::new(&row.get::<_, String>(1)?);
-    let mut descriptor = Descriptor::new(media_type, digest, size.unsigned_abs());
-    descriptor.artifact_type = row.get(3)?;
-    let annotations: Option<String> = row.get(4)?;
-    let parsed = annotations.and_then(|text| serde_json::from_str::<Annotations>(&text).ok());
-    descriptor.annotations = parsed.unwrap_or_default();
-    Ok(descriptor)
 }
 
 /// Annotations may be large: a page ends where it would become larger than clients take.

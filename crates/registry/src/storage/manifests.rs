@@ -1,18 +1,13 @@
 //! Manifests: stored, tagged, read and deleted.
 
 use super::cache::Size;
-use super::files::Files;
-use super::rows::{self, Row};
-use super::{
-    Missing, Registry, Versions, blobs, blocking, ensure, find, known, quota, stored_digest,
-    uploads,
-};
+use super::metadata::{NewManifest, Row};
+use super::{Inner, Missing, Registry, Versions, blocking, uploads};
 use crate::error::Error;
 use crate::name::{Name, Selector, Tag};
 use crate::observe::Event;
 use bytes::Bytes;
 use oci::{Digest, MediaType, Raw};
-use rusqlite::{Connection, OptionalExtension, params};
 use std::sync::Arc;
 
 /// A manifest as it was pushed.
@@ -72,10 +67,7 @@ impl Registry {
             Err(epoch) => epoch,
         };
         let (repository, wanted) = (name.clone(), selector.clone());
-        let files = self.inner.files.clone();
-        let read =
-            self.inner.database.read(move |database| load(database, &files, &repository, &wanted));
-        let found = Arc::new(read.await?);
+        let found = Arc::new(self.ask(move |inner| load(inner, &repository, &wanted)).await?);
         self.inner.cache.fill(name, &reference, &found, epoch);
         Ok(found)
     }
@@ -102,7 +94,7 @@ impl Registry {
     fn push_here(&self, push: Push, policy: Policy) -> Result<Pushed, Error> {
         let row = read(&push)?;
         let pushed = Pushed { digest: row.digest.clone(), subject: row.subject.clone() };
-        let held = self.hold(&pushed.digest);
+        let held = self.inner.metadata.hold(&pushed.digest)?;
         let stored = self
             .write_manifest(&pushed.digest, &push)
             .and_then(|()| self.record_manifest(row, &push, policy));
@@ -120,7 +112,7 @@ impl Registry {
 
     /// Brings the bytes to their address, unless they are there.
     fn write_manifest(&self, digest: &Digest, push: &Push) -> Result<(), Error> {
-        if self.inner.database.read_here(|database| blobs::is_known(database, digest))? {
+        if self.inner.metadata.is_known(digest)? {
             return Ok(());
         }
         let temporary = uploads::unguessable()?;
@@ -134,23 +126,14 @@ impl Registry {
         push: &Push,
         policy: Policy,
     ) -> Result<Vec<Option<Digest>>, Error> {
-        let (name, tags) = (push.repository.clone(), push.tags.clone());
-        let Policy { missing, versions } = policy;
-        let quota = self.inner.settings.quota;
-        self.inner.database.write_here(move |transaction| {
-            let repository = ensure(transaction, &name)?;
-            if missing == Missing::Refuse {
-                rows::check_children(transaction, repository, &row)?;
-            }
-            quota::check(transaction, repository, &row.digest, row.size, quota)?;
-            blobs::record(transaction, &row.digest, row.size)?;
-            row.insert(transaction, repository)?;
-            let mut before = Vec::with_capacity(tags.len());
-            for tag in &tags {
-                before.push(rows::set_tag(transaction, repository, tag, &row.digest, versions)?);
-            }
-            rows::touch(transaction, repository)?;
-            Ok(before)
+        self.inner.metadata.push(NewManifest {
+            repository: push.repository.clone(),
+            row,
+            tags: push.tags.clone(),
+            missing: policy.missing,
+            versions: policy.versions,
+            quota: self.inner.settings.quota,
+            at: self.now(),
         })
     }
 
@@ -174,15 +157,11 @@ impl Registry {
     /// Deletes a tag, or a manifest with all its tags.
     pub async fn delete_manifest(&self, name: &Name, selector: &Selector) -> Result<(), Error> {
         let (repository, wanted, lease) = (name.clone(), selector.clone(), self.lease());
-        let write = self.inner.database.write(move |transaction| {
-            let repository = known(transaction, &repository)?;
-            match &wanted {
-                Selector::Tag(tag) => rows::delete_tag(transaction, repository, tag)?,
-                Selector::Digest(digest) => rows::delete(transaction, repository, digest, lease)?,
-            }
-            rows::touch(transaction, repository)
+        let change = self.change(move |metadata| match &wanted {
+            Selector::Tag(tag) => metadata.delete_tag(&repository, tag),
+            Selector::Digest(digest) => metadata.delete_manifest(&repository, digest, lease),
         });
-        write.await?;
+        change.await?;
         let repository = name.clone();
         match selector.clone() {
             Selector::Tag(tag) => {
@@ -224,31 +203,10 @@ fn read(push: &Push) -> Result<Row, Error> {
     Row::of(&raw, digest)
 }
 
-fn load(
-    database: &Connection,
-    files: &Files,
-    name: &Name,
-    selector: &Selector,
-) -> Result<Manifest, Error> {
-    let unknown = || Error::ManifestUnknown(selector.to_string());
-    let repository = find(database, name)?.ok_or_else(|| Error::NameUnknown(name.clone()))?;
-    let columns = "SELECT digest, media_type FROM manifest JOIN blob USING (digest)";
-    let mut statement = match selector {
-        Selector::Digest(_) => {
-            database.prepare_cached(&format!("{columns} WHERE repository = ?1 AND digest = ?2"))?
-        }
-        Selector::Tag(_) => database.prepare_cached(&format!(
-            "{columns} WHERE repository = ?1
-             AND digest = (SELECT digest FROM tag WHERE repository = ?1 AND name = ?2)"
-        ))?,
-    };
-    let found = statement.query_row(params![repository, selector.to_string()], |row| {
-        Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?))
-    });
-    let (digest, media_type) = found.optional()?.ok_or_else(unknown)?;
-    let digest = stored_digest(&digest)?;
-    let bytes = Registry::read_small(files, &digest).map_err(|error| match error {
-        Error::BlobUnknown(_) => unknown(),
+fn load(inner: &Inner, name: &Name, selector: &Selector) -> Result<Manifest, Error> {
+    let (digest, media_type) = inner.metadata.manifest(name, selector)?;
+    let bytes = Registry::read_small(&inner.files, &digest).map_err(|error| match error {
+        Error::BlobUnknown(_) => Error::ManifestUnknown(selector.to_string()),
         other => other,
     })?;
     Ok(Manifest { digest, media_type, bytes: bytes.into() })

@@ -1,16 +1,16 @@
 //! A data directory: blobs in files, everything else in a database, views for other tools.
+//!
+//! The database is behind a seam ([`metadata`]): what is here speaks of whole changes and whole
+//! questions, and not of how they are kept.
 
 mod blobs;
 mod cache;
 mod collect;
-mod database;
 mod files;
 mod lists;
 mod manifests;
-mod quota;
+mod metadata;
 mod rebuild;
-mod rows;
-mod schema;
 mod scrub;
 mod uploads;
 mod views;
@@ -18,7 +18,6 @@ mod views;
 pub use crate::name::Selector;
 pub(crate) use blobs::OpenBlob;
 pub use collect::{Collect, Collected};
-pub(crate) use database::blocking;
 pub use lists::{Page, Referrer};
 pub use manifests::{Manifest, Push, Pushed};
 pub use rebuild::{Rebuilt, rebuild};
@@ -26,22 +25,20 @@ pub use scrub::Scrubbed;
 pub(crate) use uploads::{BodyStream, Upload};
 
 use crate::error::{Error, OpenError};
-use crate::limits::{BLOB_SIZE_MAX, EVENTS_WAITING_MAX};
+use crate::limits::{BLOB_SIZE_MAX, EVENTS_WAITING_MAX, READERS_MAX};
 use crate::name::Name;
 use crate::observe::Event;
-use database::Database;
 use files::Files;
-use oci::Digest;
-use rusqlite::{Connection, OptionalExtension, Transaction};
+use metadata::Metadata;
+use metadata::sqlite::Sqlite;
 use std::fs::File;
-use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
-use tokio::sync::broadcast;
+use tokio::sync::{Semaphore, broadcast};
 
-/// Mutexes that digests share; more than there are pushes at once.
-const STRIPES: usize = 256;
+/// Tells what time it is, in milliseconds since 1970.
+type Clock = Box<dyn Fn() -> i64 + Send + Sync>;
 
 /// Whether tags that are versions may move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,7 +96,10 @@ pub struct Registry {
 
 struct Inner {
     files: Files,
-    database: Database,
+    metadata: Arc<dyn Metadata>,
+    /// For questions to the metadata: more at once would only wait for each other.
+    readers: Semaphore,
+    clock: Clock,
     settings: Settings,
     cache: cache::Cache<Manifest>,
     /// Whole lists of tags.
@@ -107,7 +107,6 @@ struct Inner {
     uploads: uploads::Uploads,
     views: views::Views,
     events: broadcast::Sender<Event>,
-    stripes: Vec<Mutex<()>>,
     /// Held as long as the registry is open; no second process gets it.
     _lock: File,
 }
@@ -123,20 +122,32 @@ impl Registry {
             return Err(OpenError::DatabaseMissing(root.to_owned()));
         }
         files.prepare()?;
-        let database = Database::open(&files.database())?;
+        let metadata = Sqlite::open(&files.database())?;
         files::sync_directory(root)?;
-        uploads::sweep_at_start(&files)?;
-        let views = views::Views::start(&files, &database)?;
+        Self::assemble(files, lock, Arc::new(metadata), settings, Box::new(now))
+    }
+
+    /// Puts a registry together from its parts.
+    fn assemble(
+        files: Files,
+        lock: File,
+        metadata: Arc<dyn Metadata>,
+        settings: Settings,
+        clock: Clock,
+    ) -> Result<Self, OpenError> {
+        uploads::sweep_at_start(&files, &*metadata)?;
+        let views = views::Views::start(&files, &metadata)?;
         let inner = Inner {
             files,
-            database,
+            metadata,
+            readers: Semaphore::new(READERS_MAX),
+            clock,
             settings,
             cache: cache::Cache::default(),
             tags: cache::Cache::default(),
             uploads: uploads::Uploads::default(),
             views,
             events: broadcast::Sender::new(EVENTS_WAITING_MAX),
-            stripes: (0..STRIPES).map(|_| Mutex::default()).collect(),
             _lock: lock,
         };
         Ok(Self { inner: Arc::new(inner) })
@@ -150,10 +161,7 @@ impl Registry {
     /// Whether the database answers and the disk has room for pushes.
     pub async fn check(&self) -> Result<(), Error> {
         self.check_space(0)?;
-        self.inner
-            .database
-            .read(|database| Ok(database.query_row("SELECT 1", [], |_| Ok(()))?))
-            .await
+        self.ask(|inner| inner.metadata.check()).await
     }
 
     /// How it is kept.
@@ -176,17 +184,56 @@ impl Registry {
         if self.inner.files.space()? < reserve { Err(Error::SpaceLow) } else { Ok(()) }
     }
 
-    /// When a lease given now ends.
-    fn lease(&self) -> i64 {
-        now().saturating_add(millis(self.inner.settings.lease))
+    /// Refuses early what would not fit a repository; the change that brings it decides.
+    pub(crate) async fn check_quota(&self, name: &Name, more: u64) -> Result<(), Error> {
+        let Some(limit) = self.inner.settings.quota else { return Ok(()) };
+        let name = name.clone();
+        let used = self.ask(move |inner| inner.metadata.used(&name)).await?;
+        if used.saturating_add(more) > limit { Err(Error::QuotaExceeded { limit }) } else { Ok(()) }
     }
 
-    /// Keeps everybody else from giving this digest a file or taking it away. Whoever holds one
-    /// waits for the disk and for nothing else.
-    fn hold(&self, digest: &Digest) -> MutexGuard<'_, ()> {
-        let hash = BuildHasherDefault::<DefaultHasher>::new().hash_one(digest);
-        let index = usize::try_from(hash % STRIPES as u64).unwrap_or_default();
-        self.inner.stripes[index].lock().unwrap_or_else(PoisonError::into_inner)
+    /// What time it is.
+    fn now(&self) -> i64 {
+        (self.inner.clock)()
+    }
+
+    /// When a lease given now ends.
+    fn lease(&self) -> i64 {
+        self.now().saturating_add(millis(self.inner.settings.lease))
+    }
+
+    /// Asks a question, off the async threads.
+    async fn ask<T, F>(&self, question: F) -> Result<T, Error>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Inner) -> Result<T, Error> + Send + 'static,
+    {
+        let inner = self.inner.clone();
+        let _permit = self.inner.readers.acquire().await.map_err(|_| Error::Closed)?;
+        blocking(move || question(&inner)).await
+    }
+
+    /// Makes a change, off the async threads. Once begun it goes on to its end, even if whoever
+    /// asked for it goes away.
+    async fn change<T, F>(&self, change: F) -> Result<T, Error>
+    where
+        T: Send + 'static,
+        F: FnOnce(&dyn Metadata) -> Result<T, Error> + Send + 'static,
+    {
+        let metadata = self.inner.metadata.clone();
+        blocking(move || change(&*metadata)).await
+    }
+}
+
+/// Runs blocking work off the async threads.
+pub(crate) async fn blocking<T, F>(work: F) -> Result<T, Error>
+where
+    T: Send + 'static,
+    F: FnOnce() -> Result<T, Error> + Send + 'static,
+{
+    match tokio::task::spawn_blocking(work).await {
+        Ok(result) => result,
+        Err(error) => Err(Error::Io(std::io::Error::other(error))),
     }
 }
 
@@ -207,36 +254,4 @@ fn now() -> i64 {
 
 fn millis(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
-}
-
-/// The number of a repository.
-fn find(database: &Connection, name: &Name) -> Result<Option<i64>, Error> {
-    let mut statement = database.prepare_cached("SELECT id FROM repository WHERE name = ?1")?;
-    Ok(statement.query_row([name.as_str()], |row| row.get(0)).optional()?)
-}
-
-/// The number of a repository that must be there.
-fn known(database: &Connection, name: &Name) -> Result<i64, Error> {
-    find(database, name)?.ok_or_else(|| Error::NameUnknown(name.clone()))
-}
-
-/// The number of a repository, which is made if need be.
-fn ensure(transaction: &Transaction<'_>, name: &Name) -> Result<i64, Error> {
-    if let Some(id) = find(transaction, name)? {
-        return Ok(id);
-    }
-    transaction
-        .prepare_cached("INSERT INTO repository (name, viewed) VALUES (?1, 1)")?
-        .execute([name.as_str()])?;
-    Ok(transaction.last_insert_rowid())
-}
-
-/// A digest that we wrote into the database ourselves.
-fn stored_digest(text: &str) -> Result<Digest, Error> {
-    text.parse().map_err(|error| Error::Io(std::io::Error::other(error)))
-}
-
-/// A size as the database keeps it.
-fn stored_size(size: u64) -> i64 {
-    i64::try_from(size).unwrap_or(i64::MAX)
 }

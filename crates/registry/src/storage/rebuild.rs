@@ -5,12 +5,12 @@
 //! changes, and blobs that no manifest names.
 
 use super::files::Files;
-use super::rows::{self, Row};
-use super::{Registry, blobs, ensure, schema, views};
+use super::metadata::sqlite::Sqlite;
+use super::metadata::{Counts, Metadata, Restored, Row};
+use super::{Registry, now, views};
 use crate::error::{Error, OpenError};
 use crate::name::{Name, Tag};
 use oci::{Algorithm, Descriptor, Index, Raw};
-use rusqlite::Transaction;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -37,7 +37,10 @@ pub fn rebuild(root: &Path) -> Result<Rebuilt, OpenError> {
     files.prepare()?;
     let (fresh, target) = (root.join("meta.db.new"), files.database());
     remove_database(&fresh)?;
-    let result = fill(&files, &fresh)?;
+    let database = Sqlite::open(&fresh)?;
+    let result = fill(&files, &database)?;
+    // Everything into the one file that is about to be renamed.
+    database.close()?;
     // The old one's log belongs to the old one.
     set_aside(&target, root)?;
     fs_err::rename(&fresh, &target)?;
@@ -57,27 +60,18 @@ pub(super) fn has_blobs(files: &Files) -> io::Result<bool> {
     Ok(false)
 }
 
-fn fill(files: &Files, fresh: &Path) -> Result<Rebuilt, OpenError> {
-    let mut connection = schema::open_writer(fresh)?;
-    let mut result = Rebuilt::default();
+fn fill(files: &Files, metadata: &dyn Metadata) -> Result<Rebuilt, OpenError> {
+    let mut problems = Vec::new();
     let mut views = Vec::new();
     find_views(&files.repositories(), "", &mut views)?;
     for (name, directory) in views {
-        let transaction = connection.transaction()?;
-        match restore(files, &transaction, &name, &directory, &mut result) {
-            Ok(()) => transaction.commit()?,
-            Err(error) => result.problems.push(format!("{name}: {}", chain(&error))),
+        let restored = read(files, &name, &directory, &mut problems);
+        if let Err(error) = restored.and_then(|it| metadata.restore(it)) {
+            problems.push(format!("{name}: {}", chain(&error)));
         }
     }
-    let count = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
-    result.blobs = count("SELECT count(*) FROM blob")?.unsigned_abs();
-    result.manifests = count("SELECT count(*) FROM manifest")?.unsigned_abs();
-    result.tags = count("SELECT count(*) FROM tag")?.unsigned_abs();
-    result.repositories = count("SELECT count(*) FROM repository")?.unsigned_abs();
-    // Everything into the one file that is about to be renamed.
-    connection.pragma_update(None, "journal_mode", "DELETE")?;
-    connection.close().map_err(|(_, error)| error)?;
-    Ok(result)
+    let Counts { repositories, manifests, tags, blobs } = metadata.counts()?;
+    Ok(Rebuilt { repositories, manifests, tags, blobs, problems })
 }
 
 /// All views below a directory, with the names of their repositories.
@@ -98,52 +92,44 @@ fn find_views(directory: &Path, prefix: &str, found: &mut Vec<(Name, PathBuf)>) 
     Ok(())
 }
 
-fn restore(
+/// Reads what a view tells, as far as it can be read.
+fn read(
     files: &Files,
-    transaction: &Transaction<'_>,
     name: &Name,
     directory: &Path,
-    result: &mut Rebuilt,
-) -> Result<(), Error> {
+    problems: &mut Vec<String>,
+) -> Result<Restored, Error> {
     let bytes = fs_err::read(directory.join("index.json"))?;
     let index: Index = serde_json::from_slice(&bytes).map_err(io::Error::other)?;
-    let repository = ensure(transaction, name)?;
+    let mut restored =
+        Restored { repository: name.clone(), manifests: Vec::new(), blobs: Vec::new(), at: now() };
     for descriptor in &index.manifests {
-        match restore_manifest(files, transaction, repository, descriptor) {
-            Ok(()) => {}
-            Err(Error::Database(error)) => return Err(Error::Database(error)),
-            Err(error) => {
-                result.problems.push(format!("{name}@{}: {}", descriptor.digest, chain(&error)));
-            }
+        if let Err(error) = read_manifest(files, descriptor, &mut restored) {
+            problems.push(format!("{name}@{}: {}", descriptor.digest, chain(&error)));
         }
     }
-    rows::touch(transaction, repository)
+    Ok(restored)
 }
 
-fn restore_manifest(
+/// Reads a manifest, with its tag and those of its blobs that are there.
+fn read_manifest(
     files: &Files,
-    transaction: &Transaction<'_>,
-    repository: i64,
     descriptor: &Descriptor,
+    restored: &mut Restored,
 ) -> Result<(), Error> {
     let digest = &descriptor.digest;
     let bytes = Registry::read_small(files, digest)?;
     let raw = Raw::parse(bytes, &descriptor.media_type).map_err(Error::ManifestInvalid)?;
     let row = Row::of(&raw, digest.clone())?;
-    blobs::record(transaction, digest, row.size)?;
-    row.insert(transaction, repository)?;
     // What an index names are manifests, which have their own entries in the view.
-    for child in row.children().iter().filter(|_| raw.index().is_none()) {
+    for child in row.children.iter().filter(|_| raw.index().is_none()) {
         if let Ok(found) = fs_err::metadata(files.blob(child)) {
-            blobs::record(transaction, child, found.len())?;
-            blobs::link(transaction, repository, child, 0)?;
+            restored.blobs.push((child.clone(), found.len()));
         }
     }
     let tag = descriptor.annotations.get(views::REF_NAME).and_then(|tag| Tag::parse(tag));
-    match tag {
-        Some(tag) => rows::write_tag(transaction, repository, tag.as_str(), digest),
-        None => Ok(()),
-    }
+    restored.manifests.push((row, tag));
+    Ok(())
 }
 
 fn remove_database(path: &Path) -> io::Result<()> {

@@ -1,19 +1,17 @@
 //! Views: every repository as an OCI image layout that other tools read in place.
 //!
 //! The database is the truth; a view is a picture of it, drawn at most once a second by a thread
-//! of its own. `repository.generation` counts changes, `repository.viewed` says which of them
-//! the picture shows, so that a crash loses nothing: what is behind is drawn at the next start.
+//! of its own. Every repository counts its changes, and knows which of them the picture shows, so that a crash loses nothing: what is behind is drawn at the next start.
 
-use super::database::Database;
 use super::files::{Files, layout_mark, sync_directory};
-use super::schema;
+use super::metadata::{Behind, Metadata};
 use crate::error::{Error, OpenError};
 use crate::limits::VIEW_INTERVAL;
 use crate::name::Name;
-use oci::{Descriptor, Index, MediaType};
-use rusqlite::{Connection, params};
+use oci::{Descriptor, Index};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
@@ -37,25 +35,13 @@ pub(super) struct Views {
 
 struct Artist {
     files: Files,
-    reader: Connection,
-    database: Database,
-}
-
-/// A repository whose view is behind.
-struct Behind {
-    id: i64,
-    name: Name,
-    generation: i64,
+    metadata: Arc<dyn Metadata>,
 }
 
 impl Views {
-    pub(super) fn start(files: &Files, database: &Database) -> Result<Self, OpenError> {
+    pub(super) fn start(files: &Files, metadata: &Arc<dyn Metadata>) -> Result<Self, OpenError> {
         let (sender, receiver) = channel();
-        let artist = Artist {
-            files: files.clone(),
-            reader: schema::open_reader(&files.database())?,
-            database: database.clone(),
-        };
+        let artist = Artist { files: files.clone(), metadata: metadata.clone() };
         std::thread::Builder::new()
             .name("registry-views".to_owned())
             .spawn(move || artist.work(&receiver))?;
@@ -93,69 +79,30 @@ impl Artist {
     /// behind and is tried again.
     fn draw_all(&self) -> Duration {
         let start = Instant::now();
-        for behind in self.behind().unwrap_or_default() {
-            let drawn = self.draw(&behind);
-            if drawn.is_ok() {
-                self.note(&behind);
+        for behind in self.metadata.behind().unwrap_or_default() {
+            if self.draw(&behind).is_ok() {
+                // If this is lost, the view is drawn once more than needed.
+                let _ = self.metadata.note_view(&behind);
             }
         }
         VIEW_INTERVAL.max(start.elapsed() * PATIENCE)
     }
 
-    fn behind(&self) -> Result<Vec<Behind>, Error> {
-        let mut statement = self.reader.prepare_cached(
-            "SELECT id, name, generation FROM repository WHERE viewed < generation",
-        )?;
-        let mut rows = statement.query([])?;
-        let mut all = Vec::new();
-        while let Some(row) = rows.next()? {
-            if let Some(name) = Name::parse(&row.get::<_, String>(1)?) {
-                all.push(Behind { id: row.get(0)?, name, generation: row.get(2)? });
-            }
-        }
-        Ok(all)
-    }
-
     fn draw(&self, behind: &Behind) -> Result<(), Error> {
-        let mut index = Index::oci(self.descriptors(behind.id)?);
+        let mut index = Index::oci(self.descriptors(&behind.repository)?);
         index.annotations.insert(GENERATION.to_owned(), behind.generation.to_string());
         let bytes = serde_json::to_vec(&index).map_err(io::Error::other)?;
-        let directory = self.files.view(&behind.name);
-        prepare(&directory, &behind.name)?;
+        let directory = self.files.view(&behind.repository);
+        prepare(&directory, &behind.repository)?;
         Ok(Files::replace(&directory.join("index.json"), &bytes)?)
     }
 
-    /// Tags first, each its own entry; then manifests without one.
-    fn descriptors(&self, repository: i64) -> Result<Vec<Descriptor>, Error> {
-        let mut statement = self.reader.prepare_cached(
-            "SELECT manifest.digest, media_type, size, name FROM manifest
-             LEFT JOIN tag ON tag.repository = manifest.repository AND tag.digest = manifest.digest
-             WHERE manifest.repository = ?1 ORDER BY name IS NULL, name, manifest.digest",
-        )?;
-        let mut rows = statement.query([repository])?;
-        let mut all = Vec::new();
-        while let Some(row) = rows.next()? {
-            let digest = super::stored_digest(&row.get::<_, String>(0)?)?;
-            let size: i64 = row.get(2)?;
-            let media_type = MediaType::new(&row.get::<_, String>(1)?);
-            let mut descriptor = Descriptor::new(media_type, digest, size.unsigned_abs());
-            if let Some(tag) = row.get(3)? {
-                descriptor.annotations.insert(REF_NAME.to_owned(), tag);
-            }
-            all.push(descriptor);
-        }
-        Ok(all)
-    }
-
-    fn note(&self, behind: &Behind) {
-        let (id, generation) = (behind.id, behind.generation);
-        // If this is lost, the view is drawn once more than needed.
-        let _ = self.database.write_here(move |transaction| {
-            transaction
-                .prepare_cached("UPDATE repository SET viewed = ?2 WHERE id = ?1")?
-                .execute(params![id, generation])?;
-            Ok(())
+    fn descriptors(&self, name: &Name) -> Result<Vec<Descriptor>, Error> {
+        let shown = self.metadata.shown(name)?.into_iter().map(|mut it| {
+            it.descriptor.annotations.extend(it.tag.map(|tag| (REF_NAME.to_owned(), tag)));
+            it.descriptor
         });
+        Ok(shown.collect())
     }
 }
 

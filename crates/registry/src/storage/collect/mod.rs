@@ -2,8 +2,8 @@
 //!
 //! The database decides, files follow. A blob of a repository goes when no manifest there names
 //! it and its lease is over; a blob's file goes when no repository has it and it is no manifest.
-//! Every removal is decided again inside the transaction that makes it, which the one writer
-//! runs between other changes: a push that came first has renewed the lease, and a push that
+//! Every removal is decided again inside the transaction that makes it, which happens between
+//! other changes: a push that came first has renewed the lease, and a push that
 //! comes later finds the blob gone and sends it again. Only a file and its row need more, the
 //! digest's mutex, because a file is not part of a transaction.
 
@@ -11,33 +11,17 @@
 mod tests;
 
 use super::files::Files;
-use super::{Registry, blobs, blocking, millis, now, rows, stored_digest};
+use super::metadata::Entry;
+use super::{Registry, blocking, millis};
 use crate::error::Error;
 use crate::limits::COLLECT_BATCH;
-use crate::name::Name;
 use crate::observe::Event;
 use futures::{StreamExt, TryStreamExt, stream};
 use oci::{Algorithm, Digest};
-use rusqlite::{Connection, params};
 use std::time::Duration;
 
 /// Removals under way at once; they share commits.
 const PARALLEL: usize = 16;
-
-/// A manifest pushed before some time to which nothing leads.
-const UNTAGGED: &str = "pushed < ?1
-    AND NOT EXISTS (SELECT 1 FROM tag WHERE repository = it.repository AND digest = it.digest)
-    AND NOT EXISTS (SELECT 1 FROM manifest_child
-                    WHERE repository = it.repository AND child = it.digest)
-    AND (subject IS NULL OR NOT EXISTS
-        (SELECT 1 FROM manifest WHERE repository = it.repository AND digest = it.subject))";
-
-/// A manifest that may be collected.
-struct Untagged {
-    repository: i64,
-    name: String,
-    digest: Digest,
-}
 
 /// What to collect.
 #[derive(Clone, Debug, Default)]
@@ -83,7 +67,7 @@ impl Registry {
     }
 
     async fn collect_manifests(&self, age: Duration, dry: bool) -> Result<u64, Error> {
-        let limit = now().saturating_sub(millis(age));
+        let limit = self.now().saturating_sub(millis(age));
         let found = self.untagged(limit).await?;
         if dry {
             return Ok(found.len() as u64);
@@ -93,9 +77,7 @@ impl Registry {
             if self.collect_manifest(&it, limit).await? {
                 count += 1;
                 self.forget_manifests();
-                if let Some(repository) = Name::parse(&it.name) {
-                    self.tell(Event::Deleted { repository, digest: it.digest });
-                }
+                self.tell(Event::Deleted { repository: it.repository, digest: it.digest });
             }
         }
         self.inner.views.changed();
@@ -103,42 +85,14 @@ impl Registry {
     }
 
     /// Manifests nothing leads to, pushed before `limit`.
-    async fn untagged(&self, limit: i64) -> Result<Vec<Untagged>, Error> {
-        let found = self.inner.database.read(move |database| {
-            let mut statement = database.prepare(&format!(
-                "SELECT repository, name, digest FROM manifest AS it
-                 JOIN repository ON id = repository WHERE {UNTAGGED}"
-            ))?;
-            let rows: rusqlite::Result<Vec<(i64, String, String)>> = statement
-                .query_map([limit], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
-                .collect();
-            Ok(rows?)
-        });
-        let read = |(repository, name, digest): (i64, String, String)| {
-            Ok(Untagged { repository, name, digest: stored_digest(&digest)? })
-        };
-        found.await?.into_iter().map(read).collect()
+    async fn untagged(&self, limit: i64) -> Result<Vec<Entry>, Error> {
+        self.ask(move |inner| inner.metadata.untagged(limit)).await
     }
 
     /// Deletes a manifest unless something leads to it meanwhile, or it was pushed again.
-    async fn collect_manifest(&self, it: &Untagged, limit: i64) -> Result<bool, Error> {
-        let (repository, digest, lease) = (it.repository, it.digest.clone(), self.lease());
-        self.inner
-            .database
-            .write(move |transaction| {
-                let still = transaction
-                    .prepare_cached(&format!(
-                        "SELECT 1 FROM manifest AS it WHERE {UNTAGGED}
-                         AND repository = ?2 AND digest = ?3"
-                    ))?
-                    .exists(params![limit, repository, digest.to_string()])?;
-                if still {
-                    rows::delete(transaction, repository, &digest, lease)?;
-                    rows::touch(transaction, repository)?;
-                }
-                Ok(still)
-            })
-            .await
+    async fn collect_manifest(&self, it: &Entry, limit: i64) -> Result<bool, Error> {
+        let (it, lease) = (it.clone(), self.lease());
+        self.change(move |metadata| metadata.collect_manifest(&it, limit, lease)).await
     }
 
     async fn collect_links(&self, dry: bool) -> Result<u64, Error> {
@@ -154,49 +108,26 @@ impl Registry {
     }
 
     /// Blobs that no manifest of their repository names and whose lease is over.
-    async fn loose_links(&self) -> Result<Vec<(i64, String)>, Error> {
-        let limit = now();
-        self.inner
-            .database
-            .read(move |database| {
-                let mut statement = database.prepare(
-                    "SELECT repository, digest FROM repository_blob AS it WHERE lease < ?1 AND NOT EXISTS
-                     (SELECT 1 FROM manifest_child WHERE repository = it.repository AND child = it.digest)",
-                )?;
-                let rows: rusqlite::Result<Vec<(i64, String)>> =
-                    statement.query_map([limit], |row| Ok((row.get(0)?, row.get(1)?)))?.collect();
-                Ok(rows?)
-            })
-            .await
+    async fn loose_links(&self) -> Result<Vec<Entry>, Error> {
+        let now = self.now();
+        self.ask(move |inner| inner.metadata.loose(now)).await
     }
 
-    async fn unlink(&self, batch: Vec<(i64, String)>) -> Result<u64, Error> {
-        self.inner
-            .database
-            .write(move |transaction| {
-                let mut statement = transaction.prepare_cached(
-                    "DELETE FROM repository_blob WHERE repository = ?1 AND digest = ?2 AND lease < ?3
-                     AND NOT EXISTS (SELECT 1 FROM manifest_child WHERE repository = ?1 AND child = ?2)",
-                )?;
-                let (mut count, limit) = (0, now());
-                for (repository, digest) in batch {
-                    count += statement.execute(params![repository, digest, limit])? as u64;
-                }
-                Ok(count)
-            })
-            .await
+    async fn unlink(&self, batch: Vec<Entry>) -> Result<u64, Error> {
+        let now = self.now();
+        self.change(move |metadata| metadata.unlink(batch, now)).await
     }
 
     async fn collect_blobs(&self, dry: bool) -> Result<(u64, u64), Error> {
-        let found = self.unused_blobs().await?;
+        let found = self.ask(|inner| inner.metadata.unused()).await?;
         if dry {
-            let bytes = found.iter().map(|(_, size)| size.unsigned_abs()).sum();
+            let bytes = found.iter().map(|(_, size)| size).sum();
             return Ok((found.len() as u64, bytes));
         }
         let sizes: Vec<u64> = stream::iter(found)
             .map(|(digest, size)| async move {
-                let removed = self.collect_blob(stored_digest(&digest)?).await?;
-                Ok::<_, Error>(removed.then_some(size.unsigned_abs()))
+                let removed = self.collect_blob(digest).await?;
+                Ok::<_, Error>(removed.then_some(size))
             })
             .buffer_unordered(PARALLEL)
             .try_filter_map(|size| async move { Ok(size) })
@@ -205,39 +136,12 @@ impl Registry {
         Ok((sizes.len() as u64, sizes.iter().sum()))
     }
 
-    /// Blobs that no repository has and that are no manifest, with their sizes.
-    async fn unused_blobs(&self) -> Result<Vec<(String, i64)>, Error> {
-        self.inner
-            .database
-            .read(|database| {
-                let mut statement = database.prepare(
-                    "SELECT digest, size FROM blob AS it
-                     WHERE NOT EXISTS (SELECT 1 FROM repository_blob WHERE digest = it.digest)
-                     AND NOT EXISTS (SELECT 1 FROM manifest WHERE digest = it.digest)",
-                )?;
-                let rows: rusqlite::Result<Vec<(String, i64)>> =
-                    statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect();
-                Ok(rows?)
-            })
-            .await
-    }
-
     /// Removes a blob unless somebody took it up meanwhile: its row first, then its file.
     async fn collect_blob(&self, digest: Digest) -> Result<bool, Error> {
         let registry = self.clone();
         blocking(move || {
-            let held = registry.hold(&digest);
-            let text = digest.to_string();
-            let removed = registry.inner.database.write_here(move |transaction| {
-                let count = transaction
-                    .prepare_cached(
-                        "DELETE FROM blob WHERE digest = ?1
-                         AND NOT EXISTS (SELECT 1 FROM repository_blob WHERE digest = ?1)
-                         AND NOT EXISTS (SELECT 1 FROM manifest WHERE digest = ?1)",
-                    )?
-                    .execute([text])?;
-                Ok(count == 1)
-            })?;
+            let held = registry.inner.metadata.hold(&digest)?;
+            let removed = registry.inner.metadata.collect_blob(&digest)?;
             if removed {
                 registry.inner.files.remove_blob(&digest)?;
             }
@@ -266,9 +170,8 @@ impl Registry {
         let registry = self.clone();
         blocking(move || {
             // Whoever gives a file its row holds the digest from before the file has its name.
-            let held = registry.hold(&digest);
-            let known = |database: &Connection| blobs::is_known(database, &digest);
-            let orphan = !registry.inner.database.read_here(known)?;
+            let held = registry.inner.metadata.hold(&digest)?;
+            let orphan = !registry.inner.metadata.is_known(&digest)?;
             if orphan {
                 registry.inner.files.remove_blob(&digest)?;
             }
@@ -280,18 +183,7 @@ impl Registry {
 
     /// Those of some digests that the database does not know.
     async fn unknown(&self, digests: Vec<Digest>) -> Result<Vec<Digest>, Error> {
-        self.inner
-            .database
-            .read(move |database| {
-                let mut all = Vec::new();
-                for digest in digests {
-                    if !blobs::is_known(database, &digest)? {
-                        all.push(digest);
-                    }
-                }
-                Ok(all)
-            })
-            .await
+        self.ask(move |inner| inner.metadata.unknown(digests)).await
     }
 }
 

@@ -1,12 +1,19 @@
 //! Every order in which the steps of a client and of a collection can happen, against the real
-//! storage. A collection decides on what it read a moment ago; whatever a client was told in
+//! storage and over each kind of metadata. A collection decides on what it read a moment ago; whatever a client was told in
 //! between must stay true.
 
 use super::*;
-use crate::storage::{Push, Selector, Settings, find};
-use crate::{Error, Tag};
+use crate::storage::files::Files;
+use crate::storage::metadata::Metadata;
+use crate::storage::metadata::memory::Memory;
+use crate::storage::metadata::sqlite::Sqlite;
+use crate::storage::{Push, Selector, Settings, lock, now};
+use crate::{Error, Name, Tag};
 use bytes::Bytes;
 use oci::{Descriptor, Manifest, MediaType, Raw};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 const OLD: Duration = Duration::from_secs(60);
 
@@ -14,9 +21,9 @@ const OLD: Duration = Duration::from_secs(60);
 #[derive(Default)]
 struct Collector {
     step: usize,
-    manifests: Vec<Untagged>,
-    links: Vec<(i64, String)>,
-    blobs: Vec<(String, i64)>,
+    manifests: Vec<Entry>,
+    links: Vec<Entry>,
+    blobs: Vec<(Digest, u64)>,
     files: Vec<Digest>,
 }
 
@@ -25,7 +32,7 @@ const STEPS: usize = 8;
 
 impl Collector {
     async fn go_on(&mut self, registry: &Registry) {
-        let limit = now() - millis(OLD);
+        let limit = registry.now() - millis(OLD);
         match self.step {
             0 => self.manifests = registry.untagged(limit).await.unwrap(),
             1 => {
@@ -35,10 +42,10 @@ impl Collector {
             }
             2 => self.links = registry.loose_links().await.unwrap(),
             3 => drop(registry.unlink(std::mem::take(&mut self.links)).await.unwrap()),
-            4 => self.blobs = registry.unused_blobs().await.unwrap(),
+            4 => self.blobs = registry.inner.metadata.unused().unwrap(),
             5 => {
                 for (digest, _) in std::mem::take(&mut self.blobs) {
-                    registry.collect_blob(stored_digest(&digest).unwrap()).await.unwrap();
+                    registry.collect_blob(digest).await.unwrap();
                 }
             }
             6 => self.files = list(&registry.inner.files, Algorithm::Sha256).unwrap(),
@@ -81,6 +88,12 @@ const CLIENTS: [Client; 7] = [
     Client::Index,
 ];
 
+/// Makes metadata of one kind, in a file if it needs one.
+type Kind = fn(&Path) -> Arc<dyn Metadata>;
+
+const KINDS: [Kind; 2] =
+    [|path| Arc::new(Sqlite::open(path).unwrap()), |_| Arc::new(Memory::default())];
+
 const CONTENT: &[u8] = b"a blob nothing refers to";
 
 struct World {
@@ -112,9 +125,18 @@ async fn upload(registry: &Registry, content: &'static [u8]) {
 
 impl World {
     /// A blob nothing refers to and a manifest without a tag, both past their time.
-    async fn new() -> Self {
+    async fn new(kind: Kind) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let registry = Registry::open(directory.path(), Settings::default()).unwrap();
+        let files = Files::new(directory.path());
+        files.prepare().unwrap();
+        let lock = lock(&files).unwrap();
+        let metadata = kind(&files.database());
+        // Everything here happens long ago, until it is there.
+        let ago = Arc::new(AtomicI64::new(millis(Settings::default().lease) * 2));
+        let past = ago.clone();
+        let clock = Box::new(move || now() - past.load(Ordering::Relaxed));
+        let registry = Registry::assemble(files, lock, metadata, Settings::default(), clock);
+        let registry = registry.unwrap();
         upload(&registry, CONTENT).await;
         upload(&registry, b"{}").await;
         let old = manifest(b"{}");
@@ -123,12 +145,7 @@ impl World {
         let raw = world.old.clone();
         world.push("a", &raw, None).await.unwrap();
         world.kept.clear();
-        let aged = world.registry.inner.database.write(|transaction| {
-            transaction.execute("UPDATE repository_blob SET lease = 0", [])?;
-            transaction.execute("UPDATE manifest SET pushed = 0", [])?;
-            Ok(())
-        });
-        aged.await.unwrap();
+        ago.store(0, Ordering::Relaxed);
         world
     }
 
@@ -212,17 +229,17 @@ impl World {
         assert_eq!(self.registry.scrub().await.unwrap().damaged, [], "{when}");
         let files = list(&self.registry.inner.files, Algorithm::Sha256).unwrap();
         assert_eq!(self.registry.unknown(files).await.unwrap(), [], "{when}");
-        let database = &self.registry.inner.database;
-        assert!(database.read(|it| find(it, &name("a"))).await.unwrap().is_some(), "{when}");
+        let lists = self.registry.tags(&name("a"), "", 1).await;
+        assert!(lists.is_ok(), "{when}: {lists:?}");
     }
 }
 
 /// Every way to put a client's two steps before, between and after those of a collection.
-async fn all_orders(client: Client) -> usize {
+async fn all_orders(client: Client, kind: Kind) -> usize {
     let mut orders = 0;
     for first in 0..=STEPS {
         for second in first..=STEPS {
-            let (mut world, mut collector) = (World::new().await, Collector::default());
+            let (mut world, mut collector) = (World::new(kind).await, Collector::default());
             let registry = world.registry.clone();
             for step in 0..=STEPS {
                 if step == first {
@@ -244,11 +261,12 @@ async fn all_orders(client: Client) -> usize {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_order_of_steps_takes_away_what_a_client_was_told() {
-    let running = CLIENTS.map(|client| tokio::spawn(all_orders(client)));
     let mut orders = 0;
-    for client in running {
-        orders += client.await.unwrap();
+    for kind in KINDS {
+        for client in CLIENTS.map(|client| tokio::spawn(all_orders(client, kind))) {
+            orders += client.await.unwrap();
+        }
     }
     println!("{orders} orders of steps");
-    assert_eq!(orders, CLIENTS.len() * 45);
+    assert_eq!(orders, KINDS.len() * CLIENTS.len() * 45);
 }

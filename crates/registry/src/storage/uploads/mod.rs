@@ -15,7 +15,8 @@ mod gather;
 mod writing;
 
 use super::files::{self, Files};
-use super::{Registry, blobs, blocking, ensure, now, quota, schema, stored_size};
+use super::metadata::{Arrived, Kept, Metadata};
+use super::{Registry, blocking, millis};
 use crate::error::{Error, OpenError};
 use crate::limits::{SPACE_CHECK_INTERVAL, UPLOAD_AGE_MAX, UPLOADS_MAX};
 use crate::name::Name;
@@ -23,7 +24,6 @@ use bytes::Bytes;
 use futures::{Stream, StreamExt};
 use gather::Gathered;
 use oci::{Algorithm, Digest, Hasher};
-use rusqlite::{OptionalExtension, Transaction, params};
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io;
@@ -105,7 +105,7 @@ impl Registry {
             flushed: true,
             named: false,
             kept: false,
-            touched: now(),
+            touched: self.now(),
         };
         let shared: Shared = Arc::new(tokio::sync::Mutex::new(session));
         {
@@ -139,7 +139,7 @@ impl Registry {
         if !ours || !self.inner.uploads.lock().contains_key(id) {
             return Err(Error::UploadUnknown);
         }
-        upload.touched = now();
+        upload.touched = self.now();
         Ok(upload)
     }
 
@@ -229,15 +229,14 @@ impl Registry {
             files::sync_directory(&self.inner.files.uploads())?;
             upload.named = true;
         }
-        let (id, repository) = (upload.id.clone(), upload.repository.to_string());
-        let (principal, offset) = (upload.principal.clone(), stored_size(upload.offset));
-        let (algorithm, state) = (upload.hasher.algorithm().as_str(), upload.hasher.state());
         upload.kept = true;
-        self.inner.database.write_here(move |transaction| {
-            transaction
-                .prepare_cached("REPLACE INTO upload VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")?
-                .execute(params![id, repository, principal, offset, algorithm, state, now()])?;
-            Ok(())
+        self.inner.metadata.keep_upload(Kept {
+            id: upload.id.clone(),
+            repository: upload.repository.clone(),
+            principal: upload.principal.clone(),
+            offset: upload.offset,
+            hasher: upload.hasher.clone(),
+            updated: self.now(),
         })?;
         // Many uploads may wait for their clients; open files are few.
         upload.file = None;
@@ -257,7 +256,7 @@ impl Registry {
 
     /// Throws away uploads nobody has touched for long; gives their number.
     pub(super) async fn expire_uploads(&self) -> Result<u64, Error> {
-        let limit = now().saturating_sub(super::millis(UPLOAD_AGE_MAX));
+        let limit = self.now().saturating_sub(millis(UPLOAD_AGE_MAX));
         let here: Vec<(String, Shared)> =
             self.inner.uploads.lock().iter().map(|(id, it)| (id.clone(), it.clone())).collect();
         let mut expired = HashSet::new();
@@ -268,13 +267,7 @@ impl Registry {
                 expired.insert(id);
             }
         }
-        let rows = self.inner.database.read(move |database| {
-            let mut statement = database.prepare("SELECT id FROM upload WHERE updated < ?1")?;
-            let rows: rusqlite::Result<Vec<String>> =
-                statement.query_map([limit], |row| row.get(0))?.collect();
-            Ok(rows?)
-        });
-        let rows = rows.await?;
+        let rows = self.ask(move |inner| inner.metadata.uploads_before(limit)).await?;
         let known = |id: &String| self.inner.uploads.lock().contains_key(id);
         expired.extend(rows.into_iter().filter(|id| !known(id)));
         for id in &expired {
@@ -290,7 +283,7 @@ impl Registry {
             return Err(Error::DigestMismatch { expected: digest.clone(), actual });
         }
         self.flush_or_cancel(&mut upload)?;
-        let held = self.hold(digest);
+        let held = self.inner.metadata.hold(digest)?;
         let adopted = self.inner.files.adopt(&self.inner.files.upload(&upload.id), digest);
         // From here on the upload's file may be gone, so the upload is over, come what may.
         self.inner.uploads.lock().remove(&upload.id);
@@ -315,51 +308,32 @@ impl Registry {
 
     /// Lets the database know of an upload that became a blob.
     fn record_upload(&self, upload: &Upload, digest: &Digest) -> Result<(), Error> {
-        let (name, size, lease) = (upload.repository.clone(), upload.offset, self.lease());
-        let kept = upload.kept.then(|| upload.id.clone());
-        let (digest, quota) = (digest.clone(), self.inner.settings.quota);
-        self.inner.database.write_here(move |transaction| {
-            let repository = ensure(transaction, &name)?;
-            quota::check(transaction, repository, &digest, size, quota)?;
-            blobs::record(transaction, &digest, size)?;
-            blobs::link(transaction, repository, &digest, lease)?;
-            match kept {
-                Some(id) => forget(transaction, &id),
-                None => Ok(()),
-            }
+        self.inner.metadata.finish_upload(Arrived {
+            repository: upload.repository.clone(),
+            digest: digest.clone(),
+            size: upload.offset,
+            lease: self.lease(),
+            quota: self.inner.settings.quota,
+            upload: upload.kept.then(|| upload.id.clone()),
         })
     }
 
     /// Takes up an upload from the database, after a restart.
     async fn load(&self, id: &str) -> Result<Shared, Error> {
         let wanted = id.to_owned();
-        let found = self.inner.database.read(move |database| {
-            let mut statement = database.prepare_cached(
-                "SELECT repository, principal, offset, algorithm, state FROM upload WHERE id = ?1",
-            )?;
-            let row = statement.query_row([&wanted], |row| {
-                let offset: i64 = row.get(2)?;
-                let (name, principal): (String, String) = (row.get(0)?, row.get(1)?);
-                let (algorithm, state): (String, Vec<u8>) = (row.get(3)?, row.get(4)?);
-                Ok((name, principal, offset.unsigned_abs(), algorithm, state))
-            });
-            Ok(row.optional()?)
-        });
-        let (name, principal, offset, algorithm, state) =
-            found.await?.ok_or(Error::UploadUnknown)?;
-        let repository = Name::parse(&name).ok_or(Error::UploadUnknown)?;
-        let hasher = Algorithm::parse(&algorithm).and_then(|it| Hasher::resume(it, &state));
+        let found = self.ask(move |inner| inner.metadata.kept_upload(&wanted)).await?;
+        let found = found.ok_or(Error::UploadUnknown)?;
         let session = Session {
-            id: id.to_owned(),
-            repository,
-            principal,
-            offset,
-            hasher: hasher.ok_or(Error::UploadUnknown)?,
+            id: found.id,
+            repository: found.repository,
+            principal: found.principal,
+            offset: found.offset,
+            hasher: found.hasher,
             file: None,
             flushed: true,
             named: true,
             kept: true,
-            touched: now(),
+            touched: self.now(),
         };
         let shared = Arc::new(tokio::sync::Mutex::new(session));
         let mut sessions = self.inner.uploads.lock();
@@ -373,23 +347,13 @@ impl Registry {
 
     fn forget_upload_here(&self, id: &str) -> Result<(), Error> {
         self.inner.files.remove_upload(id)?;
-        let id = id.to_owned();
-        self.inner.database.write_here(move |transaction| forget(transaction, &id))
+        self.inner.metadata.forget_upload(id)
     }
 }
 
-fn forget(transaction: &Transaction<'_>, id: &str) -> Result<(), Error> {
-    transaction.prepare_cached("DELETE FROM upload WHERE id = ?1")?.execute([id])?;
-    Ok(())
-}
-
 /// Removes files of uploads the database does not know: their clients were never told.
-pub(super) fn sweep_at_start(files: &Files) -> Result<(), OpenError> {
-    let database = schema::open_reader(&files.database())?;
-    let mut statement = database.prepare("SELECT id FROM upload")?;
-    let known: rusqlite::Result<HashSet<String>> =
-        statement.query_map([], |row| row.get(0))?.collect();
-    let known = known?;
+pub(super) fn sweep_at_start(files: &Files, metadata: &dyn Metadata) -> Result<(), OpenError> {
+    let known: HashSet<String> = metadata.uploads_before(i64::MAX)?.into_iter().collect();
     for entry in fs_err::read_dir(files.uploads())? {
         let entry = entry?;
         let name = entry.file_name();

@@ -15,7 +15,6 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{TryRecvError, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Thread};
-use tokio::sync::Semaphore;
 
 /// A change that ran and waits for the commit.
 type Ran = Box<dyn FnOnce(Result<(), Error>) + Send>;
@@ -37,10 +36,9 @@ enum End {
 }
 
 /// The metadata of all repositories.
-#[derive(Clone)]
 pub(super) struct Database {
-    writer: Arc<Mutex<Writer>>,
-    readers: Arc<Readers>,
+    writer: Mutex<Writer>,
+    readers: Readers,
 }
 
 struct Writer {
@@ -52,7 +50,6 @@ struct Writer {
 struct Readers {
     path: PathBuf,
     idle: Mutex<Vec<Connection>>,
-    permits: Semaphore,
 }
 
 impl Database {
@@ -60,26 +57,21 @@ impl Database {
     pub(super) fn open(path: &Path) -> Result<Self, OpenError> {
         let connection = Some(schema::open_writer(path)?);
         let writer = Writer { connection, waiting: VecDeque::new() };
-        let readers = Readers {
-            path: path.to_owned(),
-            idle: Mutex::default(),
-            permits: Semaphore::new(READERS_MAX),
-        };
-        Ok(Self { writer: Arc::new(Mutex::new(writer)), readers: Arc::new(readers) })
+        let readers = Readers { path: path.to_owned(), idle: Mutex::default() };
+        Ok(Self { writer: Mutex::new(writer), readers })
+    }
+
+    /// Closes it, with everything in the one file.
+    pub(super) fn close(self) -> Result<(), OpenError> {
+        drop(self.readers);
+        let writer = self.writer.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let Some(connection) = writer.connection else { return Ok(()) };
+        connection.pragma_update(None, "journal_mode", "DELETE")?;
+        Ok(connection.close().map_err(|(_, error)| error)?)
     }
 
     /// Runs a change; when this returns `Ok`, it is on the disk.
-    pub(super) async fn write<T, F>(&self, change: F) -> Result<T, Error>
-    where
-        T: Send + 'static,
-        F: FnOnce(&Transaction<'_>) -> Result<T, Error> + Send + 'static,
-    {
-        let database = self.clone();
-        blocking(move || database.write_here(change)).await
-    }
-
-    /// The same on a thread that may wait for the disk.
-    pub(super) fn write_here<T, F>(&self, change: F) -> Result<T, Error>
+    pub(super) fn write<T, F>(&self, change: F) -> Result<T, Error>
     where
         T: Send + 'static,
         F: FnOnce(&Transaction<'_>) -> Result<T, Error> + Send + 'static,
@@ -129,19 +121,8 @@ impl Database {
         self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs a question on a connection of its own, off the async threads.
-    pub(super) async fn read<T, F>(&self, question: F) -> Result<T, Error>
-    where
-        T: Send + 'static,
-        F: FnOnce(&Connection) -> Result<T, Error> + Send + 'static,
-    {
-        let readers = self.readers.clone();
-        let _permit = self.readers.permits.acquire().await.map_err(|_| Error::Closed)?;
-        blocking(move || readers.ask(question)).await
-    }
-
-    /// The same on a thread that may wait for the disk.
-    pub(super) fn read_here<T>(
+    /// Runs a question on a connection of its own.
+    pub(super) fn read<T>(
         &self,
         question: impl FnOnce(&Connection) -> Result<T, Error>,
     ) -> Result<T, Error> {
@@ -162,18 +143,6 @@ impl Readers {
             idle.push(connection);
         }
         answer
-    }
-}
-
-/// Runs blocking work off the async threads.
-pub(crate) async fn blocking<T, F>(work: F) -> Result<T, Error>
-where
-    T: Send + 'static,
-    F: FnOnce() -> Result<T, Error> + Send + 'static,
-{
-    match tokio::task::spawn_blocking(work).await {
-        Ok(result) => result,
-        Err(error) => Err(Error::Io(std::io::Error::other(error))),
     }
 }
 
