@@ -9,7 +9,7 @@
 //!                                                                         │
 //!                    ┌────────────────────────────────────────────────────┘
 //!                    ▼
-//!   Registry ─┬─ files: blobs by digest, uploads on their way     durable before it is known
+//!   Registry ─┬─ content: blobs by digest, uploads on their way   durable before it is known
 //!             ├─ metadata: who has what, tags, leases             one method, one transaction
 //!             ├─ cache: manifests in memory                       never older than the last ack
 //!             ├─ views: each repository as an OCI layout          a picture, drawn behind
@@ -38,6 +38,11 @@
 //! It knows nothing about packages, Kubernetes or sockets. [`Access`] decides who may do what
 //! ([`auth::Auth`] from users and rules, [`access::Open`] without any); the shell binds [`router`] to an address; whoever indexes packages listens to
 //! [`Registry::observe`] and can neither slow nor fail a push.
+//!
+//! ## What it stands on
+//!
+//! Files and a database, each behind a seam with a twin in memory: [`Registry::in_memory`] is a
+//! registry without a disk, whose clock is given.
 //!
 //! Start with [`router`] and [`Registry`]; every limit is in [`limits`].
 

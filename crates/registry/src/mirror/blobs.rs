@@ -5,13 +5,11 @@ use super::{Halt, Mirror, Trouble, landed};
 use crate::error::Error;
 use crate::limits::READ_SIZE;
 use crate::name::Name;
-use crate::storage::{Upload, blocking};
+use crate::storage::{Source, Upload, blocking};
 use bytes::Bytes;
 use futures::{Stream, StreamExt, stream};
 use oci::Digest;
-use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use store::{Blob, Cause};
@@ -40,8 +38,8 @@ pub(crate) struct Coming {
 /// How far it is.
 #[derive(Clone)]
 struct Progress {
-    /// The file, as soon as there is one.
-    file: Option<Arc<File>>,
+    /// The bytes, as soon as there are some.
+    source: Option<Arc<Source>>,
     /// How many bytes of it may be read. The last ones are among them only when the digest was
     /// found right and the blob is recorded: who has all of it can rely on it being here.
     count: u64,
@@ -121,7 +119,7 @@ impl Mirror {
         self.registry.check_space(blob.size)?;
         self.registry.check_quota(&name, blob.size).await?;
         let upload = self.registry.begin_upload(&name, PRINCIPAL, digest.algorithm()).await?;
-        let progress = Progress { file: None, count: 0, broken: false };
+        let progress = Progress { source: None, count: 0, broken: false };
         let coming = Arc::new(Coming { size: blob.size, progress: watch::Sender::new(progress) });
         self.counters.blobs.fetch_add(1, Ordering::Relaxed);
         let arriving = Arriving { key: key.clone(), coming: coming.clone(), permit };
@@ -153,13 +151,13 @@ impl Mirror {
         let coming = &arriving.coming;
         let outcome = match self.write(coming, upload, blob).await {
             Ok(upload) => {
-                let file = upload.file();
-                self.registry.finish(upload, &digest).await.map(|()| file)
+                let source = upload.source();
+                self.registry.finish(upload, &digest).await.map(|()| source)
             }
             Err(error) => Err(error),
         };
         match outcome {
-            Ok(file) => coming.publish(coming.size, file),
+            Ok(source) => coming.publish(coming.size, source),
             Err(error) => {
                 self.counters.failures.fetch_add(1, Ordering::Relaxed);
                 if matches!(error, Error::DigestMismatch { .. }) {
@@ -193,10 +191,10 @@ impl Mirror {
             let before = upload.offset();
             let body = stream::iter(batch.into_iter().map(Ok)).boxed();
             upload = self.registry.append(upload, body, None).await?;
-            let (count, file) = (upload.offset(), upload.file());
+            let (count, source) = (upload.offset(), upload.source());
             self.counters.bytes.fetch_add(count - before, Ordering::Relaxed);
             if count < coming.size {
-                coming.publish(count, file);
+                coming.publish(count, source);
             }
         }
         Ok(upload)
@@ -216,10 +214,10 @@ impl Coming {
     }
 
     /// Lets everybody read this far.
-    fn publish(&self, count: u64, file: Option<Arc<File>>) {
+    fn publish(&self, count: u64, source: Option<Arc<Source>>) {
         self.progress.send_modify(|it| {
             it.count = count;
-            it.file = file;
+            it.source = source;
         });
     }
 
@@ -235,12 +233,12 @@ impl Coming {
                 return Ok(None);
             }
             let ready = progress.wait_for(|it| it.count > offset || it.broken).await;
-            let Progress { file, count, .. } = ready.map_err(|_| Error::BodyBroken)?.clone();
+            let Progress { source, count, .. } = ready.map_err(|_| Error::BodyBroken)?.clone();
             let available = count.saturating_sub(offset).min(left).min(READ_SIZE as u64);
-            let Some(file) = file.filter(|_| available > 0) else { return Err(Error::BodyBroken) };
+            let source = source.filter(|_| available > 0).ok_or(Error::BodyBroken)?;
             let piece = blocking(move || {
                 let mut buffer = vec![0; usize::try_from(available).unwrap_or(READ_SIZE)];
-                file.read_exact_at(&mut buffer, offset)?;
+                source.read_exact_at(&mut buffer, offset)?;
                 Ok(Bytes::from(buffer))
             });
             let piece = piece.await?;

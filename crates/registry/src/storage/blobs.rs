@@ -1,20 +1,18 @@
 //! Blobs: looking them up, reading, mounting, deleting.
 
-use super::files::Files;
+use super::content::{Content, Source};
 use super::metadata::Mount;
 use super::{Registry, millis};
 use crate::error::Error;
 use crate::name::Name;
 use oci::Digest;
-use std::fs::File;
-use std::io;
 
 /// Repositories an anonymous mount looks at.
 const MOUNT_CANDIDATES_MAX: usize = 100;
 
-/// A blob's file, open for reading.
+/// A blob, open for reading.
 pub(crate) struct OpenBlob {
-    pub(crate) file: File,
+    pub(crate) source: Source,
     pub(crate) size: u64,
 }
 
@@ -36,7 +34,8 @@ impl Registry {
         let (name, digest) = (name.clone(), digest.clone());
         self.ask(move |inner| {
             inner.metadata.blob(&name, &digest)?;
-            open(&inner.files, &digest)
+            let source = inner.content.open(&digest)?.ok_or(Error::BlobUnknown(digest))?;
+            Ok(OpenBlob { size: source.size()?, source })
         })
         .await
     }
@@ -78,15 +77,10 @@ impl Registry {
     }
 
     /// Reads a blob's bytes entirely; for manifests, which are small.
-    pub(super) fn read_small(files: &Files, digest: &Digest) -> Result<Vec<u8>, Error> {
-        match fs_err::read(files.blob(digest)) {
-            Ok(bytes) if digest.matches(&bytes) => Ok(bytes),
-            Ok(_) => Err(Error::BlobUnknown(digest.clone())),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                Err(Error::BlobUnknown(digest.clone()))
-            }
-            Err(error) => Err(error.into()),
-        }
+    pub(super) fn read_small(content: &dyn Content, digest: &Digest) -> Result<Vec<u8>, Error> {
+        let unknown = || Error::BlobUnknown(digest.clone());
+        let bytes = content.open(digest)?.ok_or_else(unknown)?.read_all()?;
+        if digest.matches(&bytes) { Ok(bytes) } else { Err(unknown()) }
     }
 
     /// Removes a file that got its name but no row, because the change was refused. The caller
@@ -94,20 +88,7 @@ impl Registry {
     pub(super) fn drop_unknown_file(&self, digest: &Digest) {
         if matches!(self.inner.metadata.is_known(digest), Ok(false)) {
             // What cannot be removed now is collected later.
-            let _ = self.inner.files.remove_blob(digest);
+            let _ = self.inner.content.remove(digest);
         }
-    }
-}
-
-fn open(files: &Files, digest: &Digest) -> Result<OpenBlob, Error> {
-    match fs_err::File::open(files.blob(digest)) {
-        Ok(file) => {
-            let size = file.metadata()?.len();
-            Ok(OpenBlob { file: file.into_parts().0, size })
-        }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            Err(Error::BlobUnknown(digest.clone()))
-        }
-        Err(error) => Err(error.into()),
     }
 }

@@ -116,7 +116,7 @@ impl Registry {
             return Ok(());
         }
         let temporary = uploads::unguessable()?;
-        Ok(self.inner.files.write_blob(&temporary, digest, &push.bytes)?)
+        self.inner.content.put(&temporary, digest, &push.bytes)
     }
 
     /// Records a manifest and its tags; gives what the tags meant before.
@@ -144,7 +144,7 @@ impl Registry {
             self.inner.cache.forget(&name, tag.as_str());
         }
         self.forget_tags(&name);
-        self.inner.views.changed();
+        self.view_later();
         self.tell(Event::Pushed { repository: name.clone(), digest: digest.clone() });
         for (tag, before) in push.tags.into_iter().zip(before) {
             if before.as_ref() != Some(digest) {
@@ -175,7 +175,7 @@ impl Registry {
             }
         }
         self.forget_tags(name);
-        self.inner.views.changed();
+        self.view_later();
         Ok(())
     }
 
@@ -205,7 +205,7 @@ fn read(push: &Push) -> Result<Row, Error> {
 
 fn load(inner: &Inner, name: &Name, selector: &Selector) -> Result<Manifest, Error> {
     let (digest, media_type) = inner.metadata.manifest(name, selector)?;
-    let bytes = Registry::read_small(&inner.files, &digest).map_err(|error| match error {
+    let bytes = Registry::read_small(&*inner.content, &digest).map_err(|error| match error {
         Error::BlobUnknown(_) => Error::ManifestUnknown(selector.to_string()),
         other => other,
     })?;

@@ -1,12 +1,12 @@
 //! A data directory: blobs in files, everything else in a database, views for other tools.
 //!
-//! The database is behind a seam ([`metadata`]): what is here speaks of whole changes and whole
-//! questions, and not of how they are kept.
+//! Behind two seams: bytes ([`content`]) and what is known of them ([`metadata`]). What is here
+//! speaks of whole changes and whole questions, and not of how they are kept.
 
 mod blobs;
 mod cache;
 mod collect;
-mod files;
+mod content;
 mod lists;
 mod manifests;
 mod metadata;
@@ -18,6 +18,7 @@ mod views;
 pub use crate::name::Selector;
 pub(crate) use blobs::OpenBlob;
 pub use collect::{Collect, Collected};
+pub(crate) use content::Source;
 pub use lists::{Page, Referrer};
 pub use manifests::{Manifest, Push, Pushed};
 pub use rebuild::{Rebuilt, rebuild};
@@ -28,8 +29,10 @@ use crate::error::{Error, OpenError};
 use crate::limits::{BLOB_SIZE_MAX, EVENTS_WAITING_MAX, READERS_MAX};
 use crate::name::Name;
 use crate::observe::Event;
-use files::Files;
+use content::Content;
+use content::files::{Files, sync_directory};
 use metadata::Metadata;
+use metadata::memory::Memory;
 use metadata::sqlite::Sqlite;
 use std::fs::File;
 use std::path::Path;
@@ -95,7 +98,7 @@ pub struct Registry {
 }
 
 struct Inner {
-    files: Files,
+    content: Arc<dyn Content>,
     metadata: Arc<dyn Metadata>,
     /// For questions to the metadata: more at once would only wait for each other.
     readers: Semaphore,
@@ -105,10 +108,11 @@ struct Inner {
     /// Whole lists of tags.
     tags: cache::Cache<lists::Tags>,
     uploads: uploads::Uploads,
-    views: views::Views,
+    /// Where there is a directory to draw them in.
+    views: Option<views::Views>,
     events: broadcast::Sender<Event>,
     /// Held as long as the registry is open; no second process gets it.
-    _lock: File,
+    _lock: Option<File>,
 }
 
 impl Registry {
@@ -123,12 +127,22 @@ impl Registry {
         }
         files.prepare()?;
         let metadata = Sqlite::open(&files.database())?;
-        files::sync_directory(root)?;
-        Self::assemble(files, lock, Arc::new(metadata), settings, Box::new(now))
+        sync_directory(root)?;
+        Self::in_directory(files, lock, Arc::new(metadata), settings, Box::new(now))
     }
 
-    /// Puts a registry together from its parts.
-    fn assemble(
+    /// A registry that keeps everything in memory and ends with the process, for tests and
+    /// simulations. It tells the time that it is told.
+    pub fn in_memory(
+        settings: Settings,
+        clock: impl Fn() -> SystemTime + Send + Sync + 'static,
+    ) -> Self {
+        let (content, metadata) = (content::memory::Memory::default(), Memory::default());
+        let clock = Box::new(move || since_1970(clock()));
+        Self::assemble(Arc::new(content), Arc::new(metadata), settings, clock, None)
+    }
+
+    fn in_directory(
         files: Files,
         lock: File,
         metadata: Arc<dyn Metadata>,
@@ -137,8 +151,21 @@ impl Registry {
     ) -> Result<Self, OpenError> {
         uploads::sweep_at_start(&files, &*metadata)?;
         let views = views::Views::start(&files, &metadata)?;
+        let place = Some((lock, views));
+        Ok(Self::assemble(Arc::new(files), metadata, settings, clock, place))
+    }
+
+    /// Puts a registry together from its parts.
+    fn assemble(
+        content: Arc<dyn Content>,
+        metadata: Arc<dyn Metadata>,
+        settings: Settings,
+        clock: Clock,
+        place: Option<(File, views::Views)>,
+    ) -> Self {
+        let (lock, views) = place.unzip();
         let inner = Inner {
-            files,
+            content,
             metadata,
             readers: Semaphore::new(READERS_MAX),
             clock,
@@ -150,7 +177,7 @@ impl Registry {
             events: broadcast::Sender::new(EVENTS_WAITING_MAX),
             _lock: lock,
         };
-        Ok(Self { inner: Arc::new(inner) })
+        Self { inner: Arc::new(inner) }
     }
 
     /// What happens to manifests from now on.
@@ -171,7 +198,16 @@ impl Registry {
 
     /// Waits until the views show everything acknowledged so far.
     pub async fn flush_views(&self) {
-        self.inner.views.flush().await;
+        if let Some(views) = &self.inner.views {
+            views.flush().await;
+        }
+    }
+
+    /// Some view is behind.
+    fn view_later(&self) {
+        if let Some(views) = &self.inner.views {
+            views.changed();
+        }
     }
 
     fn tell(&self, event: Event) {
@@ -181,7 +217,7 @@ impl Registry {
 
     pub(crate) fn check_space(&self, more: u64) -> Result<(), Error> {
         let reserve = self.inner.settings.space_reserve.saturating_add(more);
-        if self.inner.files.space()? < reserve { Err(Error::SpaceLow) } else { Ok(()) }
+        if self.inner.content.space()? < reserve { Err(Error::SpaceLow) } else { Ok(()) }
     }
 
     /// Refuses early what would not fit a repository; the change that brings it decides.
@@ -249,7 +285,11 @@ fn lock(files: &Files) -> Result<File, OpenError> {
 
 /// Milliseconds since 1970.
 fn now() -> i64 {
-    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, millis)
+    since_1970(SystemTime::now())
+}
+
+fn since_1970(time: SystemTime) -> i64 {
+    time.duration_since(SystemTime::UNIX_EPOCH).map_or(0, millis)
 }
 
 fn millis(duration: Duration) -> i64 {

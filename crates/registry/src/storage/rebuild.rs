@@ -4,7 +4,8 @@
 //! and say what they name. What no view lists is not brought back: at most the last second of
 //! changes, and blobs that no manifest names.
 
-use super::files::Files;
+use super::content::Content;
+use super::content::files::{Files, sync_directory};
 use super::metadata::sqlite::Sqlite;
 use super::metadata::{Counts, Metadata, Restored, Row};
 use super::{Registry, now, views};
@@ -44,7 +45,7 @@ pub fn rebuild(root: &Path) -> Result<Rebuilt, OpenError> {
     // The old one's log belongs to the old one.
     set_aside(&target, root)?;
     fs_err::rename(&fresh, &target)?;
-    super::files::sync_directory(root)?;
+    sync_directory(root)?;
     drop(lock);
     Ok(result)
 }
@@ -123,8 +124,8 @@ fn read_manifest(
     let row = Row::of(&raw, digest.clone())?;
     // What an index names are manifests, which have their own entries in the view.
     for child in row.children.iter().filter(|_| raw.index().is_none()) {
-        if let Ok(found) = fs_err::metadata(files.blob(child)) {
-            restored.blobs.push((child.clone(), found.len()));
+        if let Some(found) = files.open(child)? {
+            restored.blobs.push((child.clone(), found.size()?));
         }
     }
     let tag = descriptor.annotations.get(views::REF_NAME).and_then(|tag| Tag::parse(tag));

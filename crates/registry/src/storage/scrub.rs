@@ -3,11 +3,10 @@
 //! A damaged blob is moved to `quarantine/` and answered with 404 from then on: no bytes are
 //! better than wrong ones. Pushing it again heals every repository that had it.
 
-use super::{Registry, blocking, files};
+use super::{Registry, blocking};
 use crate::error::Error;
 use crate::limits::COLLECT_BATCH;
 use oci::Digest;
-use std::io;
 
 /// What scrubbing found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -46,13 +45,8 @@ impl Registry {
     }
 
     fn is_whole_here(&self, digest: &Digest, size: u64) -> Result<bool, Error> {
-        let mut file = match fs_err::File::open(self.inner.files.blob(digest)) {
-            Ok(file) => file.into_parts().0,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
-            Err(error) => return Err(error.into()),
-        };
-        let (actual, length) = files::hash_file(&mut file, digest.algorithm())?;
-        Ok(actual == *digest && length == size)
+        let Some(source) = self.inner.content.open(digest)? else { return Ok(false) };
+        Ok(source.size()? == size && source.hash(digest.algorithm(), size)? == *digest)
     }
 
     /// Takes a blob out of service, unless it was healed or collected meanwhile.
@@ -65,7 +59,7 @@ impl Registry {
             }
             let known = registry.inner.metadata.condemn(&digest)?;
             registry.forget_manifests();
-            registry.inner.files.quarantine(&digest)?;
+            registry.inner.content.quarantine(&digest)?;
             drop(held);
             Ok(known)
         })

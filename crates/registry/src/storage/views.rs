@@ -3,7 +3,7 @@
 //! The database is the truth; a view is a picture of it, drawn at most once a second by a thread
 //! of its own. Every repository counts its changes, and knows which of them the picture shows, so that a crash loses nothing: what is behind is drawn at the next start.
 
-use super::files::{Files, layout_mark, sync_directory};
+use super::content::files::{Files, layout_mark, sync_directory};
 use super::metadata::{Behind, Metadata};
 use crate::error::{Error, OpenError};
 use crate::limits::VIEW_INTERVAL;

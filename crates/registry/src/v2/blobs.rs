@@ -5,7 +5,7 @@ use super::{Answer, Call, Server, header, is_unchanged};
 use crate::error::Error;
 use crate::limits::{READ_BUFFERS_IDLE, READ_SIZE};
 use crate::name::Name;
-use crate::storage::{OpenBlob, blocking};
+use crate::storage::{OpenBlob, Source, blocking};
 use crate::wire::{self, Refusal};
 use axum::body::Body;
 use axum::response::Response;
@@ -16,8 +16,6 @@ use http::header::{
     ACCEPT_RANGES, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, IF_RANGE, RANGE,
 };
 use oci::Digest;
-use std::fs::File;
-use std::os::unix::fs::FileExt;
 use std::sync::{Mutex, PoisonError};
 
 impl Server {
@@ -27,8 +25,8 @@ impl Server {
     }
 
     pub(super) async fn get_blob(&self, call: &Call, name: &Name, digest: &Digest) -> Answer {
-        let OpenBlob { file, size } = self.registry.open_blob(name, digest).await?;
-        found(call, digest, size, |first, length| Body::from_stream(read(file, first, length)))
+        let OpenBlob { source, size } = self.registry.open_blob(name, digest).await?;
+        found(call, digest, size, |first, length| Body::from_stream(read(source, first, length)))
     }
 
     pub(super) async fn delete_blob(&self, name: &Name, digest: &Digest) -> Answer {
@@ -97,42 +95,29 @@ fn entity_tag(digest: &Digest) -> String {
     format!("\"{digest}\"")
 }
 
-/// A file's bytes in large pieces. What the system has in memory is taken at once; only what it
+/// A blob's bytes in large pieces. What the system has in memory is taken at once; only what it
 /// has to wait for is read off the async threads.
-fn read(file: File, first: u64, length: u64) -> impl Stream<Item = Result<Bytes, Error>> {
-    stream::try_unfold((file, first, length), |(file, offset, left)| async move {
+fn read(source: Source, first: u64, length: u64) -> impl Stream<Item = Result<Bytes, Error>> {
+    stream::try_unfold((source, first, length), |(source, offset, left)| async move {
         if left == 0 {
             return Ok(None);
         }
         let count = usize::try_from(left).unwrap_or(usize::MAX).min(READ_SIZE);
         let mut buffer = Buffer::take(count);
-        let ready = read_ready(&file, &mut buffer.memory[..count], offset);
-        let (file, buffer) = if ready == count {
-            (file, buffer)
+        let ready = source.read_ready(&mut buffer.memory[..count], offset);
+        let (source, buffer) = if ready == count {
+            (source, buffer)
         } else {
             let read = blocking(move || {
                 let rest = &mut buffer.memory[ready..count];
-                file.read_exact_at(rest, offset + ready as u64)?;
-                Ok((file, buffer))
+                source.read_exact_at(rest, offset + ready as u64)?;
+                Ok((source, buffer))
             });
             read.await?
         };
         let count = count as u64;
-        Ok(Some((Bytes::from_owner(buffer), (file, offset + count, left - count))))
+        Ok(Some((Bytes::from_owner(buffer), (source, offset + count, left - count))))
     })
-}
-
-/// Reads what can be had without waiting, perhaps nothing; gives how much that was.
-#[cfg(target_os = "linux")]
-fn read_ready(file: &File, buffer: &mut [u8], offset: u64) -> usize {
-    use rustix::io::{ReadWriteFlags, preadv2};
-    let mut buffers = [std::io::IoSliceMut::new(buffer)];
-    preadv2(file, &mut buffers, offset, ReadWriteFlags::NOWAIT).unwrap_or(0)
-}
-
-#[cfg(not(target_os = "linux"))]
-fn read_ready(_file: &File, _buffer: &mut [u8], _offset: u64) -> usize {
-    0
 }
 
 /// Memory to read into. Asking the system for fresh memory every time costs about as much as

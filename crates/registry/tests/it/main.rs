@@ -10,6 +10,7 @@ mod hostile;
 mod limits;
 mod lists;
 mod manifests;
+mod memory;
 mod mirrors;
 mod restart;
 mod robots;
@@ -18,6 +19,8 @@ mod support;
 mod uploads;
 
 use oci::{Repository, Rules};
+use registry::Settings;
+use std::time::SystemTime;
 use store::auth::Keychain;
 use store::remote::{Client, transport};
 use support::World;
@@ -32,10 +35,11 @@ fn client(world: &World) -> Client {
 
 #[tokio::test]
 async fn a_repository_obeys_the_laws_of_a_store() {
-    let world = World::new();
-    let repository = Repository::parse("127.0.0.1:1/team/package", &Rules::weak()).unwrap();
-    let remote = client(&world).repository(repository);
-    if let Err(fault) = store::suite::run(&remote).await {
-        panic!("{fault}: {:?}", std::error::Error::source(&fault));
+    for world in [World::new(), World::in_memory(Settings::default(), SystemTime::now)] {
+        let repository = Repository::parse("127.0.0.1:1/team/package", &Rules::weak()).unwrap();
+        let remote = client(&world).repository(repository);
+        if let Err(fault) = store::suite::run(&remote).await {
+            panic!("{fault}: {:?}", std::error::Error::source(&fault));
+        }
     }
 }

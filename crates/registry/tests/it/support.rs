@@ -6,7 +6,7 @@ use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::BodyExt;
 use oci::{Descriptor, Digest, Index, Manifest, MediaType, Raw};
 use registry::{Options, Registry, Settings};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 use tower::ServiceExt;
 
 pub(crate) struct World {
@@ -63,6 +63,17 @@ impl World {
     pub(crate) fn with(settings: Settings) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let registry = Registry::open(directory.path(), settings).unwrap();
+        let router = registry::router(registry.clone(), Options::open());
+        Self { directory, registry, router }
+    }
+
+    /// A registry without a directory; that of this world stays empty.
+    pub(crate) fn in_memory(
+        settings: Settings,
+        clock: impl Fn() -> SystemTime + Send + Sync + 'static,
+    ) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let registry = Registry::in_memory(settings, clock);
         let router = registry::router(registry.clone(), Options::open());
         Self { directory, registry, router }
     }

@@ -10,7 +10,6 @@
 #[cfg(test)]
 mod tests;
 
-use super::files::Files;
 use super::metadata::Entry;
 use super::{Registry, blocking, millis};
 use crate::error::Error;
@@ -80,7 +79,7 @@ impl Registry {
                 self.tell(Event::Deleted { repository: it.repository, digest: it.digest });
             }
         }
-        self.inner.views.changed();
+        self.view_later();
         Ok(count)
     }
 
@@ -143,7 +142,7 @@ impl Registry {
             let held = registry.inner.metadata.hold(&digest)?;
             let removed = registry.inner.metadata.collect_blob(&digest)?;
             if removed {
-                registry.inner.files.remove_blob(&digest)?;
+                registry.inner.content.remove(&digest)?;
             }
             drop(held);
             Ok(removed)
@@ -155,8 +154,8 @@ impl Registry {
     async fn collect_orphans(&self, dry: bool) -> Result<u64, Error> {
         let mut count = 0;
         for algorithm in [Algorithm::Sha256, Algorithm::Sha512] {
-            let files = self.inner.files.clone();
-            let all = blocking(move || list(&files, algorithm)).await?;
+            let content = self.inner.content.clone();
+            let all = blocking(move || content.list(algorithm)).await?;
             for batch in all.chunks(COLLECT_BATCH) {
                 for digest in self.unknown(batch.to_vec()).await? {
                     count += u64::from(dry || self.collect_orphan(digest).await?);
@@ -173,7 +172,7 @@ impl Registry {
             let held = registry.inner.metadata.hold(&digest)?;
             let orphan = !registry.inner.metadata.is_known(&digest)?;
             if orphan {
-                registry.inner.files.remove_blob(&digest)?;
+                registry.inner.content.remove(&digest)?;
             }
             drop(held);
             Ok(orphan)
@@ -185,16 +184,4 @@ impl Registry {
     async fn unknown(&self, digests: Vec<Digest>) -> Result<Vec<Digest>, Error> {
         self.ask(move |inner| inner.metadata.unknown(digests)).await
     }
-}
-
-/// All files of one algorithm that have the name of a digest.
-pub(super) fn list(files: &Files, algorithm: Algorithm) -> Result<Vec<Digest>, Error> {
-    let mut all = Vec::new();
-    for entry in fs_err::read_dir(files.blobs(algorithm))? {
-        let name = entry?.file_name();
-        let digest =
-            name.to_str().and_then(|hex| format!("{}:{hex}", algorithm.as_str()).parse().ok());
-        all.extend(digest);
-    }
-    Ok(all)
 }

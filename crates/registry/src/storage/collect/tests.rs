@@ -3,7 +3,7 @@
 //! between must stay true.
 
 use super::*;
-use crate::storage::files::Files;
+use crate::storage::content::files::Files;
 use crate::storage::metadata::Metadata;
 use crate::storage::metadata::memory::Memory;
 use crate::storage::metadata::sqlite::Sqlite;
@@ -48,7 +48,7 @@ impl Collector {
                     registry.collect_blob(digest).await.unwrap();
                 }
             }
-            6 => self.files = list(&registry.inner.files, Algorithm::Sha256).unwrap(),
+            6 => self.files = registry.inner.content.list(Algorithm::Sha256).unwrap(),
             _ => {
                 for digest in registry.unknown(std::mem::take(&mut self.files)).await.unwrap() {
                     registry.collect_orphan(digest).await.unwrap();
@@ -135,7 +135,7 @@ impl World {
         let ago = Arc::new(AtomicI64::new(millis(Settings::default().lease) * 2));
         let past = ago.clone();
         let clock = Box::new(move || now() - past.load(Ordering::Relaxed));
-        let registry = Registry::assemble(files, lock, metadata, Settings::default(), clock);
+        let registry = Registry::in_directory(files, lock, metadata, Settings::default(), clock);
         let registry = registry.unwrap();
         upload(&registry, CONTENT).await;
         upload(&registry, b"{}").await;
@@ -227,7 +227,7 @@ impl World {
             }
         }
         assert_eq!(self.registry.scrub().await.unwrap().damaged, [], "{when}");
-        let files = list(&self.registry.inner.files, Algorithm::Sha256).unwrap();
+        let files = self.registry.inner.content.list(Algorithm::Sha256).unwrap();
         assert_eq!(self.registry.unknown(files).await.unwrap(), [], "{when}");
         let lists = self.registry.tags(&name("a"), "", 1).await;
         assert!(lists.is_ok(), "{when}: {lists:?}");

@@ -2,7 +2,7 @@
 //!
 //! A seam. Everything above says whole changes and whole questions, in values; what keeps them
 //! is `SQLite` here ([`sqlite`]), could be a server for many replicas, and is a few maps in
-//! memory for tests (`memory`). One suite holds all of them to the same laws.
+//! memory for tests and simulations ([`memory`]). One suite holds all of them to the same laws.
 //!
 //! - **A method is a transaction.** It happens entirely or not at all, between other changes, and
 //!   is durable when it returns. Whatever must be decided again at that moment (children that
@@ -11,7 +11,6 @@
 //! - **Times are given**, in milliseconds since 1970: nothing here has a clock.
 //! - Lists are in ASCII order, after `last`, and at most `limit` long.
 
-#[cfg(test)]
 pub(crate) mod memory;
 mod row;
 pub(crate) mod sqlite;

@@ -10,11 +10,10 @@
 //! that write, so that a client that vanishes cannot leave two writers behind. Bytes beyond the
 //! last kept offset count for nothing; a restart cuts them off.
 
-mod direct;
 mod gather;
 mod writing;
 
-use super::files::{self, Files};
+use super::content::{Content, Source, Staged};
 use super::metadata::{Arrived, Kept, Metadata};
 use super::{Registry, blocking, millis};
 use crate::error::{Error, OpenError};
@@ -25,7 +24,6 @@ use futures::{Stream, StreamExt};
 use gather::Gathered;
 use oci::{Algorithm, Digest, Hasher};
 use std::collections::{HashMap, HashSet};
-use std::fs::File;
 use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -52,7 +50,7 @@ pub(crate) struct Session {
     principal: String,
     offset: u64,
     hasher: Hasher,
-    file: Option<Arc<File>>,
+    staged: Option<Arc<dyn Staged>>,
     /// Whether everything up to the offset is on the disk.
     flushed: bool,
     /// Whether the file's name is on the disk.
@@ -74,8 +72,8 @@ impl Session {
     }
 
     /// The bytes so far, for whoever reads along.
-    pub(crate) fn file(&self) -> Option<Arc<File>> {
-        self.file.clone()
+    pub(crate) fn source(&self) -> Option<Arc<Source>> {
+        self.staged.as_ref().map(|staged| staged.source())
     }
 }
 
@@ -101,7 +99,7 @@ impl Registry {
             principal: principal.to_owned(),
             offset: 0,
             hasher: Hasher::new(algorithm),
-            file: None,
+            staged: None,
             flushed: true,
             named: false,
             kept: false,
@@ -176,8 +174,7 @@ impl Registry {
     /// Turns an upload into a blob of its repository. An upload whose bytes have another digest
     /// is thrown away.
     pub(crate) async fn finish(&self, upload: Upload, digest: &Digest) -> Result<(), Error> {
-        let path = self.inner.files.upload(&upload.id);
-        let mut writing = Writing::new(upload, path, None);
+        let mut writing = Writing::new(upload, self.inner.content.clone(), None);
         let (registry, digest) = (self.clone(), digest.clone());
         blocking(move || {
             writing.write_here(&[])?;
@@ -194,8 +191,7 @@ impl Registry {
         expected: Option<u64>,
     ) -> Result<(Writing, Vec<Bytes>), Error> {
         self.check_space(expected.unwrap_or(0))?;
-        let path = self.inner.files.upload(&upload.id);
-        let mut writing = Writing::new(upload, path, expected);
+        let mut writing = Writing::new(upload, self.inner.content.clone(), expected);
         let (mut gathered, mut checked) = (Gathered::default(), 0);
         loop {
             match body.next().await {
@@ -225,8 +221,8 @@ impl Registry {
     fn keep_here(&self, mut upload: Upload) -> Result<Upload, Error> {
         self.flush_or_cancel(&mut upload)?;
         // The name of the file must be on the disk as well, once.
-        if !upload.named && upload.file.is_some() {
-            files::sync_directory(&self.inner.files.uploads())?;
+        if let Some(staged) = upload.staged.clone().filter(|_| !upload.named) {
+            staged.flush_name()?;
             upload.named = true;
         }
         upload.kept = true;
@@ -239,7 +235,7 @@ impl Registry {
             updated: self.now(),
         })?;
         // Many uploads may wait for their clients; open files are few.
-        upload.file = None;
+        upload.staged = None;
         Ok(upload)
     }
 
@@ -284,8 +280,8 @@ impl Registry {
         }
         self.flush_or_cancel(&mut upload)?;
         let held = self.inner.metadata.hold(digest)?;
-        let adopted = self.inner.files.adopt(&self.inner.files.upload(&upload.id), digest);
-        // From here on the upload's file may be gone, so the upload is over, come what may.
+        let adopted = self.inner.content.adopt(&upload.id, digest);
+        // From here on the upload's bytes may be gone, so the upload is over, come what may.
         self.inner.uploads.lock().remove(&upload.id);
         adopted?;
         let recorded = self.record_upload(&upload, digest);
@@ -329,7 +325,7 @@ impl Registry {
             principal: found.principal,
             offset: found.offset,
             hasher: found.hasher,
-            file: None,
+            staged: None,
             flushed: true,
             named: true,
             kept: true,
@@ -346,20 +342,19 @@ impl Registry {
     }
 
     fn forget_upload_here(&self, id: &str) -> Result<(), Error> {
-        self.inner.files.remove_upload(id)?;
+        self.inner.content.unstage(id)?;
         self.inner.metadata.forget_upload(id)
     }
 }
 
-/// Removes files of uploads the database does not know: their clients were never told.
-pub(super) fn sweep_at_start(files: &Files, metadata: &dyn Metadata) -> Result<(), OpenError> {
+/// Removes bytes of uploads the database does not know: their clients were never told.
+pub(super) fn sweep_at_start(
+    content: &dyn Content,
+    metadata: &dyn Metadata,
+) -> Result<(), OpenError> {
     let known: HashSet<String> = metadata.uploads_before(i64::MAX)?.into_iter().collect();
-    for entry in fs_err::read_dir(files.uploads())? {
-        let entry = entry?;
-        let name = entry.file_name();
-        if name.to_str().is_none_or(|name| !known.contains(name)) {
-            fs_err::remove_file(entry.path())?;
-        }
+    for id in content.staged()?.iter().filter(|id| !known.contains(*id)) {
+        content.unstage(id)?;
     }
     Ok(())
 }

@@ -1,22 +1,17 @@
-//! Writing an upload's file: at the offset, hashed on the way, flushed when asked.
+//! Writing an upload: at the offset, hashed on the way, flushed when asked.
 
 use super::Upload;
-use super::direct::Way;
 use crate::error::Error;
-use crate::storage::{blocking, files};
+use crate::storage::blocking;
+use crate::storage::content::{Content, Written};
 use bytes::Bytes;
 use oci::{Algorithm, Digest, Hasher};
-use std::fs::File;
-use std::io::{self, Read};
-use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// An upload being written; until [`Writing::accept`], the session does not know.
 pub(super) struct Writing {
     upload: Upload,
-    path: PathBuf,
-    way: Way,
+    content: Arc<dyn Content>,
     hasher: Hasher,
     offset: u64,
     expected: Option<u64>,
@@ -24,10 +19,10 @@ pub(super) struct Writing {
 }
 
 impl Writing {
-    /// An upload about to be written to this file, perhaps with a body of known length.
-    pub(super) fn new(upload: Upload, path: PathBuf, expected: Option<u64>) -> Self {
+    /// An upload about to be written, perhaps with a body of known length.
+    pub(super) fn new(upload: Upload, content: Arc<dyn Content>, expected: Option<u64>) -> Self {
         let (hasher, offset) = (upload.hasher.clone(), upload.offset);
-        Self { upload, path, way: Way::Unknown, hasher, offset, expected, count: 0 }
+        Self { upload, content, hasher, offset, expected, count: 0 }
     }
 
     /// Hashes and writes some pieces on a thread that may wait for the disk. The guard goes
@@ -42,17 +37,14 @@ impl Writing {
 
     /// The same on this thread.
     pub(super) fn write_here(&mut self, pieces: &[Bytes]) -> Result<(), Error> {
-        let file = match self.upload.file.clone() {
-            Some(file) => file,
-            None => open(&self.path, self.upload.offset)?,
+        let staged = match self.upload.staged.clone() {
+            Some(staged) => staged,
+            None => self.content.stage(&self.upload.id, self.upload.offset)?,
         };
-        self.upload.file = Some(file.clone());
-        let mut written = self.way.write(&self.path, pieces, self.offset)?;
+        self.upload.staged = Some(staged.clone());
+        staged.write(pieces, self.offset)?;
         for piece in pieces {
             self.hasher.update(piece);
-            let skip = written.min(piece.len());
-            written -= skip;
-            file.write_all_at(&piece[skip..], self.offset + skip as u64)?;
             self.offset += piece.len() as u64;
             self.count += piece.len() as u64;
         }
@@ -83,34 +75,12 @@ impl Writing {
     }
 }
 
-/// Opens an upload's file and cuts off what was never acknowledged.
-fn open(path: &Path, offset: u64) -> Result<Arc<File>, Error> {
-    let file = fs_err::OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .open(path)?;
-    let length = file.metadata()?.len();
-    if length < offset {
-        return Err(Error::UploadUnknown);
-    }
-    if length > offset {
-        file.set_len(offset)?;
-    }
-    Ok(Arc::new(file.into_parts().0))
-}
-
 /// Brings an upload's bytes to the disk, and cuts off those that do not count.
 pub(super) fn flush(upload: &mut Upload) -> Result<(), Error> {
-    let Some(file) = upload.file.clone() else { return Ok(()) };
-    if file.metadata()?.len() != upload.offset {
-        file.set_len(upload.offset)?;
-    }
-    if !upload.flushed {
-        file.sync_data()?;
-        upload.flushed = true;
-    }
+    let Some(staged) = upload.staged.clone() else { return Ok(()) };
+    let written = if upload.flushed { Written::Nothing } else { Written::Something };
+    staged.flush(upload.offset, written)?;
+    upload.flushed = true;
     Ok(())
 }
 
@@ -120,8 +90,6 @@ pub(super) fn hash(upload: &Upload, algorithm: Algorithm) -> Result<Digest, Erro
     if upload.hasher.algorithm() == algorithm {
         return Ok(upload.hasher.clone().finish());
     }
-    let Some(file) = &upload.file else { return Err(Error::UploadUnknown) };
-    let mut file = file.try_clone()?;
-    io::Seek::rewind(&mut file)?;
-    Ok(files::hash_file(&mut file.take(upload.offset), algorithm)?.0)
+    let Some(staged) = &upload.staged else { return Err(Error::UploadUnknown) };
+    Ok(staged.source().hash(algorithm, upload.offset)?)
 }
