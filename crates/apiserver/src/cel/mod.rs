@@ -122,34 +122,14 @@ fn shown_at(chars: &[char], issue: &lex::Issue) -> String {
     )
 }
 
-/// Words of the language that cannot be the names of fields.
-const RESERVED: [&str; 21] = [
-    "true",
-    "false",
-    "null",
-    "in",
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "for",
-    "function",
-    "if",
-    "import",
-    "let",
-    "loop",
-    "package",
-    "namespace",
-    "return",
-    "var",
-    "void",
-    "while",
-];
+/// Whether a word of the language cannot be the name of a field.
+fn is_reserved(word: &str) -> bool {
+    matches!(word, "true" | "false" | "null" | "in") || parse::RESERVED.contains(&word)
+}
 
 /// The name of a field in expressions, if it can have one.
 pub(crate) fn escape(name: &str) -> Option<String> {
-    if RESERVED.contains(&name) {
+    if is_reserved(name) {
         return Some(format!("__{name}__"));
     }
     if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
@@ -181,7 +161,7 @@ pub(crate) fn unescape(name: &str) -> Option<String> {
         return Some(name.to_owned());
     }
     if let Some(word) = name.strip_prefix("__").and_then(|rest| rest.strip_suffix("__"))
-        && RESERVED.contains(&word)
+        && is_reserved(word)
     {
         return Some(word.to_owned());
     }

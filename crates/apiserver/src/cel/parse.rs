@@ -13,7 +13,7 @@ const HEIGHT_MAX: usize = 250;
 const LENGTH_MAX: usize = 100_000;
 
 /// Words that cannot be names.
-const RESERVED: [&str; 17] = [
+pub(super) const RESERVED: [&str; 17] = [
     "as",
     "break",
     "const",
