@@ -1,7 +1,7 @@
 //! The vocabulary: what a step needs, and what it wants done.
 
 use api::object::ObjectMeta;
-use oci::Reference;
+use oci::{Digest, Reference};
 use serde_json::Value as Json;
 use std::time::Duration;
 
@@ -61,6 +61,26 @@ pub enum Action {
         /// What must be true for that.
         expect: Expect,
     },
+    /// Make an object of the cluster what a package says: made if it was absent, replaced if it
+    /// was seen, with nothing of what others wrote into its metadata lost. Neighbours in the list
+    /// do not depend on each other and may be carried out at once.
+    Establish {
+        /// The object, which is too large to be carried around.
+        object: Packaged,
+        /// What must be true for that.
+        expect: Expect,
+    },
+    /// Let an object wait for us before it goes, or no longer.
+    Finalizer {
+        /// Which.
+        target: Target,
+        /// Our finalizer.
+        finalizer: String,
+        /// Whether it should be there.
+        is_wanted: bool,
+        /// What must be true for that.
+        expect: Expect,
+    },
     /// Make an object's status say this.
     Status {
         /// Which.
@@ -83,13 +103,36 @@ pub enum Action {
     },
 }
 
-/// An object by name.
+/// An object in a package, by its place there.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Packaged {
+    /// The image of the package.
+    pub package: Digest,
+    /// Which document of its stream.
+    pub document: usize,
+    /// What is laid over it: objects are merged, everything else is replaced.
+    pub overlay: Json,
+}
+
+/// Why the API server would not carry out an action; a step that is told of it says so in a
+/// condition. Being too busy, or a state that has changed, is no refusal: that is tried again.
 #[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// What the action was about.
+    pub target: Target,
+    /// What the API server said.
+    pub message: String,
+}
+
+/// An object by name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Target {
     /// The version of its API.
     pub api_version: String,
     /// Its kind.
     pub kind: String,
+    /// Its namespace, if its kind has one.
+    pub namespace: Option<String>,
     /// Its name.
     pub name: String,
 }
@@ -97,6 +140,8 @@ pub struct Target {
 /// The state an action was decided on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Expect {
+    /// Nothing: whatever is there is made to fit.
+    Anything,
     /// There is no such object.
     Absent,
     /// It is exactly this one in this state.

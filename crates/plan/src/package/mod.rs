@@ -188,5 +188,5 @@ fn wake(policy: Policy) -> Wake {
 
 fn target_of(api_version: &str, kind: &str, name: &str) -> Target {
     let (api_version, kind) = (api_version.to_owned(), kind.to_owned());
-    Target { api_version, kind, name: name.to_owned() }
+    Target { api_version, kind, namespace: None, name: name.to_owned() }
 }

@@ -69,6 +69,7 @@ fn act(world: &mut World) -> String {
                 world.package.status = serde_json::from_value(status).unwrap();
             }
             Action::Event { .. } => {}
+            other => panic!("no business of a package: {other:?}"),
         }
     }
     shown
@@ -116,6 +117,7 @@ fn show_action(action: &Action) -> String {
         Action::Event { is_warning, reason, message, .. } => {
             format!("event {} {reason}: {message}", if *is_warning { "Warning" } else { "Normal" })
         }
+        other => panic!("no business of a package: {other:?}"),
     }
 }
 
