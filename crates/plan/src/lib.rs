@@ -24,8 +24,9 @@
 //! text and digests as values. It has no opinion of its own on versions; that is `solver`.
 //!
 //! Start with [`step`] for the vocabulary, [`package`] for how packages become revisions,
-//! and [`rbac`] for what they may do.
+//! [`rbac`] for what they may do, and [`same`] for when nothing needs to be done.
 
 pub mod package;
 pub mod rbac;
+pub mod same;
 pub mod step;
