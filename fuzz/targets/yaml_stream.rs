@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use xpkg::yaml::{DuplicateKeys, Limits, Options, parse_with, split};
+use yaml::{DuplicateKeys, Limits, Options, parse_with, split};
 
 /// Small, so that limits are met too.
 const LIMITS: Limits = Limits {

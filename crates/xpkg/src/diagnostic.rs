@@ -3,8 +3,8 @@
 //! Findings are values. They are collected, sorted and shown by whoever asked; nothing here
 //! prints. A finding without a place (for example "no metadata at all") has line 0.
 
-use crate::yaml::Position;
 use serde::Serialize;
+use yaml::Position;
 
 /// How much a finding matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]

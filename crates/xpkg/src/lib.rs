@@ -18,7 +18,7 @@
 //!
 //! Start with [`build`] for the way in and [`open`] for the way back. [`lint`] is everything
 //! that can be said about a package without installing it, one [`diagnostic::Diagnostic`] per
-//! finding. [`yaml`] reads YAML the way the cluster will; [`constraint`] and [`version`] do the
+//! finding. Room `yaml` reads YAML the way the cluster will; [`constraint`] and [`version`] do the
 //! same for versions; [`label`] derives names.
 
 pub mod build;
@@ -33,6 +33,5 @@ pub mod locate;
 pub mod open;
 pub mod source;
 pub mod version;
-pub mod yaml;
 
 pub use limits::Limits;

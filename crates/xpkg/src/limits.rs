@@ -9,7 +9,7 @@ pub struct Limits {
     /// Of the layers it is found in.
     pub layer: oci::layer::Limits,
     /// Of its documents.
-    pub yaml: crate::yaml::Limits,
+    pub yaml: yaml::Limits,
 }
 
 impl Default for Limits {
@@ -17,7 +17,7 @@ impl Default for Limits {
         Self {
             package_bytes_max: 200 << 20,
             layer: oci::layer::Limits::default(),
-            yaml: crate::yaml::Limits::default(),
+            yaml: yaml::Limits::default(),
         }
     }
 }

@@ -10,11 +10,11 @@ use crate::diagnostic::{self, Diagnostic};
 use crate::lint::{self, DocumentReport};
 use crate::locate::PACKAGE_FILE;
 use crate::source::syntax;
-use crate::yaml::{self, DuplicateKeys, Options, RawDocument, SplitError};
 use api::meta::Meta;
 use oci::layer::{LayerError, LayerSource, open_file};
 use rayon::prelude::*;
 use std::io::{self, Read};
+use yaml::{DuplicateKeys, Options, RawDocument, SplitError};
 
 /// A batch ends when it holds this many bytes of text.
 const BATCH_BYTES: usize = 8 << 20;

@@ -9,10 +9,10 @@ use crate::diagnostic::Diagnostic;
 use crate::glob::Glob;
 use crate::lint::rules::YAML_SYNTAX;
 use crate::lint::{self, DocumentReport};
-use crate::yaml::{self, Position};
 use oci::Digest;
 use std::cmp::Ordering;
 use std::ops::Range;
+use yaml::Position;
 
 /// Which files of a directory are taken. Paths are relative to the package root, separated
 /// by `/`.

@@ -6,7 +6,7 @@ use super::findings::Findings;
 use super::object::{Expected, check_type};
 use super::report::{Composition, Facts, TypeReference};
 use super::rules;
-use crate::yaml::Node;
+use yaml::Node;
 
 /// Checks the fields everything else hangs on, and reads the composite type and the functions.
 pub(super) fn check(node: &Node<'_>, findings: &mut Findings<'_>) -> Facts {

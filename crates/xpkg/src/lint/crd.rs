@@ -11,8 +11,8 @@ use super::object;
 use super::report::{Facts, Resource};
 use super::rules::{self, Rule};
 use super::structural;
-use crate::yaml::{Node, Position};
 use std::collections::HashSet;
+use yaml::{Node, Position};
 
 const COLUMN_TYPES: [&str; 5] = ["integer", "number", "string", "boolean", "date"];
 

@@ -4,10 +4,10 @@ use super::findings::Findings;
 use super::rules;
 use crate::constraint::Constraint;
 use crate::version::Version;
-use crate::yaml::{Node, Position};
 use api::meta::{Dependency, Dialect, Meta};
 use oci::{Algorithm, Digest, Repository, Rules};
 use std::collections::HashMap;
+use yaml::{Node, Position};
 
 /// Checks every dependency, then looks for repetitions.
 pub(super) fn check(node: &Node<'_>, meta: &Meta, findings: &mut Findings<'_>) {

@@ -2,7 +2,7 @@
 
 use super::rules::Rule;
 use crate::diagnostic::{Diagnostic, Severity};
-use crate::yaml::Position;
+use yaml::Position;
 
 /// The findings about one document so far.
 #[derive(Debug)]

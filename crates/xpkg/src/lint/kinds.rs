@@ -9,8 +9,8 @@ use super::findings::Findings;
 use super::report::Identity;
 use super::rules;
 use super::suggest;
-use crate::yaml::Node;
 use api::meta::PackageKind;
+use yaml::Node;
 
 /// A kind of object that some type of package may contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

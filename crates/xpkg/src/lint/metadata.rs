@@ -5,11 +5,11 @@ use super::findings::Findings;
 use super::rules;
 use super::suggest;
 use crate::constraint::Constraint;
-use crate::yaml::{Node, Position, Value};
 use api::meta::fields::{self, Place};
 use api::meta::path::{FieldPath, Step};
 use api::meta::{Dialect, Meta, MetaError, PackageKind, registered};
 use serde_json::Value as Json;
+use yaml::{Node, Position, Value};
 
 /// Wrongly typed fields reported at once. Each costs another reading of the document, so a hostile
 /// one must not have its way; nobody reads more.

@@ -44,8 +44,8 @@ pub use runtime::{Root, image};
 pub use whole::package;
 
 use crate::diagnostic::Diagnostic;
-use crate::yaml::Node;
 use findings::Findings;
+use yaml::Node;
 
 /// One document of a package: where it came from and what it says.
 #[derive(Clone, Copy, Debug)]

@@ -4,7 +4,7 @@ use super::findings::Findings;
 use super::names;
 use super::report::Identity;
 use super::rules;
-use crate::yaml::{Node, Position, Value};
+use yaml::{Node, Position, Value};
 
 /// Reads who the object is and reports what is missing.
 pub(super) fn identify(node: &Node<'_>, findings: &mut Findings<'_>) -> Identity {

@@ -2,8 +2,8 @@
 
 use super::kinds::ObjectKind;
 use crate::diagnostic::Diagnostic;
-use crate::yaml::Position;
 use api::meta::{Meta, PackageKind};
+use yaml::Position;
 
 /// The outcome of looking at one document.
 #[derive(Clone, Debug, PartialEq)]

@@ -6,9 +6,9 @@
 use super::rules::{RUNTIME_MISSING, RUNTIME_PLATFORM, Rule};
 use crate::diagnostic::Diagnostic;
 use crate::locate::PACKAGE_FILE;
-use crate::yaml::Position;
 use api::meta::{Meta, PackageKind};
 use oci::{ImageConfig, Index};
+use yaml::Position;
 
 /// Looks at the image a package came in. `root` is the index it was chosen from, if the place it
 /// came from can hold one.

@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::diagnostic::Severity;
-use crate::yaml::{Entry, Position, Value};
 use serde_json::{Value as Json, json};
 use std::borrow::Cow;
+use yaml::{Entry, Position, Value};
 
 /// Lays a JSON value out as block-style YAML would be, so that positions mean something: every
 /// entry and item has a line of its own.

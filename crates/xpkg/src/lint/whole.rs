@@ -9,9 +9,9 @@ use super::report::{Composition, DocumentReport, Facts, Resource, TypeReference}
 use super::rules;
 use crate::diagnostic::Diagnostic;
 use crate::label::to_dns_label;
-use crate::yaml::Position;
 use api::meta::{Meta, PackageKind, Target};
 use std::collections::HashMap;
+use yaml::Position;
 
 /// Looks at the reports of all documents, in the order of the package, and returns what is wrong
 /// with the whole; what is wrong with each document is in its own report.

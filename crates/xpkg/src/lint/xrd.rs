@@ -6,7 +6,7 @@ use super::object;
 use super::report::Facts;
 use super::rules;
 use super::structural;
-use crate::yaml::Node;
+use yaml::Node;
 
 /// Scopes; the first only in definitions of version 1, where it is the default.
 const SCOPES: [&str; 3] = ["LegacyCluster", "Namespaced", "Cluster"];

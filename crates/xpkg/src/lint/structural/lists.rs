@@ -2,8 +2,8 @@
 
 use super::path::Path;
 use super::{Schema, Walk};
-use crate::yaml::Node;
 use std::collections::HashSet;
+use yaml::Node;
 
 impl Walk<'_, '_> {
     /// Checks `x-kubernetes-list-type` and what it demands of the items.

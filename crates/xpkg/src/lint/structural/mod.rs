@@ -16,8 +16,8 @@ mod tests;
 
 use super::findings::Findings;
 use super::rules::Rule;
-use crate::yaml::{Entry, Node, Position, Value};
 use path::Path;
+use yaml::{Entry, Node, Position, Value};
 
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
 /// Fields of the root that belong to Kubernetes.

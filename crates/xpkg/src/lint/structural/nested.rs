@@ -6,8 +6,8 @@
 
 use super::path::Path;
 use super::{Schema, Walk};
-use crate::yaml::{Entry, Node, Value};
 use std::collections::HashMap;
+use yaml::{Entry, Node, Value};
 
 impl Walk<'_, '_> {
     /// Checks the conditions of a schema; `shape` is the schema that describes the values, or

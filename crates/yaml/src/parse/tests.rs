@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::Value as Json;
 
 use super::*;
-use crate::yaml::{ParseErrorKind, Position, Value};
+use crate::{ParseErrorKind, Position, Value};
 
 fn check(yaml: &str, json: &str) {
     let node = parse(yaml, 1, &Limits::default());
@@ -277,7 +277,7 @@ const DIFFERENT: &[(&str, &[&str])] = &[
 #[test]
 fn go_yaml_reads_the_same() {
     let rows: Vec<Json> =
-        serde_json::from_str(include_str!("../../../testdata/yaml/scalars.json")).unwrap();
+        serde_json::from_str(include_str!("../../testdata/scalars.json")).unwrap();
     let options = Options { duplicate_keys: DuplicateKeys::LastWins };
     let mut different = Vec::new();
     for row in &rows {

@@ -16,7 +16,7 @@ fn key(text: &str) -> String {
     }
 }
 
-/// What go-yaml makes of these is in `testdata/yaml`; this table is for people.
+/// What go-yaml makes of these is in `testdata`; this table is for people.
 #[test]
 fn plain_scalars_mean_what_the_cluster_reads() {
     let check = |text, expected: &str| assert_eq!(value(text), expected, "{text}");

@@ -6,11 +6,11 @@ use granit_parser::{Event, Marker, ScalarStyle, Span, Tag, YamlVersion};
 
 use super::budget::{Budget, Weight};
 use super::{Limits, Options, ParseError, strict};
-use crate::yaml::error::ParseErrorKind;
-use crate::yaml::merge;
-use crate::yaml::scalar::{self, Scalar, ScalarError, Style};
-use crate::yaml::tabs::Tabs;
-use crate::yaml::tree::{Entry, Node, Position, Value};
+use crate::error::ParseErrorKind;
+use crate::merge;
+use crate::scalar::{self, Scalar, ScalarError, Style};
+use crate::tabs::Tabs;
+use crate::tree::{Entry, Node, Position, Value};
 
 /// A collection whose end has not been seen.
 struct Frame<'a> {

@@ -1,7 +1,7 @@
 //! What a document has used of what it may use.
 
 use super::{Limits, ParseError};
-use crate::yaml::tree::Position;
+use crate::tree::Position;
 
 /// What a node weighs, aliases expanded.
 #[derive(Clone, Copy, Default)]

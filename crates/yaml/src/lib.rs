@@ -1,4 +1,4 @@
-//! YAML as Kubernetes tools read it.
+//! # Room `yaml`: YAML as Kubernetes tools read it
 //!
 //! A package is one long YAML stream, and the tools that will read it later (`kubectl`, the API
 //! server, Crossplane) all go through the same Go library. That library follows YAML 1.1 for
@@ -15,7 +15,7 @@
 //! * [`split`] cuts a stream at its `---` lines without parsing it, so that a package of any size
 //!   is held one document at a time.
 //! * [`scalar`] says what a word means: the rules of `sigs.k8s.io/yaml`, with vectors made by the
-//!   original in `testdata/yaml`.
+//!   original in `testdata`.
 //! * [`mod@parse`] builds the tree, expands aliases and merge keys, and refuses what would be lost or
 //!   read differently elsewhere: duplicate keys, a second document, numbers JSON cannot carry.
 //! * [`tree`] is what everyone else works with.
