@@ -24,8 +24,10 @@
 //! text and digests as values. It has no opinion of its own on versions; that is `solver`.
 //!
 //! Start with [`step`] for the vocabulary, [`package`] for how packages become revisions,
-//! [`rbac`] for what they may do, and [`same`] for when nothing needs to be done.
+//! [`lock`] for what they need of each other, [`rbac`] for what they may do, and [`same`] for when
+//! nothing needs to be done.
 
+pub mod lock;
 pub mod package;
 pub mod rbac;
 pub mod same;

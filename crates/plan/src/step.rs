@@ -1,7 +1,7 @@
 //! The vocabulary: what a step needs, and what it wants done.
 
 use api::object::ObjectMeta;
-use oci::{Digest, Reference};
+use oci::{Digest, Reference, Repository};
 use serde_json::Value as Json;
 use std::time::Duration;
 
@@ -21,6 +21,12 @@ pub enum Need {
     Digest(Reference),
     /// Whether a file of this name, less `.xpkg`, is in the package cache, and its digest.
     CachedFile(String),
+    /// Which tags a repository has. Like everything here it is named as packages name it: whoever
+    /// finds out applies image configurations.
+    Tags(Repository),
+    /// What is inside a package: its metadata, and which objects it brings. By digest it is these
+    /// bytes for ever, by tag whatever the registry has behind it now.
+    Contents(Reference),
 }
 
 /// What is to be done.

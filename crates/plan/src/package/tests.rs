@@ -81,6 +81,7 @@ fn show(step: &Step) -> String {
             let needs = needs.iter().map(|need| match need {
                 Need::Digest(reference) => format!("need the digest of {reference}"),
                 Need::CachedFile(name) => format!("need the cached file {name}.xpkg"),
+                other => panic!("no business of a package: {other:?}"),
             });
             return needs.collect::<Vec<_>>().join("\n");
         }
