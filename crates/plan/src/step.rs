@@ -27,6 +27,35 @@ pub enum Need {
     /// What is inside a package: its metadata, and which objects it brings. By digest it is these
     /// bytes for ever, by tag whatever the registry has behind it now.
     Contents(Reference),
+    /// Whether what the package needs is installed.
+    Dependencies,
+    /// The certificate that tells a runtime's endpoint is genuine, from the Secret of this name.
+    Certificate(String),
+    /// What the cluster has of these objects; only their metadata is kept, and whether they say
+    /// what the package says.
+    Objects(Vec<Wanted>),
+    /// Whether the API server would carry these out: nothing is written.
+    DryRun(Vec<Write>),
+}
+
+/// An object that a step is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// Which.
+    pub target: Target,
+    /// What it should say, if that matters.
+    pub packaged: Option<Packaged>,
+}
+
+/// An object of a package, and what must be true for it to be written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Write {
+    /// Which object that makes.
+    pub target: Target,
+    /// The object.
+    pub object: Packaged,
+    /// What must be true for that.
+    pub expect: Expect,
 }
 
 /// What is to be done.
@@ -68,11 +97,17 @@ pub enum Action {
         expect: Expect,
     },
     /// Make an object of the cluster what a package says: made if it was absent, replaced if it
-    /// was seen, with nothing of what others wrote into its metadata lost. Neighbours in the list
-    /// do not depend on each other and may be carried out at once.
-    Establish {
-        /// The object, which is too large to be carried around.
-        object: Packaged,
+    /// was seen, with nothing of what others wrote into its metadata lost; owners are exactly those
+    /// of the overlay. Neighbours in the list do not depend on each other and may be carried out
+    /// at once.
+    Establish(Write),
+    /// Change part of an object that is there: objects are merged, `null` takes a field away,
+    /// everything else is replaced, and what is not named stays as it is.
+    Merge {
+        /// Which.
+        target: Target,
+        /// What to change.
+        change: Json,
         /// What must be true for that.
         expect: Expect,
     },
@@ -109,12 +144,12 @@ pub enum Action {
     },
 }
 
-/// An object in a package, by its place there.
-#[derive(Clone, Debug, PartialEq)]
+/// An object in a package, by its place there: it is too large to be carried around.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packaged {
     /// The image of the package.
     pub package: Digest,
-    /// Which document of its stream.
+    /// Which document of its stream, from 0.
     pub document: usize,
     /// What is laid over it: objects are merged, everything else is replaced.
     pub overlay: Json,
