@@ -24,11 +24,12 @@
 //! text and digests as values. It has no opinion of its own on versions; that is `solver`.
 //!
 //! Start with [`step`] for the vocabulary, [`package`] for how packages become revisions,
-//! [`lock`] for what they need of each other, [`rbac`] for what they may do, and [`same`] for when
-//! nothing needs to be done.
+//! [`revision`] for how those become objects, [`lock`] for what packages need of each other,
+//! [`rbac`] for what they may do, and [`same`] for when nothing needs to be done.
 
 pub mod lock;
 pub mod package;
 pub mod rbac;
+pub mod revision;
 pub mod same;
 pub mod step;

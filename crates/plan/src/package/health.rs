@@ -67,12 +67,11 @@ pub(super) fn is_true(status: &PackageStatus, of: &str) -> bool {
 const FETCHING: [&str; 3] = ["RewriteImage", "SetImagePullSecret", "VerifyImage"];
 
 /// What was applied before for other purposes, and now for fetching.
-pub(super) fn applied(
-    status: &PackageStatus,
+pub(crate) fn applied(
+    before: &[ImageConfigRef],
     now: &[ImageConfigRef],
 ) -> Option<Vec<ImageConfigRef>> {
-    let before = status.applied_image_config_refs.iter().flatten();
-    let others = before.filter(|one| !FETCHING.contains(&one.reason.as_str()));
+    let others = before.iter().filter(|one| !FETCHING.contains(&one.reason.as_str()));
     let all: Vec<ImageConfigRef> = others.chain(now).cloned().collect();
     (!all.is_empty()).then_some(all)
 }

@@ -151,7 +151,8 @@ impl World {
         status.current_identifier = Some(self.package.spec.package.clone());
         status.resolved_package =
             self.resolved.clone().or_else(|| Some(self.package.spec.package.clone()));
-        status.applied_image_config_refs = health::applied(&status, &self.applied);
+        let before = status.applied_image_config_refs.as_deref().unwrap_or_default();
+        status.applied_image_config_refs = health::applied(before, &self.applied);
         let current = self.revisions.iter().find(|one| one.metadata.name == decided.current);
         let was_healthy = health::is_true(&status, types::HEALTHY);
         let healthy = health::of_package(self, current, None);

@@ -210,7 +210,7 @@ fn by_group(resources: &BTreeSet<Resource>) -> Vec<Group<'_>> {
 }
 
 /// Everything that is asked for and no rule of the allow list grants, one thing at a time.
-fn refused(requests: &[PermissionRequest], allowed: &[PermissionRequest]) -> Vec<String> {
+pub fn refused(requests: &[PermissionRequest], allowed: &[PermissionRequest]) -> Vec<String> {
     let mut refused = BTreeSet::new();
     for request in requests {
         for verb in &request.verbs {

@@ -19,6 +19,7 @@
 //!
 //! Start with [`rules`] for what is checked, and `tests.rs` for an example of each.
 
+mod calls;
 mod composition;
 mod crd;
 mod dependency;
@@ -37,6 +38,7 @@ mod tests;
 mod whole;
 mod xrd;
 
+pub use calls::Calls;
 pub use kinds::ObjectKind;
 pub use report::{Composition, DocumentReport, Facts, Identity, Resource, TypeReference};
 pub use rules::{Rule, rules};
@@ -98,6 +100,7 @@ fn classify(node: &Node<'_>, report: &mut DocumentReport, findings: &mut Finding
     };
     object::check(node, findings);
     object::check_types(node, findings);
+    report.calls = calls::find(object, node);
     report.facts = match object {
         ObjectKind::CustomResourceDefinition => crd::check(node, findings),
         ObjectKind::CompositeResourceDefinition => xrd::check(node, findings),

@@ -1,5 +1,6 @@
 //! What is kept of a document once it has been looked at: small, owned, and enough for the rest.
 
+use super::calls::Calls;
 use super::kinds::ObjectKind;
 use crate::diagnostic::Diagnostic;
 use api::meta::{Meta, PackageKind};
@@ -24,6 +25,8 @@ pub struct DocumentReport {
     pub object: Option<ObjectKind>,
     /// What other documents may want to know about it.
     pub facts: Facts,
+    /// What in it makes the API server call the package's runtime.
+    pub calls: Calls,
     /// What is wrong with it on its own.
     pub diagnostics: Vec<Diagnostic>,
 }
@@ -100,6 +103,7 @@ impl DocumentReport {
             meta: None,
             object: None,
             facts: Facts::None,
+            calls: Calls::None,
             diagnostics: Vec::new(),
         }
     }

@@ -1,0 +1,108 @@
+//! What is told about a revision.
+
+use super::{Trouble, World};
+use crate::step::{Action, Expect, Plan, Wake};
+use api::condition::{self, Condition, reasons, types};
+use api::pkg::ANNOTATION_PAUSED;
+use api::pkg::revision::RevisionStatus;
+use serde_json::Value as Json;
+
+/// The status as it will be, made as things become known.
+#[derive(Clone, Debug)]
+pub(super) struct Draft {
+    pub(super) status: RevisionStatus,
+}
+
+impl Draft {
+    /// The status as it was seen; work goes on, so nothing says any more that it does not.
+    pub(super) fn of(world: &World) -> Self {
+        let mut status = world.revision.status.clone().unwrap_or_default();
+        if let Some(conditions) = &mut status.conditions {
+            conditions.retain(|one| one.reason != reasons::PAUSED);
+        }
+        Self { status }
+    }
+
+    /// All is well, once this is done.
+    pub(super) fn healthy(&self, world: &World, mut actions: Vec<Action>, odd: &[String]) -> Plan {
+        let was_healthy = self.is_healthy();
+        let mut status = self.status.clone();
+        set(&mut status, world, types::REVISION_HEALTHY, true, reasons::HEALTHY, None);
+        actions.extend(write(world, &status));
+        if !was_healthy {
+            let message = "Successfully reconciled package revision".to_owned();
+            actions.push(event(world, false, "SyncPackage", message));
+            if !odd.is_empty() {
+                let message =
+                    format!("linting package contents failed: {}; left out", super::listing(odd));
+                actions.push(event(world, true, "LintPackage", message));
+            }
+        }
+        Plan { actions, report: odd.to_vec(), wake: Wake::OnChange }
+    }
+
+    /// Something is in the way, and the revision says so.
+    pub(super) fn troubled(&self, world: &World, trouble: Trouble) -> Plan {
+        let Trouble { event: reason, message, wake } = trouble;
+        let mut status = self.status.clone();
+        let (of, why) = (types::REVISION_HEALTHY, reasons::UNHEALTHY);
+        set(&mut status, world, of, false, why, Some(message.clone()));
+        let mut actions: Vec<Action> = write(world, &status).into_iter().collect();
+        if let Some(reason) = reason.filter(|_| !actions.is_empty()) {
+            actions.push(event(world, true, reason, message.clone()));
+        }
+        Plan { actions, report: vec![message], wake }
+    }
+
+    fn is_healthy(&self) -> bool {
+        let conditions = self.status.conditions.as_deref().unwrap_or_default();
+        condition::find(conditions, types::REVISION_HEALTHY).is_some_and(|one| one.status == "True")
+    }
+}
+
+/// Nothing is done to a revision that somebody paused.
+pub(super) fn paused(world: &World) -> Plan {
+    let message = "Reconciliation (including deletion) is paused via the pause annotation";
+    let mut status = world.revision.status.clone().unwrap_or_default();
+    let (of, why) = (types::SYNCED, reasons::PAUSED);
+    set(&mut status, world, of, false, why, Some(message.to_owned()));
+    let mut actions: Vec<Action> = write(world, &status).into_iter().collect();
+    if !actions.is_empty() {
+        actions.push(event(world, false, "ReconciliationPaused", message.to_owned()));
+    }
+    let report = vec![format!("the annotation {ANNOTATION_PAUSED} stops all work on it")];
+    Plan { actions, report, wake: Wake::OnChange }
+}
+
+fn set(
+    status: &mut RevisionStatus,
+    world: &World,
+    of: &str,
+    is_true: bool,
+    reason: &str,
+    message: Option<String>,
+) {
+    let new = Condition {
+        condition_type: of.to_owned(),
+        status: if is_true { "True" } else { "False" }.to_owned(),
+        last_transition_time: world.now.clone(),
+        reason: reason.to_owned(),
+        message,
+        observed_generation: world.revision.metadata.generation,
+        ..Condition::default()
+    };
+    condition::set(status.conditions.get_or_insert_default(), new);
+}
+
+/// The status, if it is not what was seen.
+fn write(world: &World, status: &RevisionStatus) -> Option<Action> {
+    (world.revision.status.as_ref() != Some(status)).then(|| Action::Status {
+        target: world.target(),
+        status: serde_json::to_value(status).unwrap_or(Json::Null),
+        expect: Expect::as_seen(&world.revision.metadata),
+    })
+}
+
+fn event(world: &World, is_warning: bool, reason: &'static str, message: String) -> Action {
+    Action::Event { target: world.target(), is_warning, reason, message }
+}

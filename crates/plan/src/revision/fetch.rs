@@ -1,0 +1,65 @@
+//! Which bytes a revision is made of, and what is in them.
+
+use super::contents::Contents;
+use super::{Halt, World};
+use crate::package::pull::{self, Image, Policy, Pull};
+use crate::step::Need;
+use oci::{Digest, Reference, Rules};
+use std::sync::Arc;
+
+/// What is in the package of a revision.
+pub(super) fn contents(world: &World) -> Result<Arc<Contents>, Halt> {
+    let digest = digest(world)?;
+    match &world.contents {
+        Some(Ok(contents)) => Ok(Arc::clone(contents)),
+        Some(Err(why)) => Err(missing(world, why)),
+        None => match Reference::parse(&world.revision.spec.image, &rules(world)) {
+            Ok(image) => Err(Halt::Need(vec![Need::Contents(image.repository().digest(digest))])),
+            Err(error) => Err(missing(world, &error.to_string())),
+        },
+    }
+}
+
+/// The digest of the bytes. A revision is made of one package for ever, and its name says which,
+/// so a tag that means something else by now is no help.
+fn digest(world: &World) -> Result<Digest, Halt> {
+    let Image { cached, asked, searched } = world.image.clone();
+    let cached = cached.filter(|digest| is_ours(world, digest));
+    if let Some(digest) = cached {
+        return Ok(digest);
+    }
+    let spec = &world.revision.spec;
+    let policy = Policy::parse(spec.package_pull_policy.as_deref());
+    let image = Image { cached: None, asked, searched };
+    match pull::decide(policy, &spec.image, &world.settings.default_registry, &image) {
+        Pull::Use(digest) if is_ours(world, &digest) => Ok(digest),
+        Pull::Use(digest) => {
+            let why = format!(
+                "{} means {digest} now, which is not what this revision was made from",
+                spec.image
+            );
+            let advice = "let the package make a revision of it, or install it by digest";
+            Err(Halt::trouble("ParsePackage", format!("cannot get package: {why}; {advice}")))
+        }
+        Pull::Ask(reference) => Err(Halt::Need(vec![Need::Digest(reference)])),
+        Pull::Search(name) => Err(Halt::Need(vec![Need::CachedFile(name)])),
+        Pull::Fail(why, advice) => {
+            Err(Halt::trouble("ParsePackage", format!("cannot get package: {why}; {advice}")))
+        }
+    }
+}
+
+fn missing(world: &World, why: &str) -> Halt {
+    let image = &world.revision.spec.image;
+    let message =
+        format!("cannot get package: {why}; make sure that {image} exists and may be pulled");
+    Halt::trouble("ParsePackage", message)
+}
+
+fn is_ours(world: &World, digest: &Digest) -> bool {
+    xpkg::label::friendly_id(world.package_name(), digest.hex()) == world.revision.metadata.name
+}
+
+fn rules(world: &World) -> Rules {
+    Rules::weak().default_registry(&world.settings.default_registry)
+}

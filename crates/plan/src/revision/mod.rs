@@ -1,0 +1,312 @@
+//! Revisions: from a package's bytes to objects in a cluster.
+//!
+//! ```text
+//!   which bytes ─► what is in them ─► may it run here ─► is what it needs there ─► its objects
+//! ```
+//!
+//! An active revision controls the objects its package brings. It gets all of them or none: whose
+//! they are is looked at first ([`owners`]), then the API server is asked whether it would take
+//! every one, then the package's name is put beside them in the Lock ([`claims`]), and only then
+//! is anything written ([`objects`]). An inactive revision only owns what is there, and control
+//! goes from one revision to the next without a moment in which nobody has it.
+//!
+//! At every place where it can go no further, the revision says why and what to do about it.
+
+mod claims;
+pub mod contents;
+pub mod desired;
+mod draft;
+mod fetch;
+mod objects;
+mod overlay;
+mod owners;
+#[cfg(test)]
+mod tests;
+mod trust;
+
+pub use claims::claimant;
+pub use contents::{Contents, Document};
+
+use crate::lock::Verdict;
+use crate::package::pull::{Image, RECHECK};
+use crate::step::{Action, Expect, Need, Plan, Refusal, Step, Target, Wake};
+use api::meta::{Meta, PackageKind, PermissionRequest, capability};
+use api::object::{ObjectMeta, OwnerReference};
+use api::pkg::lock::Lock;
+use api::pkg::revision::{ACTIVE, Revision};
+use api::pkg::{ANNOTATION_PAUSED, FINALIZER_REVISION, ImageConfigRef, LABEL_PACKAGE};
+use draft::Draft;
+use owners::{Party, Sibling};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Everything that decides about one revision.
+#[derive(Clone, Debug)]
+pub struct World {
+    /// The revision, as seen.
+    pub revision: Revision,
+    /// Which kind of package it is a revision of.
+    pub kind: PackageKind,
+    /// The other revisions of its package, as seen.
+    pub siblings: Vec<Revision>,
+    /// The Lock, if there is one.
+    pub lock: Option<Lock>,
+    /// The packages there are, written as [`claimant`] writes them.
+    pub packages: BTreeSet<String>,
+    /// What is known about its image; what the cache holds is found by the revision's name.
+    pub image: Image,
+    /// The image with image configurations applied.
+    pub resolved: Option<String>,
+    /// The image configurations applied so far.
+    pub applied: Vec<ImageConfigRef>,
+    /// What is in the package, once it was asked for.
+    pub contents: Option<Result<Arc<Contents>, String>>,
+    /// What the lock says, once it was asked.
+    pub verdict: Option<Verdict>,
+    /// The certificate of the runtime's endpoint in base64, once it was asked for.
+    pub certificate: Option<Option<String>>,
+    /// What the cluster has of the objects that were asked for; nothing where there is none.
+    pub seen: BTreeMap<Target, Option<Seen>>,
+    /// What the API server would refuse, once it was asked.
+    pub checked: Option<Vec<Refusal>>,
+    /// What the API server refused of what was decided before.
+    pub refused: Option<Refusal>,
+    /// How this manager is set up.
+    pub settings: Settings,
+    /// The time, as conditions write it.
+    pub now: String,
+}
+
+/// What the cluster has of an object.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Seen {
+    /// Its metadata.
+    pub metadata: ObjectMeta,
+    /// Whether it says what the package says, besides who owns it.
+    pub is_same: bool,
+    /// `spec.state`, which only definitions of managed resources have.
+    pub state: Option<String>,
+}
+
+/// How this manager is set up.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The registry of references that name none.
+    pub default_registry: String,
+    /// The version of Crossplane that packages are told this is.
+    pub crossplane_version: String,
+    /// The namespace that Secrets and Services of runtimes are in.
+    pub namespace: String,
+    /// Whether this manager runs packages of the kind itself.
+    pub runs_packages: bool,
+    /// Whether definitions of resources are handed to Crossplane, which makes them when they are
+    /// activated. It must be there for that.
+    pub defers_definitions: bool,
+    /// What packages may ask for beyond their own kinds.
+    pub allowed: Vec<PermissionRequest>,
+}
+
+/// Why a revision goes no further for now.
+#[derive(Debug)]
+enum Halt {
+    /// Not enough is known.
+    Need(Vec<Need>),
+    /// Something else comes first.
+    First(Plan),
+    /// Something is in the way.
+    Trouble(Trouble),
+}
+
+/// Something that is in the way, and what is told about it.
+#[derive(Debug)]
+struct Trouble {
+    /// The reason of an event about it, if it is worth one.
+    event: Option<&'static str>,
+    message: String,
+    wake: Wake,
+}
+
+impl Halt {
+    /// Something that may be mended elsewhere, unseen from here.
+    fn trouble(event: &'static str, message: impl Into<String>) -> Self {
+        let (message, wake) = (message.into(), Wake::After(RECHECK));
+        Self::Trouble(Trouble { event: Some(event), message, wake })
+    }
+
+    /// Something that only a change to what is watched can mend.
+    fn lasting(event: &'static str, message: impl Into<String>) -> Self {
+        let (message, wake) = (message.into(), Wake::OnChange);
+        Self::Trouble(Trouble { event: Some(event), message, wake })
+    }
+
+    /// Something that passes by itself.
+    fn waiting(message: impl Into<String>) -> Self {
+        Self::Trouble(Trouble { event: None, message: message.into(), wake: Wake::After(RECHECK) })
+    }
+}
+
+/// Decides about one revision.
+pub fn step(world: &World) -> Step {
+    let mut draft = Draft::of(world);
+    match decide(world, &mut draft) {
+        Ok(plan) | Err(Halt::First(plan)) => Step::Do(plan),
+        Err(Halt::Need(needs)) => Step::Need(needs),
+        Err(Halt::Trouble(trouble)) => Step::Do(draft.troubled(world, trouble)),
+    }
+}
+
+fn decide(world: &World, draft: &mut Draft) -> Result<Plan, Halt> {
+    let metadata = &world.revision.metadata;
+    if metadata.annotations.get(ANNOTATION_PAUSED).is_some_and(|paused| paused == "true") {
+        return Ok(draft::paused(world));
+    }
+    if metadata.deletion_timestamp.is_some() {
+        return Ok(leave(world));
+    }
+    if let Some(refusal) = &world.refused {
+        return Err(refused(refusal));
+    }
+    hold(world)?;
+    let is_known = draft.status.object_refs.as_ref().is_some_and(|objects| !objects.is_empty());
+    if !world.is_active() && is_known {
+        return objects::release(world, draft);
+    }
+    let contents = fetch::contents(world)?;
+    draft.status.resolved_image =
+        world.resolved.clone().or_else(|| Some(world.revision.spec.image.clone()));
+    let before = draft.status.applied_image_config_refs.as_deref().unwrap_or_default();
+    draft.status.applied_image_config_refs =
+        crate::package::health::applied(before, &world.applied);
+    let meta = trust::valid(world, &contents)?;
+    trust::mark(world, meta)?;
+    draft.status.capabilities = capabilities(meta);
+    trust::compatible(world, meta)?;
+    trust::permitted(world, meta)?;
+    depend(world, draft)?;
+    objects::establish(world, &contents, draft)
+}
+
+/// A revision that goes: it leaves the Lock, and its objects to those that own them.
+fn leave(world: &World) -> Plan {
+    let report = vec!["it is being deleted: objects that only it owns go with it".to_owned()];
+    let has_ours = world.revision.metadata.finalizers.iter().any(|one| one == FINALIZER_REVISION);
+    let mut actions = Vec::new();
+    if has_ours {
+        actions.extend(claims::leave(world));
+        actions.push(world.finalizer(false));
+    }
+    Plan { actions, report, wake: Wake::OnChange }
+}
+
+/// Makes sure that we are asked before the revision goes.
+fn hold(world: &World) -> Result<(), Halt> {
+    if world.revision.metadata.finalizers.iter().any(|one| one == FINALIZER_REVISION) {
+        return Ok(());
+    }
+    let actions = vec![world.finalizer(true)];
+    Err(Halt::First(Plan { actions, ..Plan::default() }))
+}
+
+fn refused(refusal: &Refusal) -> Halt {
+    let Refusal { target: Target { kind, name, .. }, message } = refusal;
+    let message = format!(
+        "cannot establish control of object: the API server refuses {kind} {name}: {message}; \
+         mend what it names, and the revision is tried again"
+    );
+    Halt::trouble("SyncPackage", message)
+}
+
+/// Waits for what the package needs. An inactive revision needs nothing.
+fn depend(world: &World, draft: &mut Draft) -> Result<(), Halt> {
+    if !world.is_active() || world.revision.spec.skip_dependency_resolution == Some(true) {
+        return Ok(());
+    }
+    let Some(verdict) = &world.verdict else {
+        return Err(Halt::Need(vec![Need::Dependencies]));
+    };
+    let why = "cannot resolve package dependencies";
+    match verdict {
+        Verdict::Skipped => Ok(()),
+        Verdict::Resolved { found, installed, invalid } => {
+            let count = |count: &usize| i64::try_from(*count).ok().filter(|count| *count != 0);
+            draft.status.found_dependencies = count(found);
+            draft.status.installed_dependencies = count(installed);
+            draft.status.invalid_dependencies = count(invalid);
+            Ok(())
+        }
+        Verdict::Waiting(message) | Verdict::Conflict(message) => {
+            Err(Halt::lasting("ResolveDependencies", format!("{why}: {message}")))
+        }
+    }
+}
+
+/// A function that does not say what it can do composes.
+fn capabilities(meta: &Meta) -> Option<Vec<String>> {
+    let said = meta.capabilities().map(<[String]>::to_vec);
+    let otherwise =
+        (meta.kind() == PackageKind::Function).then(|| vec![capability::COMPOSITION.to_owned()]);
+    said.or(otherwise).filter(|all| !all.is_empty())
+}
+
+/// A few of many, as one sentence.
+fn listing(all: &[String]) -> String {
+    const SHOWN_MAX: usize = 3;
+    let shown = all.iter().take(SHOWN_MAX).map(String::as_str).collect::<Vec<_>>().join("; ");
+    match all.len().saturating_sub(SHOWN_MAX) {
+        0 => shown,
+        more => format!("{shown}; and {more} more"),
+    }
+}
+
+impl World {
+    fn is_active(&self) -> bool {
+        self.revision.spec.desired_state == ACTIVE
+    }
+
+    /// The name of the package this is a revision of.
+    fn package_name(&self) -> &str {
+        let metadata = &self.revision.metadata;
+        metadata.labels.get(LABEL_PACKAGE).unwrap_or(&metadata.name)
+    }
+
+    fn target(&self) -> Target {
+        Target {
+            api_version: self.revision.api_version.clone(),
+            kind: self.revision.kind.clone(),
+            namespace: None,
+            name: self.revision.metadata.name.clone(),
+        }
+    }
+
+    fn finalizer(&self, is_wanted: bool) -> Action {
+        let finalizer = FINALIZER_REVISION.to_owned();
+        let expect = Expect::as_seen(&self.revision.metadata);
+        Action::Finalizer { target: self.target(), finalizer, is_wanted, expect }
+    }
+
+    fn party(&self) -> Party {
+        let owner = |api_version: &str, kind: &str, name: &str, uid: Option<&String>| {
+            let (api_version, kind, name) =
+                (api_version.to_owned(), kind.to_owned(), name.to_owned());
+            let uid = uid.cloned().unwrap_or_default();
+            OwnerReference { api_version, kind, name, uid, ..OwnerReference::default() }
+        };
+        let Revision { api_version, kind, metadata, .. } = &self.revision;
+        let (package, package_kind) = (self.package_name(), self.kind.as_str());
+        let of = metadata.owner_references.iter();
+        let mut of = of.filter(|one| one.kind == package_kind && one.name == package);
+        let package = OwnerReference {
+            controller: Some(false),
+            block_owner_deletion: Some(true),
+            ..owner(api_version, package_kind, package, of.next().map(|one| &one.uid))
+        };
+        let siblings = self.siblings.iter().map(|one| Sibling {
+            name: one.metadata.name.clone(),
+            uid: one.metadata.uid.clone().unwrap_or_default(),
+            is_active: one.spec.desired_state == ACTIVE
+                && one.metadata.deletion_timestamp.is_none(),
+        });
+        let revision = owner(api_version, kind, &metadata.name, metadata.uid.as_ref());
+        Party { revision, package, siblings: siblings.collect() }
+    }
+}

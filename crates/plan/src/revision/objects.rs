@@ -1,0 +1,229 @@
+//! From what a package brings to what is done to the cluster: all of it, or nothing.
+
+use super::contents::Contents;
+use super::draft::Draft;
+use super::owners::{Party, Standing};
+use super::{Halt, Seen, World, claims, listing, overlay};
+use crate::step::{Action, Expect, Need, Plan, Target, Wake, Wanted, Write};
+use api::condition::types;
+use api::object::OwnerReference;
+use api::pkg::revision::{ACTIVE, Revision, TypedReference};
+use serde_json::json;
+use std::time::Duration;
+
+/// Brings the objects of a package into the cluster.
+pub(super) fn establish(
+    world: &World,
+    contents: &Contents,
+    draft: &mut Draft,
+) -> Result<Plan, Halt> {
+    let wanted = overlay::wanted(world, contents)?;
+    look(world, wanted.iter().cloned())?;
+    let mut actions = Vec::new();
+    if world.is_active() {
+        let (writes, owners) = control(world, &wanted)?;
+        check(world, &wanted, &writes)?;
+        let report = vec![format!("{} of {} objects are written", writes.len(), wanted.len())];
+        actions.extend(claims::claim(world, &wanted));
+        actions.extend(writes.into_iter().map(Action::Establish));
+        actions.extend(owners);
+        if !actions.is_empty() {
+            // What they became is told once it can be seen.
+            return Ok(Plan { actions, report, wake: Wake::After(Duration::ZERO) });
+        }
+    } else {
+        let party = world.party();
+        actions.extend(wanted.iter().filter_map(|one| join(world, &party, one)));
+    }
+    let references = wanted.iter().map(|one| reference(world, &one.target)).collect();
+    draft.status.object_refs = Some(ordered(references)).filter(|all| !all.is_empty());
+    Ok(draft.healthy(world, actions, &contents.warnings))
+}
+
+/// Lets the objects of an inactive revision go, but not away: it stays one of their owners.
+///
+/// What the active revision wants it takes by itself, so nothing is let go before that one has
+/// everything. What is still ours then is no longer part of the package: it is kept by the
+/// revisions that brought it, and goes with the last of them.
+pub(super) fn release(world: &World, draft: &Draft) -> Result<Plan, Halt> {
+    let references = draft.status.object_refs.clone().unwrap_or_default();
+    let targets: Vec<Target> = references.iter().map(target).collect();
+    look(world, targets.iter().map(|target| Wanted { target: target.clone(), packaged: None }))?;
+    let party = world.party();
+    let successor = world.siblings.iter().find(|one| is_active(one));
+    let is_done = successor.is_none_or(is_healthy);
+    let mut actions = Vec::new();
+    for target in &targets {
+        let Some(Some(seen)) = world.seen.get(target) else { continue };
+        let before = &seen.metadata.owner_references;
+        if before.is_empty() || (party.controls(&seen.metadata) && !is_done) {
+            continue;
+        }
+        let mut owners = party.release(before);
+        if successor.is_some_and(|one| is_healthy(one) && !brings(one, target)) {
+            owners = party.without_package(owners);
+        }
+        actions.extend(owned(target, seen, &owners));
+    }
+    Ok(draft.healthy(world, actions, &[]))
+}
+
+fn is_active(revision: &Revision) -> bool {
+    revision.spec.desired_state == ACTIVE && revision.metadata.deletion_timestamp.is_none()
+}
+
+fn is_healthy(revision: &Revision) -> bool {
+    let conditions = revision.status.iter().flat_map(|status| status.conditions.iter().flatten());
+    let mut healthy = conditions.filter(|one| one.condition_type == types::REVISION_HEALTHY);
+    healthy.any(|one| one.status == "True")
+}
+
+/// Whether a revision says that an object is one of its own, in whatever version.
+fn brings(revision: &Revision, target: &Target) -> bool {
+    let references = revision.status.iter().flat_map(|status| status.object_refs.iter().flatten());
+    let group = |api_version: &str| api_version.split('/').next().map(str::to_owned);
+    references.into_iter().any(|one| {
+        one.kind == target.kind
+            && one.name == target.name
+            && group(&one.api_version) == group(&target.api_version)
+    })
+}
+
+/// Asks for what the cluster has of objects nobody has looked at.
+fn look(world: &World, wanted: impl Iterator<Item = Wanted>) -> Result<(), Halt> {
+    let unknown: Vec<Wanted> = wanted.filter(|one| !world.seen.contains_key(&one.target)).collect();
+    if unknown.is_empty() { Ok(()) } else { Err(Halt::Need(vec![Need::Objects(unknown)])) }
+}
+
+/// What it takes to control every object: writes of their contents, and changes of owners alone.
+fn control(world: &World, wanted: &[Wanted]) -> Result<(Vec<Write>, Vec<Action>), Halt> {
+    let party = world.party();
+    disputed(world, &party, wanted)?;
+    let (mut writes, mut owners) = (Vec::new(), Vec::new());
+    for Wanted { target, packaged } in wanted {
+        let Some(packaged) = packaged else { continue };
+        let seen = world.seen.get(target).and_then(Option::as_ref);
+        let taken = party.take(seen.map_or(&[][..], |seen| &seen.metadata.owner_references));
+        if let Some(seen) = seen.filter(|seen| seen.is_same && party.controls(&seen.metadata)) {
+            // Whoever controls an object wrote all of it, so nothing of others is left in it.
+            owners.extend(owned(target, seen, &taken));
+            continue;
+        }
+        let mut object = packaged.clone();
+        object.overlay["metadata"]["ownerReferences"] = json!(taken);
+        // What was activated stays so.
+        if seen.is_some_and(|seen| seen.state.as_deref() == Some(ACTIVE)) {
+            object.overlay["spec"]["state"] = json!(ACTIVE);
+        }
+        let expect = seen.map_or(Expect::Absent, |seen| Expect::as_seen(&seen.metadata));
+        writes.push(Write { target: target.clone(), object, expect });
+    }
+    Ok((writes, owners))
+}
+
+/// Fails if somebody else has one of the objects, or has not let go of it.
+fn disputed(world: &World, party: &Party, wanted: &[Wanted]) -> Result<(), Halt> {
+    let (mut theirs, mut held, mut going) = (Vec::new(), Vec::new(), Vec::new());
+    for Wanted { target, .. } in wanted {
+        let what = format!("{} {}", target.kind, target.name);
+        if let Some(Some(seen)) = world.seen.get(target) {
+            match party.standing(&seen.metadata) {
+                Standing::Theirs(whose) => theirs.push(format!("{what} belongs to {whose}")),
+                Standing::Held(by) => held.push(format!("{what} is still controlled by {by}")),
+                Standing::Ours if seen.metadata.deletion_timestamp.is_some() => {
+                    going.push(format!("{what} is being deleted"));
+                }
+                Standing::Ours => {
+                    let holder = claims::holder(world, target);
+                    theirs.extend(holder.map(|whose| format!("{what} belongs to {whose}")));
+                }
+            }
+        } else if let Some(whose) = claims::holder(world, target) {
+            theirs.push(format!("{what} belongs to {whose}"));
+        }
+    }
+    let why = "cannot establish control of object";
+    if !theirs.is_empty() {
+        let ours = format!("{} {}", world.kind.as_str(), world.package_name());
+        let message = format!(
+            "{why}: {}, so {ours} cannot have it; uninstall one of the two, or choose versions \
+             that do not share it",
+            listing(&theirs)
+        );
+        return Err(Halt::trouble("SyncPackage", message));
+    }
+    held.extend(going);
+    if held.is_empty() { Ok(()) } else { Err(Halt::waiting(format!("{why}: {}", listing(&held)))) }
+}
+
+/// Fails if the API server would refuse one of the writes.
+fn check(world: &World, wanted: &[Wanted], writes: &[Write]) -> Result<(), Halt> {
+    if writes.is_empty() {
+        return Ok(());
+    }
+    let Some(refusals) = &world.checked else {
+        return Err(Halt::Need(vec![Need::DryRun(writes.to_vec())]));
+    };
+    if refusals.is_empty() {
+        return Ok(());
+    }
+    let each: Vec<String> = refusals
+        .iter()
+        .map(|refusal| {
+            let of = wanted.iter().find(|one| one.target == refusal.target);
+            let document = of.and_then(|one| one.packaged.as_ref()).map(|one| one.document + 1);
+            let place = document.map(|at| format!(" (document {at} of the package)"));
+            let Target { kind, name, .. } = &refusal.target;
+            format!("{kind} {name}{}: {}", place.unwrap_or_default(), refusal.message)
+        })
+        .collect();
+    let message = format!(
+        "cannot establish control of object: the API server refuses {}; nothing was written; \
+         install a version of the package that is mended",
+        listing(&each)
+    );
+    Err(Halt::trouble("SyncPackage", message))
+}
+
+/// Makes an inactive revision an owner of what is there. Something that has no owner is left
+/// alone: it would go with the revision.
+fn join(world: &World, party: &Party, wanted: &Wanted) -> Option<Action> {
+    let seen = world.seen.get(&wanted.target)?.as_ref()?;
+    let before = &seen.metadata.owner_references;
+    if before.is_empty() {
+        return None;
+    }
+    owned(&wanted.target, seen, &party.release(before))
+}
+
+/// Makes these the owners, if they are not.
+fn owned(target: &Target, seen: &Seen, owners: &[OwnerReference]) -> Option<Action> {
+    (owners != seen.metadata.owner_references).then(|| Action::Merge {
+        target: target.clone(),
+        change: json!({"metadata": {"ownerReferences": owners}}),
+        expect: Expect::as_seen(&seen.metadata),
+    })
+}
+
+fn reference(world: &World, target: &Target) -> TypedReference {
+    let seen = world.seen.get(target).and_then(Option::as_ref);
+    TypedReference {
+        api_version: target.api_version.clone(),
+        kind: target.kind.clone(),
+        name: target.name.clone(),
+        uid: seen.and_then(|seen| seen.metadata.uid.clone()),
+        ..TypedReference::default()
+    }
+}
+
+fn target(reference: &TypedReference) -> Target {
+    let TypedReference { api_version, kind, name, .. } = reference.clone();
+    Target { api_version, kind, namespace: None, name }
+}
+
+/// From the last to the first, as Crossplane lists them.
+fn ordered(mut references: Vec<TypedReference>) -> Vec<TypedReference> {
+    let key = |one: &TypedReference| format!("{}, Kind={}/{}", one.api_version, one.kind, one.name);
+    references.sort_by_key(|one| std::cmp::Reverse(key(one)));
+    references
+}

@@ -1,0 +1,153 @@
+//! What is laid over the objects of a package: labels and annotations that were asked for, and
+//! where and how the API server reaches the package's runtime.
+
+use super::contents::{Contents, Document};
+use super::desired::lay;
+use super::{Halt, World};
+use crate::step::{Need, Packaged, Target, Wanted};
+use api::meta::{PackageKind, capability};
+use serde_json::{Map, Value as Json, json};
+use xpkg::lint::{Calls, ObjectKind};
+
+/// The port that runtimes serve webhooks on.
+const PORT: u16 = 9443;
+/// Kinds that configure a provider; they are there whatever is activated.
+const CONFIGURING: [&str; 4] = [
+    "ProviderConfig",
+    "ClusterProviderConfig",
+    "ProviderConfigUsage",
+    "ClusterProviderConfigUsage",
+];
+const CRD: &str = "apiextensions.k8s.io/v1";
+const MRD: &str = "apiextensions.crossplane.io/v1alpha1";
+
+/// Where the API server finds a runtime, and how it knows it.
+struct Endpoint {
+    certificate: String,
+    service: Json,
+}
+
+/// The objects a revision wants in the cluster, but for who owns them.
+pub(super) fn wanted(world: &World, contents: &Contents) -> Result<Vec<Wanted>, Halt> {
+    let endpoint = endpoint(world, contents)?;
+    let each = contents.documents.iter().map(|document| {
+        let (target, overlay) = overlay(world, contents, document, endpoint.as_ref());
+        let package = contents.package.clone();
+        let packaged = Packaged { package, document: document.index, overlay };
+        Wanted { target, packaged: Some(packaged) }
+    });
+    Ok(each.collect())
+}
+
+/// Only packages that are called need to be found. While this manager does not run packages, what
+/// they say about it themselves stands.
+fn endpoint(world: &World, contents: &Contents) -> Result<Option<Endpoint>, Halt> {
+    let is_called = contents.documents.iter().any(|document| document.calls != Calls::None);
+    if !is_called || !world.is_active() || !world.settings.runs_packages {
+        return Ok(None);
+    }
+    let status = world.revision.status.as_ref();
+    let secret = status.and_then(|status| status.tls_server_secret_name.as_deref());
+    let Some(secret) = secret else {
+        return Err(Halt::waiting(
+            "waiting for package runtime controller to set revision's webhook TLS secret",
+        ));
+    };
+    match &world.certificate {
+        None => Err(Halt::Need(vec![Need::Certificate(secret.to_owned())])),
+        Some(None) => Err(Halt::waiting(format!(
+            "waiting for a certificate: the Secret {secret} in namespace {} has none yet",
+            world.settings.namespace
+        ))),
+        Some(Some(certificate)) => {
+            let (name, namespace) = (world.package_name(), &world.settings.namespace);
+            let service = json!({"name": name, "namespace": namespace, "port": PORT});
+            Ok(Some(Endpoint { certificate: certificate.clone(), service }))
+        }
+    }
+}
+
+fn overlay(
+    world: &World,
+    contents: &Contents,
+    document: &Document,
+    endpoint: Option<&Endpoint>,
+) -> (Target, Json) {
+    let mut overlay = json!({"metadata": common(world)});
+    let mut target = Target {
+        api_version: document.api_version.clone(),
+        kind: document.kind.clone(),
+        namespace: None,
+        name: document.name.clone(),
+    };
+    match (&document.calls, endpoint) {
+        (Calls::Conversion, Some(endpoint)) => {
+            let client = json!({"caBundle": endpoint.certificate, "service": endpoint.service});
+            overlay["spec"]["conversion"] = json!({"webhook": {"clientConfig": client}});
+        }
+        (Calls::Webhooks(webhooks), Some(endpoint)) => {
+            target.name = webhook_name(world, contents, document);
+            overlay["metadata"]["name"] = json!(target.name);
+            overlay["webhooks"] = webhooks.iter().map(|one| reached(one, endpoint)).collect();
+        }
+        _ => {}
+    }
+    if is_managed(world, document) {
+        (target.api_version, target.kind) =
+            (MRD.to_owned(), "ManagedResourceDefinition".to_owned());
+        overlay["apiVersion"] = json!(target.api_version);
+        overlay["kind"] = json!(target.kind);
+        let meta = contents.meta.as_ref();
+        if !meta.is_some_and(|meta| meta.has_capability(capability::SAFE_START)) {
+            overlay["spec"]["state"] = json!("Active");
+        }
+    }
+    (target, overlay)
+}
+
+/// Labels and annotations for everything the package brings; they win over the package's own.
+fn common(world: &World) -> Json {
+    let spec = &world.revision.spec;
+    let mut metadata = Map::new();
+    for (key, values) in
+        [("labels", &spec.common_labels), ("annotations", &spec.common_annotations)]
+    {
+        if let Some(values) = values.as_ref().filter(|values| !values.is_empty()) {
+            metadata.insert(key.to_owned(), json!(values));
+        }
+    }
+    Json::Object(metadata)
+}
+
+/// Named after the package, so that two packages never have one name. More than one of a kind keep
+/// their own names behind that.
+fn webhook_name(world: &World, contents: &Contents, document: &Document) -> String {
+    let kind = world.kind.as_str().to_lowercase();
+    let name = format!("crossplane-{kind}-{}", world.package_name());
+    let mut same = contents.documents.iter().filter(|one| one.object == document.object);
+    if same.next().is_some_and(|first| first.index == document.index) {
+        name
+    } else {
+        format!("{name}-{}", document.name)
+    }
+}
+
+/// A webhook that is called at the package's runtime. One with an address of its own stays so.
+fn reached(webhook: &Json, endpoint: &Endpoint) -> Json {
+    let mut webhook = webhook.clone();
+    if !webhook["clientConfig"]["url"].is_string() {
+        let client = json!({"caBundle": endpoint.certificate, "service": endpoint.service});
+        lay(&mut webhook, &json!({"clientConfig": client}));
+    }
+    webhook
+}
+
+/// Whether a definition of resources is handed to Crossplane, which makes it one when it is
+/// activated.
+fn is_managed(world: &World, document: &Document) -> bool {
+    world.settings.defers_definitions
+        && world.kind == PackageKind::Provider
+        && document.object == ObjectKind::CustomResourceDefinition
+        && document.api_version == CRD
+        && !document.defines.as_deref().is_some_and(|kind| CONFIGURING.contains(&kind))
+}

@@ -1,0 +1,327 @@
+//! What an active revision does when all goes well.
+
+use super::cluster::Cluster;
+use super::{TAG, TAG_TWO, composition, crd, meta, provider};
+use crate::lock::Verdict;
+use api::meta::PackageKind;
+use insta::assert_snapshot;
+use serde_json::{Value as Json, json};
+
+#[test]
+fn a_provider_gets_its_definitions_and_then_there_is_nothing_to_do() {
+    let (mut cluster, name) = provider(&["buckets", "keys"]);
+    let told = [cluster.settle(&name), cluster.run(&name)];
+    assert_snapshot!(told.join("\n==\n"), @r#"
+    add finalizer revision.pkg.crossplane.io
+    --
+    create {"apiVersion":"pkg.crossplane.io/v1beta1","kind":"Lock","metadata":{"name":"lock"},"customResourceDefinitions":{"buckets.example.org":"Provider/p","keys.example.org":"Provider/p"}}
+    create CustomResourceDefinition buckets.example.org owned by p-f2fba9b72b5d* p
+    create CustomResourceDefinition keys.example.org owned by p-f2fba9b72b5d* p
+    # 2 of 2 objects are written
+    # again at once
+    --
+    status RevisionHealthy=True HealthyPackageRevision; {"resolvedImage":"registry.example.org/p:v1","objectRefs":[{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","name":"keys.example.org","uid":"uid-keys.example.org"},{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","name":"buckets.example.org","uid":"uid-buckets.example.org"}]}
+    event Normal SyncPackage: Successfully reconciled package revision
+    ==
+    nothing
+    "#);
+}
+
+#[test]
+fn a_configuration_brings_what_configurations_may_and_nothing_else() {
+    let mut cluster = Cluster::new();
+    let documents = [meta("Configuration", &json!({})), composition("c"), crd("left-out")];
+    cluster.publish(TAG, &documents);
+    let name = cluster.revise(PackageKind::Configuration, "p", TAG, "Active");
+    assert_snapshot!(cluster.settle(&name), @r#"
+    add finalizer revision.pkg.crossplane.io
+    --
+    create {"apiVersion":"pkg.crossplane.io/v1beta1","kind":"Lock","metadata":{"name":"lock"},"compositions":{"c":"Configuration/p"}}
+    create Composition c owned by p-8b3de464ca4f* p
+    # 1 of 1 objects are written
+    # again at once
+    --
+    status RevisionHealthy=True HealthyPackageRevision; {"resolvedImage":"registry.example.org/p:v1","objectRefs":[{"apiVersion":"apiextensions.crossplane.io/v1","kind":"Composition","name":"c","uid":"uid-c"}]}
+    event Normal SyncPackage: Successfully reconciled package revision
+    event Warning LintPackage: linting package contents failed: package.yaml line 5: CustomResourceDefinition does not belong in a Configuration package (CustomResourceDefinition may be part of a Provider or Function package); left out
+    # package.yaml line 5: CustomResourceDefinition does not belong in a Configuration package (CustomResourceDefinition may be part of a Provider or Function package)
+    "#);
+}
+
+#[test]
+fn a_function_brings_no_objects_and_composes_unless_it_says_otherwise() {
+    let mut cluster = Cluster::new();
+    cluster.publish(TAG, &[meta("Function", &json!({})), crd("inputs")]);
+    let name = cluster.revise(PackageKind::Function, "p", TAG, "Active");
+    assert_snapshot!(cluster.settle(&name), @r#"
+    add finalizer revision.pkg.crossplane.io
+    --
+    status RevisionHealthy=True HealthyPackageRevision; {"capabilities":["composition"],"resolvedImage":"registry.example.org/p:v1"}
+    event Normal SyncPackage: Successfully reconciled package revision
+    "#);
+}
+
+#[test]
+fn everything_a_package_brings_gets_the_common_labels_and_annotations() {
+    let (mut cluster, name) = provider(&["buckets"]);
+    cluster.change(&name, |revision| {
+        revision.spec.common_labels = Some([("team".to_owned(), "a".to_owned())].into());
+        revision.spec.common_annotations = Some([("cost".to_owned(), "b".to_owned())].into());
+    });
+    assert_snapshot!(cluster.settle(&name), @r#"
+    add finalizer revision.pkg.crossplane.io
+    --
+    create {"apiVersion":"pkg.crossplane.io/v1beta1","kind":"Lock","metadata":{"name":"lock"},"customResourceDefinitions":{"buckets.example.org":"Provider/p"}}
+    create CustomResourceDefinition buckets.example.org owned by p-ca2815f8b304* p with {"metadata":{"labels":{"team":"a"},"annotations":{"cost":"b"}}}
+    # 1 of 1 objects are written
+    # again at once
+    --
+    status RevisionHealthy=True HealthyPackageRevision; {"resolvedImage":"registry.example.org/p:v1","objectRefs":[{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","name":"buckets.example.org","uid":"uid-buckets.example.org"}]}
+    event Normal SyncPackage: Successfully reconciled package revision
+    "#);
+}
+
+fn called() -> Vec<Json> {
+    let mut converted = crd("buckets");
+    converted["spec"]["conversion"] = json!({"strategy": "Webhook", "webhook": {
+        "conversionReviewVersions": ["v1"], "clientConfig": {"service": {"path": "/convert"}},
+    }});
+    let webhook = |name: &str, client: &Json| {
+        json!({
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": "ValidatingWebhookConfiguration", "metadata": {"name": name},
+            "webhooks": [{"name": format!("{name}.example.org"), "clientConfig": client}],
+        })
+    };
+    let path = json!({"service": {"name": "x", "namespace": "y", "path": "/validate"}});
+    let elsewhere = json!({"url": "https://hooks.example.org"});
+    vec![meta("Provider", &json!({})), converted, webhook("one", &path), webhook("two", &elsewhere)]
+}
+
+#[test]
+fn webhooks_and_conversions_are_led_to_the_runtime_once_it_has_a_certificate() {
+    let mut cluster = Cluster::new();
+    cluster.publish(TAG, &called());
+    let name = cluster.revise(PackageKind::Provider, "p", TAG, "Active");
+    let mut told = vec![cluster.settle(&name)];
+    cluster.change(&name, |revision| {
+        let status = revision.status.as_mut().unwrap();
+        status.tls_server_secret_name = Some("p-tls-server".to_owned());
+    });
+    told.push(cluster.settle(&name));
+    cluster.certificate = Some("Q0VSVA==".to_owned());
+    told.push(cluster.settle(&name));
+    cluster.certificate = Some("TkVX".to_owned());
+    told.push(cluster.settle(&name));
+    assert_snapshot!(told.join("\n==\n"), @r#"
+    add finalizer revision.pkg.crossplane.io
+    --
+    status RevisionHealthy=False UnhealthyPackageRevision (waiting for package runtime controller to set revision's webhook TLS secret); {"resolvedImage":"registry.example.org/p:v1"}
+    # waiting for package runtime controller to set revision's webhook TLS secret
+    # again in 60 s
+    ==
+    status RevisionHealthy=False UnhealthyPackageRevision (waiting for a certificate: the Secret p-tls-server in namespace crossplane-system has none yet); {"tlsServerSecretName":"p-tls-server","resolvedImage":"registry.example.org/p:v1"}
+    # waiting for a certificate: the Secret p-tls-server in namespace crossplane-system has none yet
+    # again in 60 s
+    ==
+    create {"apiVersion":"pkg.crossplane.io/v1beta1","kind":"Lock","metadata":{"name":"lock"},"customResourceDefinitions":{"buckets.example.org":"Provider/p"}}
+    create CustomResourceDefinition buckets.example.org owned by p-72db2268098a* p with {"metadata":{},"spec":{"conversion":{"webhook":{"clientConfig":{"caBundle":"Q0VSVA==","service":{"name":"p","namespace":"crossplane-system","port":9443}}}}}}
+    create ValidatingWebhookConfiguration crossplane-provider-p owned by p-72db2268098a* p with {"metadata":{"name":"crossplane-provider-p"},"webhooks":[{"name":"one.example.org","clientConfig":{"service":{"name":"p","namespace":"crossplane-system","path":"/validate","port":9443},"caBundle":"Q0VSVA=="}}]}
+    create ValidatingWebhookConfiguration crossplane-provider-p-two owned by p-72db2268098a* p with {"metadata":{"name":"crossplane-provider-p-two"},"webhooks":[{"name":"two.example.org","clientConfig":{"url":"https://hooks.example.org"}}]}
+    # 3 of 3 objects are written
+    # again at once
+    --
+    status RevisionHealthy=True HealthyPackageRevision; {"tlsServerSecretName":"p-tls-server","objectRefs":[{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","name":"buckets.example.org","uid":"uid-buckets.example.org"},{"apiVersion":"admissionregistration.k8s.io/v1","kind":"ValidatingWebhookConfiguration","name":"crossplane-provider-p-two","uid":"uid-crossplane-provider-p-two"},{"apiVersion":"admissionregistration.k8s.io/v1","kind":"ValidatingWebhookConfiguration","name":"crossplane-provider-p","uid":"uid-crossplane-provider-p"}],"resolvedImage":"registry.example.org/p:v1"}
+    event Normal SyncPackage: Successfully reconciled package revision
+    ==
+    replace CustomResourceDefinition buckets.example.org owned by p-72db2268098a* p with {"metadata":{},"spec":{"conversion":{"webhook":{"clientConfig":{"caBundle":"TkVX","service":{"name":"p","namespace":"crossplane-system","port":9443}}}}}}
+    replace ValidatingWebhookConfiguration crossplane-provider-p owned by p-72db2268098a* p with {"metadata":{"name":"crossplane-provider-p"},"webhooks":[{"name":"one.example.org","clientConfig":{"service":{"name":"p","namespace":"crossplane-system","path":"/validate","port":9443},"caBundle":"TkVX"}}]}
+    # 2 of 3 objects are written
+    # again at once
+    "#);
+}
+
+#[test]
+fn where_nothing_is_run_packages_say_themselves_how_they_are_reached() {
+    let mut cluster = Cluster::new();
+    cluster.settings.runs_packages = false;
+    cluster.publish(TAG, &called());
+    let name = cluster.revise(PackageKind::Provider, "p", TAG, "Active");
+    assert_snapshot!(cluster.settle(&name), @r#"
+    add finalizer revision.pkg.crossplane.io
+    --
+    create {"apiVersion":"pkg.crossplane.io/v1beta1","kind":"Lock","metadata":{"name":"lock"},"customResourceDefinitions":{"buckets.example.org":"Provider/p"}}
+    create CustomResourceDefinition buckets.example.org owned by p-72db2268098a* p
+    create ValidatingWebhookConfiguration one owned by p-72db2268098a* p
+    create ValidatingWebhookConfiguration two owned by p-72db2268098a* p
+    # 3 of 3 objects are written
+    # again at once
+    --
+    status RevisionHealthy=True HealthyPackageRevision; {"resolvedImage":"registry.example.org/p:v1","objectRefs":[{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","name":"buckets.example.org","uid":"uid-buckets.example.org"},{"apiVersion":"admissionregistration.k8s.io/v1","kind":"ValidatingWebhookConfiguration","name":"two","uid":"uid-two"},{"apiVersion":"admissionregistration.k8s.io/v1","kind":"ValidatingWebhookConfiguration","name":"one","uid":"uid-one"}]}
+    event Normal SyncPackage: Successfully reconciled package revision
+    "#);
+}
+
+#[test]
+fn definitions_can_be_left_to_crossplane_and_stay_activated() {
+    let (mut cluster, name) = provider(&["buckets", "ProviderConfig"]);
+    cluster.settings.defers_definitions = true;
+    let mut told = vec![cluster.settle(&name)];
+    let spec = json!({"capabilities": ["SafeStart"]});
+    let documents = [meta("Provider", &spec), crd("buckets"), crd("keys")];
+    cluster.publish(TAG_TWO, &documents);
+    let next = cluster.revise(PackageKind::Provider, "p", TAG_TWO, "Active");
+    cluster.state(&name, "Inactive");
+    told.push(cluster.settle(&next));
+    assert_snapshot!(told.join("\n==\n"), @r#"
+    add finalizer revision.pkg.crossplane.io
+    --
+    create {"apiVersion":"pkg.crossplane.io/v1beta1","kind":"Lock","metadata":{"name":"lock"},"customResourceDefinitions":{"buckets.example.org":"Provider/p","ProviderConfig.example.org":"Provider/p"}}
+    create ManagedResourceDefinition buckets.example.org owned by p-5477dcb1ed01* p with {"metadata":{},"apiVersion":"apiextensions.crossplane.io/v1alpha1","kind":"ManagedResourceDefinition","spec":{"state":"Active"}}
+    create CustomResourceDefinition ProviderConfig.example.org owned by p-5477dcb1ed01* p
+    # 2 of 2 objects are written
+    # again at once
+    --
+    status RevisionHealthy=True HealthyPackageRevision; {"resolvedImage":"registry.example.org/p:v1","objectRefs":[{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","name":"ProviderConfig.example.org","uid":"uid-ProviderConfig.example.org"},{"apiVersion":"apiextensions.crossplane.io/v1alpha1","kind":"ManagedResourceDefinition","name":"buckets.example.org","uid":"uid-buckets.example.org"}]}
+    event Normal SyncPackage: Successfully reconciled package revision
+    ==
+    add finalizer revision.pkg.crossplane.io
+    --
+    change Lock lock: {"customResourceDefinitions":{"keys.example.org":"Provider/p"}}
+    replace ManagedResourceDefinition buckets.example.org owned by p-5477dcb1ed01 p p-00a3adbfb6b5* with {"metadata":{},"apiVersion":"apiextensions.crossplane.io/v1alpha1","kind":"ManagedResourceDefinition","spec":{"state":"Active"}}
+    create ManagedResourceDefinition keys.example.org owned by p-00a3adbfb6b5* p with {"metadata":{},"apiVersion":"apiextensions.crossplane.io/v1alpha1","kind":"ManagedResourceDefinition"}
+    # 2 of 2 objects are written
+    # again at once
+    --
+    status RevisionHealthy=True HealthyPackageRevision; {"capabilities":["SafeStart"],"objectRefs":[{"apiVersion":"apiextensions.crossplane.io/v1alpha1","kind":"ManagedResourceDefinition","name":"keys.example.org","uid":"uid-keys.example.org"},{"apiVersion":"apiextensions.crossplane.io/v1alpha1","kind":"ManagedResourceDefinition","name":"buckets.example.org","uid":"uid-buckets.example.org"}],"resolvedImage":"registry.example.org/p:v2"}
+    event Normal SyncPackage: Successfully reconciled package revision
+    "#);
+}
+
+#[test]
+fn the_metadata_is_written_onto_the_revision_but_does_not_say_whose_it_is() {
+    let mut cluster = Cluster::new();
+    let mut meta = meta("Provider", &json!({}));
+    meta["metadata"]["labels"] = json!({
+        "pkg.crossplane.io/package": "somebody-else", "pkg.crossplane.io/provider-family": "f",
+        "app.kubernetes.io/managed-by": "x", "team": "t",
+    });
+    meta["metadata"]["annotations"] =
+        json!({"crossplane.io/paused": "true", "meta.crossplane.io/source": "s"});
+    cluster.publish(TAG, &[meta]);
+    let name = cluster.revise(PackageKind::Provider, "p", TAG, "Active");
+    assert_snapshot!(cluster.settle(&name), @r#"
+    add finalizer revision.pkg.crossplane.io
+    --
+    change ProviderRevision p-08b4eb894399: {"metadata":{"labels":{"pkg.crossplane.io/provider-family":"f","team":"t"},"annotations":{"meta.crossplane.io/source":"s"}}}
+    --
+    status RevisionHealthy=True HealthyPackageRevision; {"resolvedImage":"registry.example.org/p:v1"}
+    event Normal SyncPackage: Successfully reconciled package revision
+    "#);
+}
+
+#[test]
+fn what_somebody_changed_is_put_right_and_what_they_added_stays() {
+    let (mut cluster, name) = provider(&["buckets", "keys"]);
+    cluster.settle(&name);
+    for object in cluster.objects.values_mut() {
+        object["metadata"]["labels"] = json!({"theirs": "x"});
+        object["metadata"]["finalizers"] = json!(["theirs.example.org"]);
+        object["status"] = json!({"acceptedNames": {}});
+    }
+    let mut told = vec![cluster.settle(&name)];
+    let buckets = cluster.objects.values_mut().next().unwrap();
+    buckets["spec"]["group"] = json!("wrong");
+    let keys = cluster.objects.values_mut().nth(1).unwrap();
+    keys["metadata"]["ownerReferences"].as_array_mut().unwrap().pop();
+    told.push(cluster.settle(&name));
+    let metadata = &cluster.objects.values().next().unwrap()["metadata"];
+    told.push(format!("{} {}", metadata["labels"], metadata["finalizers"]));
+    assert_snapshot!(told.join("\n==\n"), @r#"
+
+    ==
+    replace CustomResourceDefinition buckets.example.org owned by p-f2fba9b72b5d* p
+    change CustomResourceDefinition keys.example.org: owned by p-f2fba9b72b5d* p
+    # 1 of 2 objects are written
+    # again at once
+    ==
+    {"theirs":"x"} ["theirs.example.org"]
+    "#);
+}
+
+#[test]
+fn a_revision_waits_for_what_it_needs() {
+    let (mut cluster, name) = provider(&["buckets"]);
+    let mut told = Vec::new();
+    for verdict in [
+        Verdict::Waiting("missing dependencies: \"registry.example.org/q\" (>=v1)".to_owned()),
+        Verdict::Conflict("two packages want different versions of q".to_owned()),
+        Verdict::Resolved { found: 2, installed: 2, invalid: 0 },
+    ] {
+        cluster.verdict = verdict;
+        told.push(cluster.settle(&name));
+    }
+    assert_snapshot!(told.join("\n==\n"), @r#"
+    add finalizer revision.pkg.crossplane.io
+    --
+    status RevisionHealthy=False UnhealthyPackageRevision (cannot resolve package dependencies: missing dependencies: "registry.example.org/q" (>=v1)); {"resolvedImage":"registry.example.org/p:v1"}
+    event Warning ResolveDependencies: cannot resolve package dependencies: missing dependencies: "registry.example.org/q" (>=v1)
+    # cannot resolve package dependencies: missing dependencies: "registry.example.org/q" (>=v1)
+    ==
+    status RevisionHealthy=False UnhealthyPackageRevision (cannot resolve package dependencies: two packages want different versions of q); {"resolvedImage":"registry.example.org/p:v1"}
+    event Warning ResolveDependencies: cannot resolve package dependencies: two packages want different versions of q
+    # cannot resolve package dependencies: two packages want different versions of q
+    ==
+    create {"apiVersion":"pkg.crossplane.io/v1beta1","kind":"Lock","metadata":{"name":"lock"},"customResourceDefinitions":{"buckets.example.org":"Provider/p"}}
+    create CustomResourceDefinition buckets.example.org owned by p-ca2815f8b304* p
+    # 1 of 1 objects are written
+    # again at once
+    --
+    status RevisionHealthy=True HealthyPackageRevision; {"resolvedImage":"registry.example.org/p:v1","objectRefs":[{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","name":"buckets.example.org","uid":"uid-buckets.example.org"}],"foundDependencies":2,"installedDependencies":2}
+    event Normal SyncPackage: Successfully reconciled package revision
+    "#);
+}
+
+#[test]
+fn dependencies_that_are_to_be_skipped_are_not_waited_for() {
+    let (mut cluster, name) = provider(&["buckets"]);
+    cluster.verdict = Verdict::Conflict("never asked".to_owned());
+    cluster.change(&name, |one| one.spec.skip_dependency_resolution = Some(true));
+    cluster.settle(&name);
+    assert_snapshot!(cluster.owners("buckets.example.org"), @r"
+    p-ca2815f8b304* p
+    ");
+}
+
+#[test]
+fn objects_from_a_backup_are_known_by_the_names_of_their_owners() {
+    let (mut cluster, name) = provider(&["buckets"]);
+    cluster.settle(&name);
+    cluster.change(&name, |revision| {
+        revision.metadata.uid = Some("new-uid".to_owned());
+        revision.metadata.owner_references[0].uid = "new-package-uid".to_owned();
+    });
+    let told = [cluster.settle(&name), cluster.run(&name)];
+    assert_snapshot!(told.join("\n==\n"), @r"
+    change CustomResourceDefinition buckets.example.org: owned by p-ca2815f8b304* p
+    # 0 of 1 objects are written
+    # again at once
+    ==
+    nothing
+    ");
+    let owners = &cluster.objects.values().next().unwrap()["metadata"]["ownerReferences"];
+    let uids: Vec<&Json> = owners.as_array().unwrap().iter().map(|one| &one["uid"]).collect();
+    assert_eq!(uids, ["new-uid", "new-package-uid"]);
+}
+
+#[test]
+fn an_object_that_nobody_owns_is_taken_over() {
+    let (mut cluster, name) = provider(&["buckets"]);
+    cluster.settle(&name);
+    cluster.objects.values_mut().next().unwrap()["metadata"]["ownerReferences"] = json!([]);
+    assert_snapshot!(cluster.settle(&name), @r"
+    replace CustomResourceDefinition buckets.example.org owned by p-ca2815f8b304* p
+    # 1 of 1 objects are written
+    # again at once
+    ");
+}

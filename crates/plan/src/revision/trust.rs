@@ -1,0 +1,103 @@
+//! Whether a package may be installed at all.
+
+use super::contents::Contents;
+use super::{Halt, World, listing};
+use crate::rbac;
+use crate::step::{Action, Expect, Plan};
+use api::meta::Meta;
+use api::pkg::LABEL_FAMILY;
+use serde_json::{Map, Value as Json, json};
+use std::collections::BTreeMap;
+use xpkg::constraint::Constraint;
+use xpkg::version::Version;
+
+/// The metadata of a package that is one.
+pub(super) fn valid<'a>(world: &World, contents: &'a Contents) -> Result<&'a Meta, Halt> {
+    let why = "validating package contents failed";
+    let invalid = |said: String| Halt::trouble("ValidatePackage", format!("{why}: {said}"));
+    if !contents.faults.is_empty() {
+        let faults = listing(&contents.faults);
+        return Err(invalid(format!("{faults}; install a version of the package that is mended")));
+    }
+    let Some(meta) = &contents.meta else {
+        return Err(invalid("not exactly one package meta type; every package has one".to_owned()));
+    };
+    if meta.kind() != world.kind {
+        let (is, wanted) = (meta.kind().as_str(), world.kind.as_str());
+        return Err(invalid(format!(
+            "package meta type is not {wanted}: {} is a {is}; install it as a {is}",
+            world.revision.spec.image
+        )));
+    }
+    Ok(meta)
+}
+
+/// Writes the labels and annotations of the metadata onto the revision, where others look for
+/// them. What tells revisions from each other, or steers this manager, is not a package's to say.
+pub(super) fn mark(world: &World, meta: &Meta) -> Result<(), Halt> {
+    let metadata = &world.revision.metadata;
+    let mut change = Map::new();
+    for (field, said, seen) in [
+        ("labels", meta.labels(), &metadata.labels),
+        ("annotations", meta.annotations(), &metadata.annotations),
+    ] {
+        let new: BTreeMap<&String, &String> = said
+            .iter()
+            .filter(|(key, value)| is_free(key) && seen.get(key) != Some(value))
+            .map(|(key, value)| (key, value))
+            .collect();
+        if !new.is_empty() {
+            change.insert(field.to_owned(), json!(new));
+        }
+    }
+    if change.is_empty() {
+        return Ok(());
+    }
+    let change = json!({"metadata": Json::Object(change)});
+    let expect = Expect::as_seen(metadata);
+    let actions = vec![Action::Merge { target: world.target(), change, expect }];
+    Err(Halt::First(Plan { actions, ..Plan::default() }))
+}
+
+fn is_free(key: &str) -> bool {
+    let domain = key.split_once('/').map_or("", |(domain, _)| domain);
+    let is_kubernetes = ["kubernetes.io", "k8s.io"]
+        .iter()
+        .any(|end| domain == *end || domain.ends_with(&format!(".{end}")));
+    let is_ours = matches!(domain, "crossplane.io" | "pkg.crossplane.io" | "rbac.crossplane.io");
+    key == LABEL_FAMILY || !(is_ours || is_kubernetes)
+}
+
+/// Fails if the package is not made for the Crossplane there is.
+pub(super) fn compatible(world: &World, meta: &Meta) -> Result<(), Halt> {
+    let ignored = world.revision.spec.ignore_crossplane_constraints == Some(true);
+    let Some(text) = meta.crossplane().filter(|_| !ignored) else { return Ok(()) };
+    let have = &world.settings.crossplane_version;
+    let matches = match (Constraint::parse(text), Version::parse(have)) {
+        (Ok(constraint), Ok(version)) => constraint.matches(&version),
+        _ => false,
+    };
+    if matches {
+        return Ok(());
+    }
+    let message = format!(
+        "incompatible Crossplane version: package is not compatible with Crossplane version \
+         ({have}): it asks for {text}; install a version of the package made for {have}, or set \
+         ignoreCrossplaneConstraints"
+    );
+    Err(Halt::lasting("LintPackage", message))
+}
+
+/// Fails if the package asks for more than it may have.
+pub(super) fn permitted(world: &World, meta: &Meta) -> Result<(), Halt> {
+    let refused = rbac::refused(meta.permission_requests(), &world.settings.allowed);
+    if refused.is_empty() || !world.is_active() {
+        return Ok(());
+    }
+    let message = format!(
+        "the package asks for permissions that it may not have: {}; allow them for this manager, \
+         or install a version that does not need them",
+        listing(&refused)
+    );
+    Err(Halt::lasting("SyncPackage", message))
+}
