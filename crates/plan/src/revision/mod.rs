@@ -24,7 +24,6 @@ mod owners;
 mod tests;
 mod trust;
 
-pub use claims::claimant;
 pub use contents::{Contents, Document};
 
 use crate::lock::Verdict;
@@ -51,7 +50,7 @@ pub struct World {
     pub siblings: Vec<Revision>,
     /// The Lock, if there is one.
     pub lock: Option<Lock>,
-    /// The packages there are, written as [`claimant`] writes them.
+    /// The names of the packages there are.
     pub packages: BTreeSet<String>,
     /// What is known about its image; what the cache holds is found by the revision's name.
     pub image: Image,
@@ -70,7 +69,7 @@ pub struct World {
     /// What the API server would refuse, once it was asked.
     pub checked: Option<Vec<Refusal>>,
     /// What the API server refused of what was decided before.
-    pub refused: Option<Refusal>,
+    pub refused: Vec<Refusal>,
     /// How this manager is set up.
     pub settings: Settings,
     /// The time, as conditions write it.
@@ -163,8 +162,8 @@ fn decide(world: &World, draft: &mut Draft) -> Result<Plan, Halt> {
     if metadata.deletion_timestamp.is_some() {
         return Ok(leave(world));
     }
-    if let Some(refusal) = &world.refused {
-        return Err(refused(refusal));
+    if !world.refused.is_empty() {
+        return Err(refused(&world.refused));
     }
     hold(world)?;
     let is_known = draft.status.object_refs.as_ref().is_some_and(|objects| !objects.is_empty());
@@ -207,11 +206,14 @@ fn hold(world: &World) -> Result<(), Halt> {
     Err(Halt::First(Plan { actions, ..Plan::default() }))
 }
 
-fn refused(refusal: &Refusal) -> Halt {
-    let Refusal { target: Target { kind, name, .. }, message } = refusal;
+fn refused(refusals: &[Refusal]) -> Halt {
+    let each = refusals.iter().map(|Refusal { target: Target { kind, name, .. }, message }| {
+        format!("{kind} {name}: {message}")
+    });
     let message = format!(
-        "cannot establish control of object: the API server refuses {kind} {name}: {message}; \
-         mend what it names, and the revision is tried again"
+        "cannot establish control of object: the API server refuses {}; mend what it names, and \
+         the revision is tried again",
+        listing(&each.collect::<Vec<_>>())
     );
     Halt::trouble("SyncPackage", message)
 }

@@ -24,7 +24,9 @@ pub(super) fn establish(
         let (writes, owners) = control(world, &wanted)?;
         check(world, &wanted, &writes)?;
         let report = vec![format!("{} of {} objects are written", writes.len(), wanted.len())];
-        actions.extend(claims::claim(world, &wanted));
+        if !writes.is_empty() {
+            actions.extend(claims::claim(world, &wanted));
+        }
         actions.extend(writes.into_iter().map(Action::Establish));
         actions.extend(owners);
         if !actions.is_empty() {

@@ -1,7 +1,7 @@
 //! A cluster as small as it can be: it answers what a step asks, does what a step says, and holds
 //! every write to the state it was decided on.
 
-use super::super::{Contents, Seen, Settings, World, claimant, desired, step};
+use super::super::{Contents, Seen, Settings, World, desired, step};
 use super::show::{owners, show};
 use crate::lock::Verdict;
 use crate::package::pull::Image;
@@ -25,7 +25,7 @@ pub(super) struct Cluster {
     pub(super) settings: Settings,
     /// What the API server refuses, by name of the object.
     pub(super) refuses: BTreeMap<String, String>,
-    pub(super) refused: Option<Refusal>,
+    pub(super) refused: Vec<Refusal>,
     /// Looked at after every single change.
     pub(super) law: fn(&Self),
     kinds: BTreeMap<String, PackageKind>,
@@ -52,7 +52,7 @@ impl Cluster {
                 allowed: Vec::new(),
             },
             refuses: BTreeMap::new(),
-            refused: None,
+            refused: Vec::new(),
             law: |_| {},
             kinds: BTreeMap::new(),
             published: BTreeMap::new(),
@@ -103,7 +103,7 @@ impl Cluster {
         });
         self.revisions.insert(name.clone(), serde_json::from_value(revision).unwrap());
         self.kinds.insert(name.clone(), kind);
-        self.packages.insert(claimant(kind.as_str(), package));
+        self.packages.insert(package.to_owned());
         name
     }
 
