@@ -5,6 +5,7 @@
 //! once, `command/<verb>` does one thing each, `output` is the voice.
 
 mod args;
+mod cluster;
 mod command;
 mod directory;
 mod failure;
@@ -67,6 +68,13 @@ fn run(command: &Command, settings: &Settings) -> Outcome {
         Command::Copy(request) => block_on(command::copy::run(request, settings)),
         Command::Login(request) => block_on(command::login::login(request, settings)),
         Command::Logout(request) => block_on(command::login::logout(request, settings)),
+        Command::Install(request) => block_on(command::install::run(request, settings)),
+        Command::Update(request) => block_on(command::update::run(request, settings)),
+        Command::Uninstall(request) => block_on(command::uninstall::run(request, settings)),
+        Command::List(request) => block_on(command::list::run(request, settings)),
+        Command::Status(request) => block_on(command::status::run(request, settings)),
+        Command::Activate(request) => block_on(command::activate::run(request, settings)),
+        Command::Wait(request) => block_on(command::wait::run(request, settings)),
         Command::Registry(request) => block_on(command::registry::run(request, settings)),
         Command::Export(request) => command::apiserver::export::run(request),
         Command::Apiserver(request) => block_on(command::apiserver::run(request)),

@@ -18,6 +18,8 @@ pub(crate) struct Settings {
     pub(crate) temporary: PathBuf,
     /// Where programs are looked for.
     pub(crate) path: OsString,
+    /// Kubeconfigs, merged as kubectl does: the first that says something counts.
+    pub(crate) kubeconfigs: Vec<PathBuf>,
 }
 
 /// Proxies from the environment.
@@ -46,6 +48,7 @@ impl Settings {
         // Lower case wins, as with curl; upper-case HTTP_PROXY could be set by a CGI request.
         let either = |lower: &str| text(lower).or_else(|| text(&lower.to_uppercase()));
         let home = path("HOME");
+        let home_kubeconfig = home.as_ref().map(|home| home.join(".kube/config"));
         let docker = path("DOCKER_CONFIG").or_else(|| Some(home.clone()?.join(".docker")));
         let docker = docker.map(|directory| directory.join("config.json"));
         let explicit = path("REGISTRY_AUTH_FILE");
@@ -53,6 +56,12 @@ impl Settings {
         let podman_home = path("XDG_CONFIG_HOME")
             .or_else(|| Some(home?.join(".config")))
             .map(|config| config.join("containers/auth.json"));
+        let kubeconfigs = match variable("KUBECONFIG") {
+            Some(list) => {
+                std::env::split_paths(&list).filter(|path| !path.as_os_str().is_empty()).collect()
+            }
+            None => home_kubeconfig.into_iter().collect(),
+        };
         let login = explicit.clone().or_else(|| docker.clone());
         Self {
             auth_files: [explicit, docker, podman, podman_home].into_iter().flatten().collect(),
@@ -65,6 +74,7 @@ impl Settings {
             },
             temporary: std::env::temp_dir(),
             path: variable("PATH").unwrap_or_default(),
+            kubeconfigs,
         }
     }
 }
@@ -96,6 +106,19 @@ mod tests {
             ]
         );
         assert_eq!(settings.auth_file_for_login.unwrap(), PathBuf::from(files[0]));
+    }
+
+    #[test]
+    fn kubeconfigs_are_looked_for_where_kubectl_does() {
+        let home = |name: &str| (name == "HOME").then(|| "/home/ada".into());
+        let found = Settings::from(&home).kubeconfigs;
+        assert_eq!(found, [PathBuf::from("/home/ada/.kube/config")]);
+        let both = |name: &str| match name {
+            "KUBECONFIG" => Some("/a::/b".into()),
+            other => home(other),
+        };
+        let found = Settings::from(&both).kubeconfigs;
+        assert_eq!(found, [PathBuf::from("/a"), PathBuf::from("/b")]);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The words of `apron`.
 
 use super::Command;
+use super::packages::PackageWords;
 use super::registry::RegistryArguments;
 use super::serving::RegistryWords;
 use crate::command::{
@@ -58,6 +59,8 @@ enum Words {
     Login(LoginArguments),
     /// Forget the credentials for a registry
     Logout(LogoutArguments),
+    #[command(flatten)]
+    Packages(PackageWords),
     /// Keep and serve packages: a registry of your own
     #[command(subcommand)]
     Registry(RegistryWords),
@@ -319,8 +322,8 @@ struct LogoutArguments {
 
 impl Arguments {
     /// What was asked for.
-    pub(super) fn into_command(self) -> Command {
-        match self.command {
+    pub(super) fn into_command(self) -> Result<Command, clap::Error> {
+        Ok(match self.command {
             Words::Init(words) => {
                 let directory = words.directory.unwrap_or_else(|| PathBuf::from(&words.name));
                 Command::Init(init::Request { template: words.kind, name: words.name, directory })
@@ -381,6 +384,7 @@ impl Arguments {
             Words::Logout(words) => {
                 Command::Logout(login::Logout { host: words.host, auth_file: words.auth_file })
             }
+            Words::Packages(words) => return words.into_command(),
             Words::Registry(words) => Command::Registry(words.into_request()),
             Words::Apiserver(ApiserverArguments {
                 words: Some(ApiserverWords::Export { data_dir, output, with_status: status }),
@@ -400,7 +404,7 @@ impl Arguments {
             }),
             Words::Completion { shell } => Command::Completion(shell),
             Words::Version { output } => Command::Version(version::Request { format: output }),
-        }
+        })
     }
 }
 

@@ -1,8 +1,12 @@
 //! The words of upstream's CLI: `crossplane xpkg …`.
 
 use super::Command;
+use super::cluster::ClusterArguments;
+use super::kubectl::Kind;
+use super::packages::OptionArguments;
 use super::registry::RegistryArguments;
-use crate::command::{build, extract, init, push, version};
+use crate::command::change::Voice;
+use crate::command::{build, extract, init, install, push, update, version};
 use crate::output::Format;
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
@@ -44,6 +48,10 @@ enum Xpkg {
     Extract(ExtractArguments),
     /// Initialize a new package from a template
     Init(InitArguments),
+    /// Install a package in a control plane
+    Install(InstallArguments),
+    /// Update a package in a control plane
+    Update(UpdateArguments),
 }
 
 #[derive(Args)]
@@ -115,6 +123,33 @@ struct InitArguments {
     ref_name: Option<String>,
 }
 
+#[derive(Args)]
+struct InstallArguments {
+    /// The kind of package to install
+    #[arg(value_enum)]
+    kind: Kind,
+    /// The package to install: registry, repository and tag or digest
+    package: String,
+    /// The name of the new package [default: made from the repository]
+    name: Option<String>,
+    /// Install the package with a runtime configuration
+    #[arg(long, value_name = "NAME")]
+    runtime_config: Option<String>,
+    #[command(flatten)]
+    options: OptionArguments,
+}
+
+#[derive(Args)]
+struct UpdateArguments {
+    /// The kind of package to update
+    #[arg(value_enum)]
+    kind: Kind,
+    /// The package to update to: registry, repository and tag or digest
+    package: String,
+    /// The name of the package to update [default: made from the repository]
+    name: Option<String>,
+}
+
 impl Arguments {
     /// What was asked for.
     pub(super) fn into_command(self) -> Result<Command, clap::Error> {
@@ -142,6 +177,29 @@ impl Arguments {
                 })?,
                 name: words.name,
                 directory: words.directory,
+            }),
+            Words::Xpkg(Xpkg::Install(words)) => {
+                let (mut options, wait) = words.options.into_options();
+                options.runtime_config = words.runtime_config;
+                Command::Install(Box::new(install::Request {
+                    package: words.package,
+                    kind: Some(words.kind.into()),
+                    name: words.name,
+                    naming: install::Naming::Path,
+                    options,
+                    wait,
+                    voice: Voice::Crossplane,
+                    cluster: ClusterArguments::upstream(),
+                    registry: RegistryArguments::upstream(false),
+                }))
+            }
+            Words::Xpkg(Xpkg::Update(words)) => Command::Update(update::Request {
+                kind: Some(words.kind.into()),
+                name: words.name,
+                to: words.package,
+                wait: None,
+                voice: Voice::Crossplane,
+                cluster: ClusterArguments::upstream(),
             }),
             Words::Version { .. } => Command::Version(version::Request { format: Format::Text }),
         })

@@ -1,9 +1,12 @@
-//! The words of the guide: `kubectl crossplane build|push …`, when the binary is called
+//! The words of the guide: `kubectl crossplane build|push|install|update …`, when the binary is called
 //! `kubectl-crossplane` and kubectl finds it as a plugin.
 
 use super::Command;
+use super::cluster::ClusterArguments;
+use super::packages::OptionArguments;
 use super::registry::RegistryArguments;
-use crate::command::{build, push, version};
+use crate::command::change::Voice;
+use crate::command::{build, install, push, update, version};
 use crate::output::Format;
 use api::meta::PackageKind;
 use clap::{Parser, Subcommand, ValueEnum};
@@ -48,10 +51,35 @@ enum Words {
         #[arg(long, short = 'f', value_name = "FILE")]
         file: Option<PathBuf>,
     },
+    /// Install a package in a cluster
+    Install {
+        /// The type of package
+        #[arg(value_enum)]
+        kind: Kind,
+        /// The package: [REGISTRY/]REPOSITORY:TAG; Docker Hub if no registry is named
+        package: String,
+        /// Name of the object [default: the last part of the repository]
+        name: Option<String>,
+        #[command(flatten)]
+        options: OptionArguments,
+        /// How to run a provider: the name of a `ControllerConfig`
+        #[arg(long, value_name = "NAME")]
+        config: Option<String>,
+    },
+    /// Change the version of an installed package
+    Update {
+        /// The type of package
+        #[arg(value_enum)]
+        kind: Kind,
+        /// Name of the package
+        name: String,
+        /// The new tag, or a digest (sha256:…)
+        tag: String,
+    },
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-enum Kind {
+pub(super) enum Kind {
     Provider,
     Configuration,
     Function,
@@ -92,9 +120,37 @@ impl Arguments {
                 format: Some(Format::Text),
                 registry: RegistryArguments::upstream(false),
             }),
+            Some(Words::Install { kind, package, name, options, config }) => {
+                if config.is_some() && !matches!(kind, Kind::Provider) {
+                    let message = "--config is for providers only\n";
+                    let kind = clap::error::ErrorKind::ArgumentConflict;
+                    return Err(clap::Error::raw(kind, message));
+                }
+                let (mut options, wait) = options.into_options();
+                options.controller_config = config;
+                Command::Install(Box::new(install::Request {
+                    package,
+                    kind: Some(kind.into()),
+                    name,
+                    naming: install::Naming::Last,
+                    options,
+                    wait,
+                    voice: Voice::Kubectl,
+                    cluster: ClusterArguments::upstream(),
+                    registry: RegistryArguments::upstream(false),
+                }))
+            }
+            Some(Words::Update { kind, name, tag }) => Command::Update(update::Request {
+                kind: Some(kind.into()),
+                name: Some(name),
+                to: tag,
+                wait: None,
+                voice: Voice::Kubectl,
+                cluster: ClusterArguments::upstream(),
+            }),
             None if self.version => Command::Version(version::Request { format: Format::Text }),
             None => {
-                let message = "a command is missing: build or push\n";
+                let message = "a command is missing: build, push, install or update\n";
                 return Err(clap::Error::raw(clap::error::ErrorKind::MissingSubcommand, message));
             }
         })

@@ -5,15 +5,19 @@
 //! that commands know nothing about names and flags.
 
 mod apron;
+pub(crate) mod cluster;
 mod crossplane;
+pub(crate) mod duration;
 mod kubectl;
 pub(crate) mod limit;
 mod mirror;
+mod packages;
 pub(crate) mod registry;
 mod serving;
 
 use crate::command::{
-    apiserver, build, copy, extract, init, inspect, lint, login, pull, push, version,
+    activate, apiserver, build, copy, extract, init, inspect, install, lint, list, login, pull,
+    push, status, uninstall, update, version, wait,
 };
 use clap::{CommandFactory, Parser};
 use std::ffi::OsString;
@@ -31,6 +35,13 @@ pub(crate) enum Command {
     Copy(copy::Request),
     Login(login::Login),
     Logout(login::Logout),
+    Install(Box<install::Request>),
+    Update(update::Request),
+    Uninstall(uninstall::Request),
+    List(list::Request),
+    Status(status::Request),
+    Activate(activate::Request),
+    Wait(wait::Request),
     Registry(crate::command::registry::Request),
     Apiserver(apiserver::Request),
     Export(apiserver::export::Request),
@@ -50,7 +61,7 @@ enum Name {
 /// Parses the command line; errors and help are clap's to print.
 pub(crate) fn parse(words: Vec<OsString>) -> Result<Command, clap::Error> {
     match name(&words) {
-        Name::Apron => Ok(apron::Arguments::try_parse_from(words)?.into_command()),
+        Name::Apron => apron::Arguments::try_parse_from(words)?.into_command(),
         Name::Crossplane => crossplane::Arguments::try_parse_from(words)?.into_command(),
         Name::Kubectl => kubectl::Arguments::try_parse_from(words)?.into_command(),
     }
@@ -94,5 +105,21 @@ mod tests {
         check(&["kubectl-crossplane", "build", "provider", "--name", "x"], true);
         check(&["kubectl-crossplane", "push", "configuration", "a/b:v1"], true);
         check(&["kubectl-crossplane", "push", "nonsense", "a/b:v1"], false);
+        check(&["kubectl-crossplane", "install", "provider", "a/b:v1", "-w", "30s"], true);
+        check(
+            &["kubectl-crossplane", "install", "configuration", "a/b:v1", "--config", "c"],
+            false,
+        );
+        check(&["kubectl-crossplane", "update", "provider", "b", "v2"], true);
+        check(&["crossplane", "xpkg", "install", "function", "a/b:v1", "b", "-r", "3"], true);
+        check(&["crossplane", "xpkg", "update", "function", "a/b:v1"], true);
+        check(&["apron", "install", "a/b:v1"], true);
+        check(&["apron", "install", "provider", "a/b:v1", "b"], true);
+        check(&["apron", "install", "a/b:v1", "b", "c"], false);
+        check(&["apron", "install", "a/b:v1", "--wait", "soon"], false);
+        check(&["apron", "update", "b", "v2"], true);
+        check(&["apron", "update", "b", "c", "v2"], false);
+        check(&["apron", "list", "providers"], true);
+        check(&["apron", "list", "nonsense"], false);
     }
 }

@@ -8,6 +8,7 @@
 pub(crate) mod progress;
 pub(crate) mod sarif;
 pub(crate) mod table;
+pub(crate) mod tree;
 
 use crate::failure::{Failure, Outcome};
 use anstyle::{AnsiColor, Style};
@@ -24,6 +25,22 @@ pub(crate) enum Format {
     Text,
     /// JSON for programs.
     Json,
+}
+
+/// The form of a result about objects of a cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, clap::ValueEnum)]
+pub(crate) enum ObjectFormat {
+    /// Words for people
+    #[default]
+    Text,
+    /// The same with more columns
+    Wide,
+    /// JSON for programs
+    Json,
+    /// The same as YAML
+    Yaml,
+    /// Kind and name only, as kubectl takes them
+    Name,
 }
 
 const ERROR: Style = AnsiColor::Red.on_default().bold();

@@ -25,6 +25,7 @@ mod informers;
 mod interchange;
 mod interrupt;
 mod kubectl;
+mod packages;
 #[path = "../../../apiserver/tests/it/peers.rs"]
 mod peers;
 mod registry;

@@ -2,6 +2,7 @@
 
 use super::{ImageFacts, Inspection, ObjectFacts, PackageFacts};
 use crate::output::table;
+use crate::output::tree::{Branch, lines};
 use crate::output::{self, bold, dim, print};
 
 /// How many objects are listed before the rest is only counted.
@@ -134,7 +135,7 @@ pub(super) fn tree(inspection: &Inspection, all: bool) {
         Some(package) => (package.name.as_str(), package.kind.as_str()),
         None => (inspection.source.as_str(), "no readable metadata"),
     };
-    print(format_args!("{} {}", bold(name), dim(kind)));
+    let root = format!("{} {}", bold(name), dim(kind));
     let mut branches: Vec<(String, Vec<String>)> = Vec::new();
     let dependencies: Vec<String> = inspection
         .dependencies
@@ -155,20 +156,17 @@ pub(super) fn tree(inspection: &Inspection, all: bool) {
         branches.push(("layers".to_owned(), lines));
     }
     branches.retain(|(_, leaves)| !leaves.is_empty());
-    draw(&branches);
+    draw(root, branches);
     trouble(inspection);
 }
 
-fn draw(branches: &[(String, Vec<String>)]) {
-    for (index, (title, leaves)) in branches.iter().enumerate() {
-        let last = index + 1 == branches.len();
-        let (elbow, stem) = if last { ("└─", "   ") } else { ("├─", "│  ") };
-        print(format_args!("{elbow} {title}"));
-        for (index, leaf) in leaves.iter().enumerate() {
-            let elbow = if index + 1 == leaves.len() { "└─" } else { "├─" };
-            print(format_args!("{stem}{elbow} {leaf}"));
-        }
-    }
+fn draw(root: String, branches: Vec<(String, Vec<String>)>) {
+    let branch = |(line, leaves): (String, Vec<String>)| Branch {
+        line,
+        below: leaves.into_iter().map(Branch::leaf).collect(),
+    };
+    let root = Branch { line: root, below: branches.into_iter().map(branch).collect() };
+    lines(&root).into_iter().for_each(print);
 }
 
 /// Objects grouped by kind, kinds in the order they first appear.

@@ -8,7 +8,7 @@
 //! difference that is known, and fails when it is gone.
 
 mod normal;
-mod plane;
+pub(crate) mod plane;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

@@ -6,17 +6,17 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// A running `apron apiserver`.
-pub(super) struct Ours {
+pub(crate) struct Ours {
     child: Child,
-    pub(super) kubeconfig: PathBuf,
+    pub(crate) kubeconfig: PathBuf,
     pki: PathBuf,
 }
 
 /// A running etcd, kube-apiserver and kube-controller-manager.
-pub(super) struct Real {
+pub(crate) struct Real {
     children: Vec<Child>,
     directory: PathBuf,
-    pub(super) kubeconfig: PathBuf,
+    pub(crate) kubeconfig: PathBuf,
 }
 
 impl Drop for Ours {
@@ -36,7 +36,7 @@ impl Drop for Real {
 }
 
 /// A peer's binary. A missing one is a failure, never a skip.
-pub(super) fn peer(name: &str) -> PathBuf {
+pub(crate) fn peer(name: &str) -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let found = Command::new(root.join("scripts/peers")).args(["path", name]).output().unwrap();
     assert!(found.status.success(), "the peer {name} is missing: run scripts/peers");
@@ -65,7 +65,7 @@ fn wait(kubeconfig: &Path) {
 }
 
 impl Ours {
-    pub(super) fn start(directory: &Path) -> Self {
+    pub(crate) fn start(directory: &Path) -> Self {
         let child = Command::new(env!("CARGO_BIN_EXE_apron"))
             .args(["apiserver", "--listen", "127.0.0.1:0", "--data-dir"])
             .arg(directory)
@@ -84,7 +84,7 @@ impl Ours {
 }
 
 impl Real {
-    pub(super) fn start(directory: &Path, ours: &Ours) -> Self {
+    pub(crate) fn start(directory: &Path, ours: &Ours) -> Self {
         fs_err::create_dir_all(directory).unwrap();
         let kubeconfig = directory.join("kubeconfig");
         let mut real = Self { children: Vec::new(), directory: directory.to_owned(), kubeconfig };

@@ -1,0 +1,331 @@
+//! The words for packages in a cluster.
+
+use super::Command;
+use super::cluster::ClusterArguments;
+use super::duration;
+use super::registry::RegistryArguments;
+use crate::cluster::inventory::{Which, kind_named};
+use crate::cluster::wait::Goal;
+use crate::command::change::Voice;
+use crate::command::{activate, install, list, status, uninstall, update, wait};
+use crate::output::ObjectFormat;
+use api::meta::PackageKind;
+use clap::{Args, Subcommand};
+use std::time::Duration;
+
+/// What can be done with packages in a cluster.
+#[derive(Subcommand)]
+pub(super) enum PackageWords {
+    /// Install a package in a cluster
+    ///
+    /// The package's kind is read from the registry, unless it is said: `apron install provider
+    /// REFERENCE` works where the cluster can reach the registry and this machine cannot.
+    Install(Box<InstallArguments>),
+    /// Change the version of an installed package
+    Update(UpdateArguments),
+    /// Remove a package, with everything it brought
+    Uninstall(UninstallArguments),
+    /// List installed packages
+    #[command(visible_alias = "ls")]
+    List(ListArguments),
+    /// Show packages, their revisions and what they need, and what is in the way
+    Status(StatusArguments),
+    /// Make a revision the one that counts, where that is not done by itself
+    Activate(ActivateArguments),
+    /// Go back to the revision that was active before
+    Rollback(RollbackArguments),
+    /// Wait until packages are healthy
+    Wait(WaitArguments),
+}
+
+#[derive(Args)]
+pub(super) struct InstallArguments {
+    /// The package, a name for it if it should have another, and before them its kind if it
+    /// should not be looked up: [KIND] REFERENCE [NAME]
+    #[arg(value_name = "REFERENCE", required = true, num_args = 1..=3)]
+    words: Vec<String>,
+    #[command(flatten)]
+    options: OptionArguments,
+    /// How to run it: the name of a `DeploymentRuntimeConfig`
+    #[arg(long, value_name = "NAME")]
+    runtime_config: Option<String>,
+    /// How to run it, the older way: the name of a `ControllerConfig`
+    #[arg(long, value_name = "NAME")]
+    config: Option<String>,
+    /// When the cluster asks the registry: `IfNotPresent`, Always or Never
+    #[arg(long, value_name = "POLICY", value_parser = ["IfNotPresent", "Always", "Never"])]
+    pull_policy: Option<String>,
+    /// Install it without what it depends on
+    #[arg(long)]
+    skip_dependency_resolution: bool,
+    /// Install it whatever version of Crossplane it asks for
+    #[arg(long)]
+    ignore_crossplane_constraints: bool,
+    /// Form of the result
+    #[arg(long, short, value_enum, default_value_t)]
+    output: ObjectFormat,
+    #[command(flatten)]
+    cluster: ClusterArguments,
+    #[command(flatten)]
+    registry: RegistryArguments,
+}
+
+/// The flags that all three names of the binary have for `install`.
+#[derive(Args)]
+pub(super) struct OptionArguments {
+    /// Do not activate new revisions by themselves
+    #[arg(long, short)]
+    manual_activation: bool,
+    /// How many inactive revisions to keep; 0 keeps all
+    #[arg(long, short, value_name = "COUNT", value_parser = clap::value_parser!(i64).range(0..))]
+    revision_history_limit: Option<i64>,
+    /// Secrets with credentials for the registry, in the namespace of the package manager
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    package_pull_secrets: Vec<String>,
+    /// Wait this long until it is healthy, such as 30s or 5m
+    #[arg(long, short, value_name = "DURATION", value_parser = duration::parse)]
+    wait: Option<Duration>,
+}
+
+impl OptionArguments {
+    /// What to say in the object, and how long to wait.
+    pub(super) fn into_options(self) -> (install::Options, Option<Duration>) {
+        let options = install::Options {
+            manual_activation: self.manual_activation,
+            revision_history_limit: self.revision_history_limit,
+            pull_secrets: self.package_pull_secrets,
+            ..install::Options::default()
+        };
+        (options, self.wait.filter(|wait| !wait.is_zero()))
+    }
+}
+
+#[derive(Args)]
+pub(super) struct WaitFlag {
+    /// Wait this long until that is so, such as 30s or 5m
+    #[arg(long, short, value_name = "DURATION", value_parser = duration::parse)]
+    wait: Option<Duration>,
+}
+
+#[derive(Args)]
+pub(super) struct UpdateArguments {
+    /// A reference to the new version of something that is installed; or a name and a reference,
+    /// tag or digest, and before them its kind: [KIND] [NAME] VERSION
+    #[arg(value_name = "VERSION", required = true, num_args = 1..=3)]
+    words: Vec<String>,
+    #[command(flatten)]
+    wait: WaitFlag,
+    /// Form of the result
+    #[arg(long, short, value_enum, default_value_t)]
+    output: ObjectFormat,
+    #[command(flatten)]
+    cluster: ClusterArguments,
+}
+
+#[derive(Args)]
+pub(super) struct UninstallArguments {
+    /// Names of packages: NAME or KIND/NAME
+    #[arg(value_name = "NAME", required = true)]
+    names: Vec<String>,
+    /// Although other packages need it
+    #[arg(long)]
+    force: bool,
+    /// Only say what would go
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    wait: WaitFlag,
+    /// Form of the result
+    #[arg(long, short, value_enum, default_value_t)]
+    output: ObjectFormat,
+    #[command(flatten)]
+    cluster: ClusterArguments,
+}
+
+#[derive(Args)]
+pub(super) struct ListArguments {
+    /// Only this kind: provider, configuration or function
+    #[arg(value_name = "KIND", value_parser = kind)]
+    kind: Option<PackageKind>,
+    /// Form of the result
+    #[arg(long, short, value_enum, default_value_t)]
+    output: ObjectFormat,
+    #[command(flatten)]
+    cluster: ClusterArguments,
+}
+
+#[derive(Args)]
+pub(super) struct StatusArguments {
+    /// Names of packages: NAME or KIND/NAME [default: all]
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
+    /// Form of the result
+    #[arg(long, short, value_enum, default_value_t)]
+    output: ObjectFormat,
+    #[command(flatten)]
+    cluster: ClusterArguments,
+}
+
+#[derive(Args)]
+pub(super) struct ActivateArguments {
+    /// Name of the package: NAME or KIND/NAME
+    name: String,
+    /// Name, number or version of the revision [default: the newest]
+    revision: Option<String>,
+    #[command(flatten)]
+    wait: WaitFlag,
+    /// Form of the result
+    #[arg(long, short, value_enum, default_value_t)]
+    output: ObjectFormat,
+    #[command(flatten)]
+    cluster: ClusterArguments,
+}
+
+#[derive(Args)]
+pub(super) struct RollbackArguments {
+    /// Name of the package: NAME or KIND/NAME
+    name: String,
+    /// Name, number or version of the revision [default: the one before]
+    revision: Option<String>,
+    /// Where the same tag means something else by now: activate revisions by hand from now on
+    #[arg(long, short)]
+    manual_activation: bool,
+    #[command(flatten)]
+    wait: WaitFlag,
+    /// Form of the result
+    #[arg(long, short, value_enum, default_value_t)]
+    output: ObjectFormat,
+    #[command(flatten)]
+    cluster: ClusterArguments,
+}
+
+#[derive(Args)]
+pub(super) struct WaitArguments {
+    /// Names of packages: NAME or KIND/NAME [default: all that are installed]
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
+    /// What to wait for
+    #[arg(long = "for", value_enum, default_value_t)]
+    goal: Goal,
+    /// How long to wait, such as 30s or 5m
+    #[arg(long, short, value_name = "DURATION", default_value = "5m", value_parser = duration::parse)]
+    timeout: Duration,
+    #[command(flatten)]
+    cluster: ClusterArguments,
+}
+
+fn kind(word: &str) -> Result<PackageKind, String> {
+    kind_named(word).ok_or_else(|| format!("`{word}` is not provider, configuration or function"))
+}
+
+/// The kind that comes first, if it does and something follows.
+fn take_kind(words: &mut Vec<String>) -> Option<PackageKind> {
+    let kind = words.first().filter(|_| words.len() > 1).and_then(|word| kind_named(word))?;
+    words.remove(0);
+    Some(kind)
+}
+
+fn all(names: &[String]) -> Vec<Which> {
+    names.iter().map(|name| Which::parse(name)).collect()
+}
+
+fn too_many(usage: &str) -> clap::Error {
+    clap::Error::raw(clap::error::ErrorKind::TooManyValues, format!("give {usage}\n"))
+}
+
+impl PackageWords {
+    /// What was asked for.
+    pub(super) fn into_command(self) -> Result<Command, clap::Error> {
+        Ok(match self {
+            Self::Install(words) => Command::Install(Box::new(words.into_request()?)),
+            Self::Update(words) => Command::Update(words.into_request()?),
+            Self::Uninstall(words) => Command::Uninstall(uninstall::Request {
+                which: all(&words.names),
+                force: words.force,
+                dry_run: words.dry_run,
+                wait: words.wait.wait,
+                format: words.output,
+                cluster: words.cluster,
+            }),
+            Self::List(words) => Command::List(list::Request {
+                kind: words.kind,
+                format: words.output,
+                cluster: words.cluster,
+            }),
+            Self::Status(words) => Command::Status(status::Request {
+                which: all(&words.names),
+                format: words.output,
+                cluster: words.cluster,
+            }),
+            Self::Activate(words) => Command::Activate(activate::Request {
+                which: Which::parse(&words.name),
+                revision: words.revision,
+                back: None,
+                wait: words.wait.wait,
+                format: words.output,
+                cluster: words.cluster,
+            }),
+            Self::Rollback(words) => Command::Activate(activate::Request {
+                which: Which::parse(&words.name),
+                revision: words.revision,
+                back: Some(activate::Back { manual: words.manual_activation }),
+                wait: words.wait.wait,
+                format: words.output,
+                cluster: words.cluster,
+            }),
+            Self::Wait(words) => Command::Wait(wait::Request {
+                which: all(&words.names),
+                goal: words.goal,
+                timeout: words.timeout,
+                cluster: words.cluster,
+            }),
+        })
+    }
+}
+
+impl InstallArguments {
+    fn into_request(mut self) -> Result<install::Request, clap::Error> {
+        let kind = take_kind(&mut self.words);
+        let mut words = self.words.into_iter();
+        let (package, name) = (words.next().unwrap_or_default(), words.next());
+        if words.next().is_some() {
+            return Err(too_many("[KIND] REFERENCE [NAME]"));
+        }
+        let (mut options, wait) = self.options.into_options();
+        options.pull_policy = self.pull_policy;
+        options.runtime_config = self.runtime_config;
+        options.controller_config = self.config;
+        options.skip_dependency_resolution = self.skip_dependency_resolution;
+        options.ignore_crossplane_constraints = self.ignore_crossplane_constraints;
+        Ok(install::Request {
+            package,
+            kind,
+            name,
+            naming: install::Naming::Path,
+            options,
+            wait,
+            voice: Voice::Apron(self.output),
+            cluster: self.cluster,
+            registry: self.registry,
+        })
+    }
+}
+
+impl UpdateArguments {
+    fn into_request(mut self) -> Result<update::Request, clap::Error> {
+        let kind = take_kind(&mut self.words);
+        let to = self.words.pop().unwrap_or_default();
+        let name = self.words.pop();
+        if !self.words.is_empty() {
+            return Err(too_many("[KIND] [NAME] VERSION"));
+        }
+        Ok(update::Request {
+            kind,
+            name,
+            to,
+            wait: self.wait.wait,
+            voice: Voice::Apron(self.output),
+            cluster: self.cluster,
+        })
+    }
+}

@@ -1,0 +1,327 @@
+//! What is installed in a cluster, as values: packages, their revisions, and the lock.
+
+use super::{Cluster, Resource, lower};
+use crate::failure::{Failure, Outcome};
+use api::meta::PackageKind;
+use api::pkg::lock::{self, Dependency, Lock, LockPackage};
+use api::pkg::revision::{ACTIVE, Revision};
+use api::pkg::{LABEL_PACKAGE, Package};
+use oci::{Identifier, Reference, Repository, Rules};
+use serde_json::Value as Json;
+
+const KINDS: [PackageKind; 3] =
+    [PackageKind::Configuration, PackageKind::Provider, PackageKind::Function];
+
+/// Everything that is known about packages in a cluster.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Inventory {
+    pub(crate) packages: Vec<Installed>,
+    /// Kind and name of packages that are gone, though revisions of theirs are not.
+    leaving: Vec<(PackageKind, String)>,
+    lock: Lock,
+}
+
+/// A package and its revisions, the highest number first.
+#[derive(Clone, Debug)]
+pub(crate) struct Installed {
+    pub(crate) kind: PackageKind,
+    pub(crate) package: Package,
+    pub(crate) revisions: Vec<Revision>,
+    /// The package as the server has it.
+    pub(crate) json: Json,
+}
+
+/// Which package somebody means.
+#[derive(Clone, Debug)]
+pub(crate) struct Which {
+    pub(crate) kind: Option<PackageKind>,
+    pub(crate) name: String,
+}
+
+/// Something a package needs, and what there is of it.
+pub(crate) struct Needed<'a> {
+    pub(crate) dependency: &'a Dependency,
+    pub(crate) installed: Option<&'a Installed>,
+}
+
+impl Which {
+    /// What `NAME`, `KIND/NAME` and `KIND.GROUP/NAME` mean.
+    pub(crate) fn parse(text: &str) -> Self {
+        let parts = text.split_once('/').and_then(|(kind, name)| Some((kind_named(kind)?, name)));
+        match parts {
+            Some((kind, name)) => Self { kind: Some(kind), name: name.to_owned() },
+            None => Self { kind: None, name: text.to_owned() },
+        }
+    }
+
+    fn fits(&self, one: &Installed) -> bool {
+        one.name() == self.name && self.kind.is_none_or(|kind| kind == one.kind)
+    }
+
+    /// What messages call it.
+    fn told(&self) -> String {
+        self.kind.map_or_else(|| self.name.clone(), |kind| format!("{} {}", lower(kind), self.name))
+    }
+}
+
+/// The kind that a word names: `provider`, `Providers`, `provider.pkg.crossplane.io`.
+pub(crate) fn kind_named(word: &str) -> Option<PackageKind> {
+    let first = word.split('.').next().unwrap_or(word).to_lowercase();
+    let one = first.strip_suffix('s').unwrap_or(&first);
+    KINDS.into_iter().find(|kind| lower(*kind) == one)
+}
+
+impl Inventory {
+    /// Looks at a cluster.
+    pub(crate) async fn gather(cluster: &Cluster) -> Outcome<Self> {
+        let (mut packages, mut leaving, mut is_known) = (Vec::new(), Vec::new(), false);
+        let each = KINDS.map(|kind| of_kind(cluster, kind));
+        let locks = Resource::of_group(&cluster.group, "v1beta1", "locks");
+        let (found, lock) =
+            futures::join!(futures::future::join_all(each), cluster.get(&locks, lock::NAME));
+        for found in found {
+            if let Some((found, gone)) = found? {
+                is_known = true;
+                packages.extend(found);
+                leaving.extend(gone);
+            }
+        }
+        if !is_known {
+            return Err(cluster.without_packages());
+        }
+        Ok(Self { packages, leaving, lock: lock?.unwrap_or_default() })
+    }
+
+    /// Whether nothing is left of a package.
+    pub(crate) fn is_gone(&self, which: &Which) -> bool {
+        let is_it = |(kind, name): &(PackageKind, String)| {
+            *name == which.name && which.kind.is_none_or(|it| it == *kind)
+        };
+        !self.packages.iter().any(|one| which.fits(one)) && !self.leaving.iter().any(is_it)
+    }
+
+    /// The package that is meant.
+    pub(crate) fn find(&self, which: &Which) -> Outcome<&Installed> {
+        let found: Vec<&Installed> = self.packages.iter().filter(|one| which.fits(one)).collect();
+        match found.as_slice() {
+            [one] => Ok(one),
+            [] => Err(self.missing(which)),
+            several => {
+                let names: Vec<String> = several.iter().map(|one| one.id()).collect();
+                let message = format!("there are several packages called {}", which.name);
+                Err(Failure::new(message, format!("say which: {}", names.join(" or "))))
+            }
+        }
+    }
+
+    fn missing(&self, which: &Which) -> Failure {
+        let message = format!("{} is not installed", which.told());
+        let names: Vec<&str> = self.packages.iter().map(Installed::name).take(10).collect();
+        let hint = match names.as_slice() {
+            [] => "nothing is; `apron install REFERENCE` installs a package".to_owned(),
+            names => format!("these are: {}", names.join(", ")),
+        };
+        Failure::new(message, hint)
+    }
+
+    /// The packages of a repository.
+    pub(crate) fn of_repository(&self, repository: &Repository) -> Vec<&Installed> {
+        let is_of = |one: &&Installed| {
+            one.reference().is_some_and(|reference| reference.repository() == repository)
+        };
+        self.packages.iter().filter(is_of).collect()
+    }
+
+    /// What a package needs, by the lock.
+    pub(crate) fn needs<'a>(&'a self, one: &'a Installed) -> Vec<Needed<'a>> {
+        let Some(entry) = self.entry(one) else { return Vec::new() };
+        let needed = |dependency: &'a Dependency| {
+            let installed = self.by_source(&dependency.package);
+            Needed { dependency, installed }
+        };
+        entry.dependencies.iter().map(needed).collect()
+    }
+
+    /// Who needs a package.
+    pub(crate) fn needed_by<'a>(&'a self, one: &Installed) -> Vec<&'a Installed> {
+        let needs = |other: &&Installed| {
+            let mut needs = self.needs(other).into_iter();
+            needs.any(|it| it.installed.is_some_and(|it| it.is(one)))
+        };
+        self.packages.iter().filter(needs).collect()
+    }
+
+    /// A package, and everything it needs, once each.
+    pub(crate) fn closure<'a>(&'a self, one: &'a Installed) -> Vec<&'a Installed> {
+        let mut found = vec![one];
+        let mut next = 0;
+        while let Some(one) = found.get(next).copied() {
+            next += 1;
+            for installed in self.needs(one).into_iter().filter_map(|it| it.installed) {
+                if !found.iter().any(|other| other.is(installed)) {
+                    found.push(installed);
+                }
+            }
+        }
+        found
+    }
+
+    fn entries(&self) -> &[LockPackage] {
+        self.lock.packages.as_deref().unwrap_or_default()
+    }
+
+    fn entry(&self, one: &Installed) -> Option<&LockPackage> {
+        let mut entries = self.entries().iter();
+        entries.find(|entry| one.revisions.iter().any(|it| it.metadata.name == entry.name))
+    }
+
+    /// The package with this source: by the lock, which knows of mirrors, or by what it asks for.
+    fn by_source(&self, source: &str) -> Option<&Installed> {
+        let wanted = repository(source);
+        let same =
+            |other: &str| other == source || (wanted.is_some() && repository(other) == wanted);
+        let entry = self.entries().iter().find(|entry| same(&entry.source));
+        let by_lock = entry.and_then(|entry| {
+            let has =
+                |one: &&Installed| one.revisions.iter().any(|it| it.metadata.name == entry.name);
+            self.packages.iter().find(has)
+        });
+        by_lock.or_else(|| {
+            let asks = |one: &&Installed| {
+                let reference = one.reference();
+                wanted.is_some() && reference.map(|it| it.repository().clone()) == wanted
+            };
+            self.packages.iter().find(asks)
+        })
+    }
+}
+
+/// Packages of a kind, and those of which only revisions are left.
+type OfKind = (Vec<Installed>, Vec<(PackageKind, String)>);
+
+async fn of_kind(cluster: &Cluster, kind: PackageKind) -> Outcome<Option<OfKind>> {
+    let (packages, revisions) = (cluster.packages(kind), cluster.revisions(kind));
+    let (packages, revisions) =
+        futures::join!(cluster.list::<Json>(&packages), cluster.list::<Revision>(&revisions));
+    let Some(packages) = packages? else { return Ok(None) };
+    let revisions = revisions?.unwrap_or_default();
+    let packages = packages.into_iter().map(|json| Installed::new(kind, json, &revisions));
+    let packages: Vec<Installed> = packages.collect::<Outcome<_>>()?;
+    let labels = revisions.iter().filter_map(|one| one.metadata.labels.get(LABEL_PACKAGE));
+    let gone = labels.filter(|name| !packages.iter().any(|one| one.name() == *name));
+    let gone = gone.map(|name| (kind, name.clone())).collect();
+    Ok(Some((packages, gone)))
+}
+
+impl Installed {
+    fn new(kind: PackageKind, json: Json, all: &[Revision]) -> Outcome<Self> {
+        let package: Package = serde_json::from_value(json.clone()).map_err(|error| {
+            let hint = "its definition may be of a much older or newer version than apron knows";
+            Failure::new(format!("cannot understand a {} of the cluster", lower(kind)), hint)
+                .because(&error)
+        })?;
+        let name = &package.metadata.name;
+        let is_its = |one: &&Revision| one.metadata.labels.get(LABEL_PACKAGE) == Some(name);
+        let mut revisions: Vec<Revision> = all.iter().filter(is_its).cloned().collect();
+        revisions.sort_by_key(|one| (-one.spec.revision, one.metadata.name.clone()));
+        Ok(Self { kind, package, revisions, json })
+    }
+
+    /// What names exactly this one.
+    pub(crate) fn which(&self) -> Which {
+        Which { kind: Some(self.kind), name: self.name().to_owned() }
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.package.metadata.name
+    }
+
+    /// What kubectl calls it.
+    pub(crate) fn id(&self) -> String {
+        format!("{}/{}", lower(self.kind), self.name())
+    }
+
+    fn is(&self, other: &Self) -> bool {
+        self.kind == other.kind && self.name() == other.name()
+    }
+
+    /// What it asks for, if that is a reference.
+    pub(crate) fn reference(&self) -> Option<Reference> {
+        reference(&self.package.spec.package)
+    }
+
+    /// The tag or digest it asks for.
+    pub(crate) fn version(&self) -> String {
+        version(&self.package.spec.package)
+    }
+
+    /// The revision that stands for it.
+    pub(crate) fn current(&self) -> Option<&Revision> {
+        let name = self.package.status.as_ref()?.current_revision.as_ref()?;
+        self.revisions.iter().find(|one| one.metadata.name == *name)
+    }
+
+    /// The revision that is installed.
+    pub(crate) fn active(&self) -> Option<&Revision> {
+        self.revisions.iter().find(|one| one.spec.desired_state == ACTIVE)
+    }
+
+    /// Whether somebody has to activate new revisions.
+    pub(crate) fn is_manual(&self) -> bool {
+        let policy = self.package.spec.revision_activation_policy.as_deref();
+        !matches!(policy, None | Some("" | "Automatic"))
+    }
+}
+
+fn rules() -> Rules {
+    Rules::weak().any_digest()
+}
+
+/// A reference as package managers read it.
+pub(crate) fn reference(text: &str) -> Option<Reference> {
+    Reference::parse(text, &rules()).ok()
+}
+
+fn repository(text: &str) -> Option<Repository> {
+    Repository::parse(text, &rules()).ok()
+}
+
+/// The tag or digest of a reference, short enough to be read.
+pub(crate) fn version(text: &str) -> String {
+    match reference(text).as_ref().map(Reference::identifier) {
+        Some(Identifier::Tag(tag)) => tag.clone(),
+        Some(Identifier::Digest(digest)) => crate::output::short(&digest.to_string()).to_owned(),
+        None => "-".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packages_are_named_as_kubectl_names_them() {
+        let check = |text: &str, kind: Option<PackageKind>, name: &str| {
+            let which = Which::parse(text);
+            assert_eq!((which.kind, which.name.as_str()), (kind, name), "{text}");
+        };
+        check("a", None, "a");
+        check("provider/a", Some(PackageKind::Provider), "a");
+        check("functions/a", Some(PackageKind::Function), "a");
+        check("configuration.pkg.crossplane.io/a", Some(PackageKind::Configuration), "a");
+        check("example.org/a", None, "example.org/a");
+    }
+
+    #[test]
+    fn versions_are_short() {
+        let digest = "1".repeat(64);
+        for (text, expected) in [
+            ("crossplane/provider-gcp:v0.12.0", "v0.12.0"),
+            ("example.org/a/b", "latest"),
+            (&*format!("example.org/a@sha256:{digest}"), "sha256:111111111111"),
+            ("not a reference", "-"),
+        ] {
+            assert_eq!(version(text), expected, "{text}");
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! How packages are, in words, and what they wait for.
+
+use super::inventory::{Installed, Inventory};
+use api::condition::{self, Condition, reasons, types};
+use api::pkg::ANNOTATION_PAUSED;
+use api::pkg::revision::Revision;
+
+/// How a package is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    /// Nobody has looked at it yet.
+    New,
+    /// It is being fetched, installed or started.
+    Installing,
+    /// It does what it should.
+    Healthy,
+    /// All is there; its controller sleeps until something uses it.
+    Idle,
+    /// A revision waits for somebody to activate it, and none is active.
+    Inactive,
+    /// Something is wrong.
+    Unhealthy,
+    /// Somebody asked for no more work on it.
+    Paused,
+    /// It is going.
+    Deleting,
+}
+
+impl State {
+    /// The word for it.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::New => "new",
+            Self::Installing => "installing",
+            Self::Healthy => "healthy",
+            Self::Idle => "idle",
+            Self::Inactive => "inactive",
+            Self::Unhealthy => "unhealthy",
+            Self::Paused => "paused",
+            Self::Deleting => "deleting",
+        }
+    }
+
+    /// Whether it is as it should be.
+    pub(crate) fn is_well(self) -> bool {
+        matches!(self, Self::Healthy | Self::Idle)
+    }
+}
+
+impl Installed {
+    /// How it is.
+    pub(crate) fn state(&self) -> State {
+        let metadata = &self.package.metadata;
+        if metadata.deletion_timestamp.is_some() {
+            return State::Deleting;
+        }
+        if metadata.annotations.get(ANNOTATION_PAUSED).is_some_and(|value| value == "true") {
+            return State::Paused;
+        }
+        let (Some(installed), Some(healthy)) =
+            (self.condition(types::INSTALLED), self.condition(types::HEALTHY))
+        else {
+            return if self.conditions().is_empty() { State::New } else { State::Installing };
+        };
+        // Somebody has asked for something else since.
+        let is_past = |one: &Condition| {
+            one.observed_generation.is_some() && one.observed_generation < metadata.generation
+        };
+        if is_past(installed) || is_past(healthy) {
+            return State::Installing;
+        }
+        match (installed.status.as_str(), healthy.status.as_str()) {
+            ("True", "True") if healthy.reason == reasons::AWAITING_ACTIVATION => State::Idle,
+            ("True", "True") => State::Healthy,
+            (_, _) if installed.reason == reasons::INACTIVE => State::Inactive,
+            _ if self.is_under_way() => State::Installing,
+            _ => State::Unhealthy,
+        }
+    }
+
+    fn conditions(&self) -> &[Condition] {
+        let status = self.package.status.as_ref();
+        status.and_then(|status| status.conditions.as_deref()).unwrap_or_default()
+    }
+
+    pub(crate) fn condition(&self, of: &str) -> Option<&Condition> {
+        condition::find(self.conditions(), of)
+    }
+
+    /// Whether there is no bad news yet, only none that is good.
+    fn is_under_way(&self) -> bool {
+        let told = |one: &Condition| one.message.as_deref().is_some_and(|text| !text.is_empty());
+        let unpacking = self.condition(types::INSTALLED).filter(|one| one.status != "True");
+        if let Some(unpacking) = unpacking {
+            return !told(unpacking);
+        }
+        let Some(revision) = self.current() else { return true };
+        let bad = |one: &&Condition| one.status == "False" && told(one);
+        !conditions_of(revision).iter().any(|one| bad(&one))
+    }
+
+    /// What is in the way, in sentences; nothing if all is well.
+    pub(crate) fn complaints(&self) -> Vec<String> {
+        let state = self.state();
+        if state == State::New {
+            return vec!["no package manager has looked at it yet".to_owned()];
+        }
+        let mut all: Vec<String> = Vec::new();
+        let of_package = self.conditions().iter().filter(|one| is_bad(one));
+        // What a package says of its revision, the revision says better.
+        let of_revision: Vec<&Condition> = self
+            .current()
+            .map(conditions_of)
+            .unwrap_or_default()
+            .iter()
+            .filter(|one| is_bad(one))
+            .collect();
+        let own =
+            of_package.filter(|one| of_revision.is_empty() || one.condition_type != types::HEALTHY);
+        for one in own.chain(of_revision.iter().copied()) {
+            let sentence = sentence(one);
+            if !all.contains(&sentence) {
+                all.push(sentence);
+            }
+        }
+        if state == State::Inactive
+            && let Some(waiting) = self.revisions.first()
+        {
+            all = vec![format!(
+                "revision {} waits to be activated: apron activate {}",
+                waiting.metadata.name,
+                self.name()
+            )];
+        }
+        all
+    }
+
+    /// One line on how it comes along.
+    pub(crate) fn progress(&self, inventory: &Inventory) -> String {
+        let state = self.state();
+        let word = state.word();
+        if state.is_well() {
+            return word.to_owned();
+        }
+        let missing: Vec<String> = inventory
+            .needs(self)
+            .iter()
+            .filter(|it| it.installed.is_none_or(|it| !it.state().is_well()))
+            .map(|it| it.installed.map_or(it.dependency.package.as_str(), Self::name).to_owned())
+            .collect();
+        if !missing.is_empty() && state != State::New {
+            return format!("{word}, waits for {}", missing.join(", "));
+        }
+        match self.complaints().first() {
+            Some(complaint) => format!("{word}: {complaint}"),
+            None => word.to_owned(),
+        }
+    }
+}
+
+/// The conditions of a revision.
+pub(crate) fn conditions_of(revision: &Revision) -> &[Condition] {
+    let status = revision.status.as_ref();
+    status.and_then(|status| status.conditions.as_deref()).unwrap_or_default()
+}
+
+fn is_bad(one: &Condition) -> bool {
+    one.status != "True"
+}
+
+/// A condition that is not true, as a sentence.
+fn sentence(one: &Condition) -> String {
+    let subject = match one.condition_type.as_str() {
+        types::INSTALLED => "not installed",
+        types::HEALTHY => "not healthy",
+        types::REVISION_HEALTHY => "its objects are not in place",
+        types::RUNTIME_HEALTHY => "it does not run",
+        types::RUNTIME_ACTIVE => "its controller sleeps",
+        types::SYNCED => "nobody works on it",
+        other => return format!("{other} is {}: {}", one.status, one.reason),
+    };
+    let subject = if one.status == "Unknown" {
+        match one.condition_type.as_str() {
+            types::RUNTIME_HEALTHY => "whether it runs is not known yet",
+            types::REVISION_HEALTHY => "whether its objects are in place is not known yet",
+            _ => "not known yet",
+        }
+    } else {
+        subject
+    };
+    match one.message.as_deref().map(str::trim) {
+        Some(message) if !message.is_empty() => format!("{subject}: {message}"),
+        _ => subject.to_owned(),
+    }
+}

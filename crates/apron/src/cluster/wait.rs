@@ -1,0 +1,115 @@
+//! Looking until packages are as somebody wants them, and saying how they come along.
+
+use super::Cluster;
+use super::inventory::{Inventory, Which};
+use super::state::State;
+use crate::args::duration;
+use crate::failure::{Failure, Outcome};
+use crate::output;
+use std::collections::BTreeMap;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// The first pause between two looks; pauses grow, so that quick things are seen quickly and slow
+/// ones cost the cluster little.
+const PAUSE_MIN: Duration = Duration::from_millis(50);
+const PAUSE_MAX: Duration = Duration::from_secs(2);
+
+/// What to wait for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Goal {
+    /// Installed, and doing what they should
+    #[default]
+    Healthy,
+    /// Their revision is active, whether or not it works yet
+    Installed,
+    /// Gone, with their revisions
+    Deleted,
+}
+
+impl Goal {
+    fn is_met(self, which: &Which, inventory: &Inventory) -> bool {
+        let found = inventory.find(which).ok();
+        match self {
+            Self::Deleted => inventory.is_gone(which),
+            Self::Healthy => found.is_some_and(|one| one.state().is_well()),
+            Self::Installed => found.is_some_and(|one| {
+                let installed = one.condition(api::condition::types::INSTALLED);
+                installed.is_some_and(|it| it.status == "True") && one.state() != State::New
+            }),
+        }
+    }
+
+    fn told(self) -> &'static str {
+        match self {
+            Self::Healthy => "healthy",
+            Self::Installed => "installed",
+            Self::Deleted => "gone",
+        }
+    }
+}
+
+/// Looks until all are as wanted, or the time is over.
+pub(crate) async fn until(
+    cluster: &Cluster,
+    which: &[Which],
+    goal: Goal,
+    time: Duration,
+) -> Outcome<Inventory> {
+    let (end, mut pause) = (Instant::now() + time, PAUSE_MIN);
+    let mut seen = BTreeMap::new();
+    loop {
+        // A cluster that is away for a moment is what waiting is for.
+        let found = Inventory::gather(cluster).await;
+        if let Ok(inventory) = &found {
+            tell(which, inventory, &mut seen);
+            if which.iter().all(|one| goal.is_met(one, inventory)) {
+                return found;
+            }
+        }
+        if Instant::now() + pause > end {
+            return Err(overdue(which, goal, time, found));
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 3 / 2).min(PAUSE_MAX);
+    }
+}
+
+/// Says what has changed since the last look.
+fn tell(which: &[Which], inventory: &Inventory, seen: &mut BTreeMap<String, String>) {
+    for one in which.iter().filter_map(|it| inventory.find(it).ok()) {
+        for one in inventory.closure(one).into_iter().rev() {
+            let (id, progress) = (one.id(), one.progress(inventory));
+            if seen.get(&id) != Some(&progress) {
+                output::say(format_args!("{} {progress}", output::bold(&id)));
+                seen.insert(id, progress);
+            }
+        }
+    }
+}
+
+fn overdue(which: &[Which], goal: Goal, time: Duration, found: Outcome<Inventory>) -> Failure {
+    let inventory = match found {
+        Ok(inventory) => inventory,
+        Err(failure) => return failure,
+    };
+    let open: Vec<&Which> = which.iter().filter(|one| !goal.is_met(one, &inventory)).collect();
+    let names: Vec<&str> = open.iter().map(|one| one.name.as_str()).collect();
+    let (names, told) = (names.join(" and "), goal.told());
+    let message = format!("{names} did not become {told} within {}", duration::tell(time));
+    let hint = match open.as_slice() {
+        [one] => format!("see more with `apron status {}`, or wait longer", one.name),
+        _ => "see more with `apron status`, or wait longer".to_owned(),
+    };
+    let mut failure = Failure::new(message, hint);
+    for one in open {
+        match inventory.find(one) {
+            Ok(one) => failure.causes.push(format!("{} is {}", one.id(), one.progress(&inventory))),
+            Err(_) if goal == Goal::Deleted => {
+                failure.causes.push(format!("revisions of {} are still there", one.name));
+            }
+            Err(missing) => failure.causes.push(missing.message),
+        }
+    }
+    failure
+}

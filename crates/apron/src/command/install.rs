@@ -1,0 +1,233 @@
+//! `install`: a package object in a cluster, which its package manager makes true.
+
+use crate::args::cluster::ClusterArguments;
+use crate::args::registry::RegistryArguments;
+use crate::cluster::inventory::{Inventory, Which, reference};
+use crate::cluster::wait::{self, Goal};
+use crate::cluster::{Cluster, Resource, lower};
+use crate::command::change::{Change, Voice};
+use crate::failure::{Failure, Outcome};
+use crate::output;
+use crate::place::{self, Place};
+use crate::settings::Settings;
+use api::meta::PackageKind;
+use serde_json::{Value as Json, json};
+use std::time::Duration;
+
+/// What to install, and how.
+pub(crate) struct Request {
+    pub(crate) package: String,
+    /// Found out from the package if it is not said.
+    pub(crate) kind: Option<PackageKind>,
+    pub(crate) name: Option<String>,
+    /// What the object is called if nobody says so.
+    pub(crate) naming: Naming,
+    pub(crate) options: Options,
+    /// How long to wait until it is healthy; not at all if it is not said.
+    pub(crate) wait: Option<Duration>,
+    pub(crate) voice: Voice,
+    pub(crate) cluster: ClusterArguments,
+    pub(crate) registry: RegistryArguments,
+}
+
+/// What an object is called after a package.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Naming {
+    /// The whole path of the repository, as dependencies are named.
+    Path,
+    /// The last part of it, as the guide has it.
+    Last,
+}
+
+/// What else to say in the object.
+#[derive(Default)]
+pub(crate) struct Options {
+    pub(crate) manual_activation: bool,
+    pub(crate) revision_history_limit: Option<i64>,
+    pub(crate) pull_secrets: Vec<String>,
+    pub(crate) pull_policy: Option<String>,
+    pub(crate) runtime_config: Option<String>,
+    pub(crate) controller_config: Option<String>,
+    pub(crate) skip_dependency_resolution: bool,
+    pub(crate) ignore_crossplane_constraints: bool,
+}
+
+/// Installs it.
+pub(crate) async fn run(request: &Request, settings: &Settings) -> Outcome {
+    let place = Place::parse(&request.package, &request.registry)?;
+    let Place::Registry(parsed) = &place else { return Err(not_in_a_registry(&request.package)) };
+    let cluster = Cluster::connect(&request.cluster, settings).await?;
+    let inventory = Inventory::gather(&cluster).await?;
+    let kind = match request.kind {
+        Some(kind) => kind,
+        None => find_out_kind(&place, request, settings).await?,
+    };
+    request.options.check(kind)?;
+    let name = match (&request.name, request.naming) {
+        (Some(name), _) => name.clone(),
+        (None, Naming::Path) => xpkg::label::object_name(parsed),
+        (None, Naming::Last) => {
+            let path = parsed.repository().path();
+            xpkg::label::to_dns_label(path.rsplit('/').next().unwrap_or(path))
+        }
+    };
+    let which = Which { kind: Some(kind), name: name.clone() };
+    refuse_rival(request, &inventory, &which)?;
+    warn_of_secrets(request, &cluster).await?;
+    if let Some(object) = make(request, &cluster, &which, kind).await? {
+        let detail = format!("{} {}", lower(kind), output::bold(&name));
+        Change { word: "created", said: "installed", kind, name, detail, object }
+            .tell(request.voice, &cluster)?;
+    }
+    if let Some(time) = request.wait {
+        wait::until(&cluster, &[which], Goal::Healthy, time).await?;
+    }
+    Ok(())
+}
+
+fn not_in_a_registry(text: &str) -> Failure {
+    Failure::new(
+        format!("{text} is a file, and clusters fetch packages from registries"),
+        "push it first with `apron push`, then install the reference it was pushed to",
+    )
+}
+
+/// Reads the package to see what it is.
+async fn find_out_kind(
+    place: &Place,
+    request: &Request,
+    settings: &Settings,
+) -> Outcome<PackageKind> {
+    let read = async {
+        let opened = place::open(place, &request.registry, settings).await?;
+        let located = place::locate(&opened, None, settings).await?;
+        let limits = xpkg::Limits::default();
+        let package = xpkg::open::package_yaml(&located.layers, &limits)
+            .and_then(|reader| xpkg::open::read(reader, &limits))
+            .map_err(|error| place::unreadable(&opened.name, &error))?;
+        package.meta().map(api::meta::Meta::kind).ok_or_else(|| {
+            Failure::new(
+                format!("{} does not say what kind of package it is", opened.name),
+                "`apron lint` says what is wrong with it",
+            )
+        })
+    };
+    read.await.map_err(|mut failure| {
+        let words = "or say what it is, and it will not be read from here";
+        let example = format!("apron install provider {}", request.package);
+        failure.hint = format!("{}; {words}: {example}", failure.hint);
+        failure
+    })
+}
+
+impl Options {
+    /// Says no to what a kind cannot have.
+    fn check(&self, kind: PackageKind) -> Outcome {
+        let flag = match kind {
+            PackageKind::Configuration if self.runtime_config.is_some() => "--runtime-config",
+            PackageKind::Configuration | PackageKind::Function
+                if self.controller_config.is_some() =>
+            {
+                "--config"
+            }
+            _ => return Ok(()),
+        };
+        Err(Failure::new(
+            format!("{flag} says how to run a package, and a {} has no use for it", lower(kind)),
+            format!("leave {flag} out"),
+        ))
+    }
+
+    fn spec(&self, package: &str) -> Json {
+        let mut spec = json!({"package": package});
+        if self.manual_activation {
+            spec["revisionActivationPolicy"] = json!("Manual");
+        }
+        if let Some(limit) = self.revision_history_limit {
+            spec["revisionHistoryLimit"] = json!(limit);
+        }
+        if !self.pull_secrets.is_empty() {
+            let secrets: Vec<Json> =
+                self.pull_secrets.iter().map(|name| json!({"name": name})).collect();
+            spec["packagePullSecrets"] = json!(secrets);
+        }
+        if let Some(policy) = &self.pull_policy {
+            spec["packagePullPolicy"] = json!(policy);
+        }
+        if let Some(name) = &self.runtime_config {
+            spec["runtimeConfigRef"] = json!({"name": name});
+        }
+        if let Some(name) = &self.controller_config {
+            spec["controllerConfigRef"] = json!({"name": name});
+        }
+        if self.skip_dependency_resolution {
+            spec["skipDependencyResolution"] = json!(true);
+        }
+        if self.ignore_crossplane_constraints {
+            spec["ignoreCrossplaneConstraints"] = json!(true);
+        }
+        spec
+    }
+}
+
+/// Two objects for one repository fight over the same objects.
+fn refuse_rival(request: &Request, inventory: &Inventory, which: &Which) -> Outcome {
+    let Some(wanted) = reference(&request.package) else { return Ok(()) };
+    let same = inventory.of_repository(wanted.repository());
+    let Some(rival) = same.into_iter().find(|one| one.name() != which.name) else { return Ok(()) };
+    let message = format!("{} is installed already, as {}", wanted.repository(), rival.id());
+    if request.name.is_some() {
+        output::warn(format_args!("{message}; only one of both can own the objects they bring"));
+        return Ok(());
+    }
+    let name = rival.name();
+    Err(Failure::new(
+        message,
+        format!("change its version: apron update {name} {}", request.package),
+    ))
+}
+
+async fn warn_of_secrets(request: &Request, cluster: &Cluster) -> Outcome {
+    let namespace = &request.cluster.namespace;
+    for name in &request.options.pull_secrets {
+        let secrets = Resource::core(namespace, "secrets");
+        // Who may not look cannot be told; the package manager will.
+        if let Ok(None) = cluster.get::<Json>(&secrets, name).await {
+            output::warn(format_args!("there is no secret {name} in the namespace {namespace}"));
+        }
+    }
+    Ok(())
+}
+
+/// Makes the object; nothing if it was there already, just so.
+async fn make(
+    request: &Request,
+    cluster: &Cluster,
+    which: &Which,
+    kind: PackageKind,
+) -> Outcome<Option<Json>> {
+    let name = &which.name;
+    let object = json!({
+        "apiVersion": format!("{}/v1", cluster.group),
+        "kind": kind.as_str(),
+        "metadata": {"name": name},
+        "spec": request.options.spec(&request.package),
+    });
+    if let Some(made) = cluster.create(&cluster.packages(kind), name, &object).await? {
+        return Ok(Some(made));
+    }
+    let now = Inventory::gather(cluster).await?;
+    let there = now.find(which)?;
+    let (kind, before) = (lower(kind), &there.package.spec.package);
+    if *before != request.package {
+        return Err(Failure::new(
+            format!("{kind} {name} is installed already, from {before}"),
+            format!("change its version: apron update {name} {}", request.package),
+        ));
+    }
+    output::say(format_args!(
+        "{kind} {} is installed already; nothing changed",
+        output::bold(name)
+    ));
+    Ok(None)
+}

@@ -1,0 +1,251 @@
+//! `status`: packages, their revisions and what they need, as a tree, with what is in the way.
+
+use crate::args::cluster::ClusterArguments;
+use crate::cluster::Cluster;
+use crate::cluster::inventory::{Installed, Inventory, Needed, Which};
+use crate::failure::{Failure, Outcome};
+use crate::output::tree::{self, Branch};
+use crate::output::{self, ObjectFormat, bold, dim};
+use crate::settings::Settings;
+use api::pkg::revision::{ACTIVE, Revision};
+use serde::Serialize;
+use xpkg::constraint::Constraint;
+use xpkg::version::Version;
+
+/// What to show.
+pub(crate) struct Request {
+    /// All, if none is named.
+    pub(crate) which: Vec<Which>,
+    pub(crate) format: ObjectFormat,
+    pub(crate) cluster: ClusterArguments,
+}
+
+/// Everything there is to say about a package.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Status {
+    id: String,
+    name: String,
+    kind: &'static str,
+    version: String,
+    package: String,
+    state: &'static str,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    messages: Vec<String>,
+    revisions: Vec<RevisionStatus>,
+    dependencies: Vec<DependencyStatus>,
+    needed_by: Vec<String>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct RevisionStatus {
+    name: String,
+    number: i64,
+    state: String,
+    version: String,
+    objects: usize,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct DependencyStatus {
+    package: String,
+    constraints: String,
+    /// The package that is there for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    installed: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<String>,
+    /// Whether that version will do.
+    satisfied: bool,
+}
+
+/// Shows packages; fails if one that was named is not well.
+pub(crate) async fn run(request: &Request, settings: &Settings) -> Outcome {
+    let cluster = Cluster::connect(&request.cluster, settings).await?;
+    let inventory = Inventory::gather(&cluster).await?;
+    let roots: Vec<&Installed> = if request.which.is_empty() {
+        roots(&inventory)
+    } else {
+        request.which.iter().map(|which| inventory.find(which)).collect::<Outcome<_>>()?
+    };
+    show(request.format, &inventory, &roots)?;
+    let named = if request.which.is_empty() { &[][..] } else { &roots };
+    let ill: Vec<String> =
+        named.iter().filter(|one| !one.state().is_well()).map(|one| one.id()).collect();
+    if ill.is_empty() {
+        return Ok(());
+    }
+    let verb = if ill.len() == 1 { "is" } else { "are" };
+    Err(Failure::new(
+        format!("{} {verb} not well", ill.join(" and ")),
+        "the lines above say why; `apron wait` waits until it is",
+    ))
+}
+
+fn show(format: ObjectFormat, inventory: &Inventory, roots: &[&Installed]) -> Outcome {
+    let all: Vec<Status> = roots
+        .iter()
+        .flat_map(|root| inventory.closure(root))
+        .map(|one| Status::new(one, inventory))
+        .collect();
+    match format {
+        ObjectFormat::Json => return output::print_json(&distinct(all)),
+        ObjectFormat::Yaml => return output::print_yaml(&distinct(all)),
+        ObjectFormat::Name => distinct(all).iter().for_each(|one| output::print(&one.id)),
+        ObjectFormat::Text | ObjectFormat::Wide => {
+            if roots.is_empty() {
+                output::say("nothing is installed; `apron install REFERENCE` installs a package");
+            }
+            let drawing = Drawing { inventory, is_wide: format == ObjectFormat::Wide };
+            let mut seen = Vec::new();
+            for root in roots {
+                let tree = drawing.package(root, None, &mut seen);
+                tree::lines(&tree).into_iter().for_each(output::print);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn distinct(all: Vec<Status>) -> Vec<Status> {
+    let mut kept: Vec<Status> = Vec::new();
+    for one in all {
+        if !kept.iter().any(|other| other.id == one.id) {
+            kept.push(one);
+        }
+    }
+    kept
+}
+
+/// Packages that nobody needs, and one of each circle.
+fn roots(inventory: &Inventory) -> Vec<&Installed> {
+    let is_root = |one: &&Installed| inventory.needed_by(one).is_empty();
+    let mut roots: Vec<&Installed> = inventory.packages.iter().filter(is_root).collect();
+    for one in &inventory.packages {
+        let is_shown =
+            roots.iter().any(|root| inventory.closure(root).iter().any(|it| it.id() == one.id()));
+        if !is_shown {
+            roots.push(one);
+        }
+    }
+    roots
+}
+
+impl Status {
+    fn new(one: &Installed, inventory: &Inventory) -> Self {
+        Self {
+            id: one.id(),
+            name: one.name().to_owned(),
+            kind: one.kind.as_str(),
+            version: one.version(),
+            package: one.package.spec.package.clone(),
+            state: one.state().word(),
+            messages: one.complaints(),
+            revisions: one.revisions.iter().map(RevisionStatus::new).collect(),
+            dependencies: inventory.needs(one).iter().map(DependencyStatus::new).collect(),
+            needed_by: inventory.needed_by(one).into_iter().map(Installed::id).collect(),
+        }
+    }
+}
+
+impl RevisionStatus {
+    fn new(one: &Revision) -> Self {
+        Self {
+            name: one.metadata.name.clone(),
+            number: one.spec.revision,
+            state: state_of(one),
+            version: crate::cluster::inventory::version(&one.spec.image),
+            objects: objects_of(one),
+        }
+    }
+}
+
+impl DependencyStatus {
+    fn new(it: &Needed<'_>) -> Self {
+        Self {
+            package: it.dependency.package.clone(),
+            constraints: it.dependency.constraints.clone(),
+            installed: it.installed.map(Installed::id),
+            version: it.installed.map(Installed::version),
+            satisfied: fits(it).unwrap_or(it.installed.is_some()),
+        }
+    }
+}
+
+fn state_of(one: &Revision) -> String {
+    match one.spec.desired_state.as_str() {
+        "" => "undecided".to_owned(),
+        state => state.to_lowercase(),
+    }
+}
+
+fn objects_of(one: &Revision) -> usize {
+    one.status.as_ref().and_then(|it| it.object_refs.as_ref()).map_or(0, Vec::len)
+}
+
+/// Whether what is installed will do; nothing if that cannot be told.
+fn fits(it: &Needed<'_>) -> Option<bool> {
+    let installed = it.installed?;
+    let constraints = &it.dependency.constraints;
+    let reference = installed.reference()?;
+    if constraints.starts_with("sha256:") {
+        return Some(reference.identifier().to_string() == *constraints);
+    }
+    let version = Version::parse(reference.identifier().as_tag()?).ok()?;
+    Some(Constraint::parse(constraints).ok()?.matches(&version))
+}
+
+struct Drawing<'a> {
+    inventory: &'a Inventory,
+    is_wide: bool,
+}
+
+impl Drawing<'_> {
+    fn package(&self, one: &Installed, note: Option<String>, seen: &mut Vec<String>) -> Branch {
+        let state = one.state();
+        let about = if self.is_wide { one.package.spec.package.clone() } else { one.version() };
+        let kind = one.kind.as_str().to_lowercase();
+        let note = note.map(|note| format!(" {}", dim(note))).unwrap_or_default();
+        let head = format!("{kind} {} {about}{note}: {}", bold(one.name()), state.word());
+        if seen.contains(&one.id()) {
+            return Branch::leaf(format!("{head} {}", dim("(see above)")));
+        }
+        seen.push(one.id());
+        let mut below: Vec<Branch> =
+            one.complaints().into_iter().map(|it| Branch::leaf(format!("! {it}"))).collect();
+        below.extend(one.revisions.iter().map(revision));
+        for needed in self.inventory.needs(one) {
+            below.push(self.dependency(&needed, seen));
+        }
+        Branch { line: head, below }
+    }
+
+    fn dependency(&self, needed: &Needed<'_>, seen: &mut Vec<String>) -> Branch {
+        let dependency = needed.dependency;
+        let constraints = &dependency.constraints;
+        match needed.installed {
+            Some(one) if fits(needed) == Some(false) => {
+                self.package(one, Some(format!("(does not fit {constraints})")), seen)
+            }
+            Some(one) => self.package(one, Some(format!("({constraints})")), seen),
+            None => Branch::leaf(format!(
+                "! {} {}: not installed",
+                bold(&dependency.package),
+                dim(format_args!("({constraints})"))
+            )),
+        }
+    }
+}
+
+fn revision(one: &Revision) -> Branch {
+    let state = state_of(one);
+    let objects = output::count(objects_of(one), "object");
+    let about = match one.spec.desired_state.as_str() {
+        ACTIVE => format!("{state}, {objects}"),
+        _ => state,
+    };
+    let version = crate::cluster::inventory::version(&one.spec.image);
+    Branch::leaf(format!("revision {} {} {version}: {about}", one.spec.revision, one.metadata.name))
+}

@@ -1,0 +1,126 @@
+//! `update`: another version of a package that is installed.
+
+use crate::args::cluster::ClusterArguments;
+use crate::cluster::Cluster;
+use crate::cluster::inventory::{Installed, Inventory, Which, reference, version};
+use crate::cluster::wait::{self, Goal};
+use crate::command::change::{Change, Voice};
+use crate::failure::{Failure, Outcome};
+use crate::output;
+use crate::settings::Settings;
+use api::meta::PackageKind;
+use serde_json::json;
+use std::time::Duration;
+
+/// What to change, and to what.
+pub(crate) struct Request {
+    pub(crate) kind: Option<PackageKind>,
+    /// Found by its repository if it is not said.
+    pub(crate) name: Option<String>,
+    /// A reference; with a name, also a tag or digest alone.
+    pub(crate) to: String,
+    /// How long to wait until it is healthy; not at all if it is not said.
+    pub(crate) wait: Option<Duration>,
+    pub(crate) voice: Voice,
+    pub(crate) cluster: ClusterArguments,
+}
+
+/// Changes it.
+pub(crate) async fn run(request: &Request, settings: &Settings) -> Outcome {
+    let cluster = Cluster::connect(&request.cluster, settings).await?;
+    let inventory = Inventory::gather(&cluster).await?;
+    let one = find(request, &inventory)?;
+    let package = wanted(request, one)?;
+    change(&cluster, one, &package, request.voice, "updated").await?;
+    if let Some(time) = request.wait {
+        wait::until(&cluster, &[one.which()], Goal::Healthy, time).await?;
+    }
+    Ok(())
+}
+
+/// Makes a package ask for another image.
+pub(super) async fn change(
+    cluster: &Cluster,
+    one: &Installed,
+    package: &str,
+    voice: Voice,
+    said: &'static str,
+) -> Outcome {
+    let (kind, name) = (one.kind, one.name().to_owned());
+    if one.package.spec.package == package {
+        output::say(format_args!("{} asks for {package} already", one.id()));
+        return Ok(());
+    }
+    let patch = json!({"spec": {"package": package}});
+    let object = cluster.merge(&cluster.packages(kind), &name, &patch).await?;
+    let (before, after) = (one.version(), version(package));
+    let detail =
+        format!("{} {} from {before} to {after}", crate::cluster::lower(kind), output::bold(&name));
+    Change { word: "updated", said, kind, name, detail, object }.tell(voice, cluster)
+}
+
+fn find<'a>(request: &Request, inventory: &'a Inventory) -> Outcome<&'a Installed> {
+    if let Some(name) = &request.name {
+        let mut which = Which::parse(name);
+        which.kind = request.kind.or(which.kind);
+        return inventory.find(&which);
+    }
+    let Some(wanted) = reference(&request.to).filter(|_| request.to.contains('/')) else {
+        return Err(Failure::new(
+            format!("which package should become {}?", request.to),
+            "give its name and a version, or a whole reference: apron update NAME VERSION",
+        ));
+    };
+    let fits = |one: &&'a Installed| request.kind.is_none_or(|kind| kind == one.kind);
+    let same: Vec<&Installed> =
+        inventory.of_repository(wanted.repository()).into_iter().filter(fits).collect();
+    match same.as_slice() {
+        [one] => Ok(one),
+        [] => Err(Failure::new(
+            format!("nothing is installed from {}", wanted.repository()),
+            format!(
+                "install it with `apron install {}`, or name the package to change",
+                request.to
+            ),
+        )),
+        several => {
+            let names: Vec<String> = several.iter().map(|one| one.id()).collect();
+            let hint = format!("name one: {}", names.join(" or "));
+            let message = format!("several packages come from {}", wanted.repository());
+            Err(Failure::new(message, hint))
+        }
+    }
+}
+
+/// The image that is meant: a reference as it is, or the old repository with another version.
+fn wanted(request: &Request, one: &Installed) -> Outcome<String> {
+    let to = &request.to;
+    if to.contains('/') {
+        return reference(to).map(|_| to.clone()).ok_or_else(|| {
+            let hint = "a reference looks like registry.example.org/team/package:v1.0.0";
+            Failure::new(format!("`{to}` is not a reference to a package"), hint)
+        });
+    }
+    let old = &one.package.spec.package;
+    let repository = match reference(old) {
+        Some(old) => xpkg::label::source(&old).to_owned(),
+        None => old.clone(),
+    };
+    // A tag stays before a digest in what is written; neither may stay here.
+    let last = repository.rfind('/').map_or(0, |slash| slash + 1);
+    let bare =
+        repository[last..].find(':').map_or(&*repository, |colon| &repository[..last + colon]);
+    let digest = to.strip_prefix('@').unwrap_or(to);
+    let written = if digest.starts_with("sha256:") {
+        format!("{bare}@{digest}")
+    } else {
+        format!("{bare}:{to}")
+    };
+    match reference(&written) {
+        Some(_) => Ok(written),
+        None => Err(Failure::new(
+            format!("`{to}` is neither a version nor a reference"),
+            "a version is a tag such as v1.2.0, or a digest such as sha256:… with 64 digits",
+        )),
+    }
+}
