@@ -1,6 +1,6 @@
 //! Everything that can be reached from the roots by what is known.
 
-use crate::problem::{Contents, Dependencies, Known, Listing, Requirement, Root, Tag};
+use crate::problem::{Contents, Dependencies, Known, Listing, Package, Requirement, Root, Tag};
 use crate::value::{Pin, Range, Source};
 use std::collections::{BTreeMap, HashMap};
 use xpkg::version::Version;
@@ -120,13 +120,19 @@ impl<'a> Discovery<'a, '_> {
         (offers, others)
     }
 
-    fn offer(&self, source: &Source, pin: Pin, aliases: Vec<Pin>) -> Offer<'a> {
+    fn offer(&self, source: &Source, pin: Pin, mut aliases: Vec<Pin>) -> Offer<'a> {
         let inside = self.contents.get(source).map_or(&[][..], Vec::as_slice);
         let find = |pin: &Pin| {
             let at = inside.binary_search_by(|(one, _)| (*one).cmp(pin)).ok()?;
             Some(inside[at].1)
         };
         let contents = find(&pin).or_else(|| aliases.iter().find_map(find));
+        if let Some(Contents::Package(Package { digest: Some(digest), .. })) = contents {
+            let alias = Pin::Digest(digest.clone());
+            if pin != alias && !aliases.contains(&alias) {
+                aliases.push(alias);
+            }
+        }
         Offer { pin, aliases, contents }
     }
 

@@ -111,6 +111,8 @@ pub struct Package {
     pub requires: Vec<Requirement>,
     /// The CRDs it brings; at most one installed package may bring each.
     pub crds: BTreeSet<String>,
+    /// The bytes it is, where that is known; whoever needs those needs it.
+    pub digest: Option<Digest>,
 }
 
 /// One thing a package needs.

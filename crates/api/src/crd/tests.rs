@@ -23,10 +23,11 @@ const DIFFERENCES: [(&str, &str); 5] = [
 ];
 
 /// Fields that upstream does not have, or no longer.
-const MORE: [&str; 4] = [
+const MORE: [&str; 5] = [
     "providers.spec.controllerConfigRef",
     "providerrevisions.spec.controllerConfigRef",
     "locks.customResourceDefinitions",
+    "locks.packages[].digest",
     "locks.compositions",
 ];
 

@@ -42,6 +42,8 @@ wire! {
         source: String = "source",
         /// Its tag or digest.
         version: String = "version",
+        /// The bytes it is, whatever its tag means by now.
+        digest: Option<String> = "digest",
         /// What it needs.
         dependencies: Vec<Dependency> = "dependencies",
     }

@@ -1,7 +1,108 @@
 //! The lock: all packages together.
 //!
-//! A [`Verdict`] is what the lock says about one revision: whether everything it needs is there,
-//! or is on its way, or cannot be.
+//! What a package needs is decided here and nowhere else, for all packages at once, because only
+//! together can they be right: one version of each must suit everybody. What is there is put
+//! to the `solver` as a question, and its answer becomes
+//!
+//! - packages to install, all that are missing at once, and packages to move to other versions,
+//!   as few as possible and only where that is allowed;
+//! - the Lock object: what was granted, what it needs, and which package owns which CRD and
+//!   composition;
+//! - a [`Verdict`] for every active revision, without which none is established;
+//! - a [`Report`] for people who ask why.
+//!
+//! A revision is *admitted* once it is in the lock, or healthy; from then on it counts as
+//! installed, and gives way to nobody. Before that it is a wish: if it cannot be granted without
+//! taking something from others, it is refused and told why, and nothing is touched for it. A
+//! package whose new revision is refused is still what its old one was.
+//!
+//! Everything the lock says follows from packages, their revisions and what is inside them. A lock
+//! that is lost or damaged is simply written again; an entry that makes no sense hurts nobody.
+
+mod act;
+mod contents;
+mod entries;
+mod members;
+mod question;
+mod report;
+mod sources;
+#[cfg(test)]
+mod tests;
+mod verdicts;
+
+pub use contents::Contents;
+pub use report::Report;
+
+use crate::step::{Action, Expect, Need, Plan, Step, Target, Wake};
+use api::condition::{self, Condition, reasons, types};
+use api::pkg::lock::{Lock, LockStatus, NAME};
+use api::pkg::revision::Revision;
+use api::pkg::{ANNOTATION_PAUSED, FINALIZER_LOCK, ImageConfig, Package};
+use members::Members;
+use oci::{Digest, Repository};
+use question::Question;
+use serde_json::Value as Json;
+use solver::{Conflict, Movement, Outcome, Settlement};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// How long a registry's answer is believed while somebody lacks something.
+pub const RECHECK: Duration = Duration::from_secs(60);
+/// Conflicts that are written out in one message; more are counted.
+const TOLD_MAX: usize = 5;
+
+/// Everything that decides about the lock.
+#[derive(Clone, Debug, Default)]
+pub struct World {
+    /// The lock, as seen.
+    pub lock: Option<Lock>,
+    /// All packages of all kinds, as seen.
+    pub packages: Vec<Package>,
+    /// All their revisions, as seen.
+    pub revisions: Vec<Revision>,
+    /// All image configurations.
+    pub image_configs: Vec<ImageConfig>,
+    /// What is known besides.
+    pub known: Known,
+    /// How this manager is set up.
+    pub settings: Settings,
+    /// The time, as conditions write it.
+    pub now: String,
+}
+
+/// What was found out. Failures count: they are told, and asked again when they are forgotten.
+#[derive(Clone, Debug, Default)]
+pub struct Known {
+    /// The tags of repositories.
+    pub tags: BTreeMap<Repository, Result<Vec<String>, String>>,
+    /// What is inside packages, by full reference.
+    pub contents: BTreeMap<String, Result<Contents, String>>,
+    /// What is inside revisions, by name.
+    pub revisions: BTreeMap<String, Contents>,
+    /// The digests behind tags, by full reference.
+    pub digests: BTreeMap<String, Result<Digest, String>>,
+}
+
+/// How this manager is set up.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The registry of references that name none.
+    pub default_registry: String,
+    /// The group of package objects.
+    pub group: String,
+    /// How far installed packages may be moved for the sake of others.
+    pub movement: Movement,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            default_registry: oci::reference::DOCKER_HUB.to_owned(),
+            group: api::pkg::GROUP.to_owned(),
+            movement: Movement::Upgrades,
+        }
+    }
+}
 
 /// What the lock says about a revision.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,4 +122,174 @@ pub enum Verdict {
     Conflict(String),
     /// Somebody said that its dependencies do not matter.
     Skipped,
+}
+
+/// What was decided about all packages.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Decided {
+    /// What to do.
+    pub plan: Plan,
+    /// What the lock says about each active revision, by name.
+    pub verdicts: BTreeMap<String, Verdict>,
+    /// Why.
+    pub report: Report,
+}
+
+/// Decides about the lock.
+pub fn step(world: &World) -> Step {
+    match decide(world) {
+        Ok(decided) => Step::Do(decided.plan),
+        Err(needs) => Step::Need(needs),
+    }
+}
+
+/// Decides about all packages, or says what to find out first.
+pub fn decide(world: &World) -> Result<Decided, Vec<Need>> {
+    let members = Members::new(world);
+    let question = Question::new(world, &members)?;
+    match solver::solve(&question.problem, &question.known) {
+        Outcome::Missing(needs) => Err(question.needs(&needs)),
+        Outcome::Settled(settlement) => Ok(settle(world, &members, &question, settlement)),
+    }
+}
+
+fn settle(
+    world: &World,
+    members: &Members<'_>,
+    question: &Question<'_>,
+    settlement: Settlement,
+) -> Decided {
+    let verdicts = verdicts::of(members, question, &settlement);
+    let report = Report::new(members, question, settlement);
+    if is_paused(world) {
+        let why = format!("the annotation {ANNOTATION_PAUSED} stops all work on the lock");
+        let plan = Plan { report: vec![why], ..Plan::default() };
+        return Decided { plan, verdicts, report };
+    }
+    let mut plan = act::packages(world, members, question, &report);
+    let entries = entries::of(world, members, &report.conflicts);
+    let is_needed = entries.packages.as_ref().is_some_and(|packages| !packages.is_empty());
+    let status = status(world, is_needed, &report.conflicts);
+    plan.actions.extend(events(world, &status, &report.conflicts, members));
+    plan.actions.extend(entries::write(world, &entries, !report.conflicts.is_empty()));
+    plan.actions.extend(write_status(world, &status));
+    plan.report.splice(0..0, report.sentences());
+    plan.wake = wake(world, &report.conflicts);
+    Decided { plan, verdicts, report }
+}
+
+fn is_paused(world: &World) -> bool {
+    let annotations = world.lock.as_ref().map(|lock| &lock.metadata.annotations);
+    annotations.and_then(|all| all.get(ANNOTATION_PAUSED)).is_some_and(|paused| paused == "true")
+}
+
+fn target(world: &World) -> Target {
+    let api_version = world.lock.as_ref().map(|lock| lock.api_version.clone());
+    let api_version = api_version
+        .filter(|it| !it.is_empty())
+        .unwrap_or_else(|| format!("{}/v1beta1", world.settings.group));
+    Target { api_version, kind: "Lock".to_owned(), namespace: None, name: NAME.to_owned() }
+}
+
+/// The conditions of the lock; one that lists nothing has none.
+fn status(world: &World, is_needed: bool, conflicts: &[Conflict]) -> LockStatus {
+    let seen = world.lock.as_ref().and_then(|lock| lock.status.clone());
+    let mut status = seen.unwrap_or_default();
+    if !is_needed && conflicts.is_empty() {
+        status.conditions = None;
+        return status;
+    }
+    let (is_resolved, reason) = match conflicts {
+        [] => (true, reasons::RESOLVED),
+        _ => (false, reasons::UNRESOLVED),
+    };
+    let resolved = Condition {
+        condition_type: types::RESOLVED.to_owned(),
+        status: if is_resolved { "True" } else { "False" }.to_owned(),
+        last_transition_time: world.now.clone(),
+        reason: reason.to_owned(),
+        message: (!is_resolved).then(|| message(conflicts)),
+        observed_generation: world.lock.as_ref().and_then(|lock| lock.metadata.generation),
+        ..Condition::default()
+    };
+    let conditions = status.conditions.get_or_insert_default();
+    // The generation counts what we write ourselves, so a new one alone is no news.
+    let seen = condition::find(conditions, types::RESOLVED);
+    let generation = seen.and_then(|seen| seen.observed_generation);
+    let same = seen.is_some_and(|seen| {
+        seen.says_same(&Condition { observed_generation: generation, ..resolved.clone() })
+    });
+    if !same {
+        condition::set(conditions, resolved);
+    }
+    status
+}
+
+/// All conflicts in one message, each with whose it is and what to do.
+fn message(conflicts: &[Conflict]) -> String {
+    let told = conflicts.iter().take(TOLD_MAX);
+    let told: Vec<String> = told.map(|one| format!("of {}: {}", one.name, words(one))).collect();
+    let more = conflicts.len().saturating_sub(TOLD_MAX);
+    let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+    format!("Error occurred during dependency resolution {}{more}", told.join("; and "))
+}
+
+/// A conflict in one line.
+fn words(conflict: &Conflict) -> String {
+    format!("{conflict}; hint: {}", conflict.hint)
+}
+
+/// Tells packages that became part of a conflict; a conflict that was told stays quiet.
+fn events(
+    world: &World,
+    status: &LockStatus,
+    conflicts: &[Conflict],
+    members: &Members<'_>,
+) -> Vec<Action> {
+    if world.lock.as_ref().and_then(|lock| lock.status.as_ref()) == Some(status) {
+        return Vec::new();
+    }
+    let event = |conflict: &Conflict| {
+        let member = members.by_label(&conflict.name)?;
+        let target = act::target_of(member.package);
+        let (is_warning, reason) = (true, "ResolveDependencies");
+        Some(Action::Event { target, is_warning, reason, message: words(conflict) })
+    };
+    conflicts.iter().filter_map(event).collect()
+}
+
+fn write_status(world: &World, status: &LockStatus) -> Option<Action> {
+    let seen = world.lock.as_ref().and_then(|lock| lock.status.clone()).unwrap_or_default();
+    let expect = match &world.lock {
+        // Whoever comes first makes it; the status then follows.
+        None => Expect::Anything,
+        Some(lock) => Expect::as_seen(&lock.metadata),
+    };
+    (seen != *status).then(|| Action::Status {
+        target: target(world),
+        status: serde_json::to_value(status).unwrap_or(Json::Null),
+        expect,
+    })
+}
+
+/// While somebody lacks something, or something could not be found out, the world may change
+/// without a sign.
+fn wake(world: &World, conflicts: &[Conflict]) -> Wake {
+    let known = &world.known;
+    let failed = known.tags.values().any(Result::is_err)
+        || known.contents.values().any(Result::is_err)
+        || known.digests.values().any(Result::is_err);
+    if failed || !conflicts.is_empty() { Wake::After(RECHECK) } else { Wake::OnChange }
+}
+
+/// Our finalizer on the lock, there or not.
+fn finalizer(world: &World, is_wanted: bool) -> Option<Action> {
+    let seen = world.lock.as_ref().map(|lock| &lock.metadata);
+    let is_there = seen.is_some_and(|seen| seen.finalizers.iter().any(|it| it == FINALIZER_LOCK));
+    (is_there != is_wanted).then(|| Action::Finalizer {
+        target: target(world),
+        finalizer: FINALIZER_LOCK.to_owned(),
+        is_wanted,
+        expect: Expect::Anything,
+    })
 }

@@ -38,7 +38,7 @@ fn package() -> impl Strategy<Value = Package> {
         1 => Just(BTreeSet::from(["x".to_owned()])),
         1 => Just(BTreeSet::from(["y".to_owned()])),
     ];
-    (requires, crds).prop_map(|(requires, crds)| Package { kind: String::new(), requires, crds })
+    (requires, crds).prop_map(|(requires, crds)| Package { requires, crds, ..Package::default() })
 }
 
 /// Two or three versions of each package, and what they say.

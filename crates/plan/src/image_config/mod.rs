@@ -1,0 +1,226 @@
+//! Image configurations: which one counts for an image, and where the image really is.
+//!
+//! A configuration matches by prefix of the image's name, letter by letter: `example.org/a` also
+//! matches `example.org/ab`, as upstream has it; people who mean a path end it with a slash. For
+//! each [`Purpose`] the longest prefix counts, of equally long ones the configuration whose name
+//! comes first. A rewrite looks at the name as it was asked for, everything else at the name that
+//! rewriting led to. An image is known by the name somebody wrote; only if no configuration
+//! matches that, by its full name, with Docker Hub in either spelling.
+//!
+//! [`Names`] makes one name out of the many that a package goes by.
+
+mod names;
+#[cfg(test)]
+mod tests;
+
+pub use names::{Name, Names};
+
+use api::pkg::{ImageConfig, ImageConfigRef, ImageConfigSpec, RuntimeConfigRef, Verification};
+use oci::reference::DOCKER_HUB;
+use oci::{Reference, Rules};
+use std::cmp::Reverse;
+
+/// Docker Hub, as people write it.
+const DOCKER_HUB_ALIAS: &str = "docker.io";
+
+/// What a configuration can be applied for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Purpose {
+    /// To fetch the image from somewhere else.
+    Rewrite,
+    /// To have credentials for it.
+    PullSecret,
+    /// To know which signatures it must have.
+    Verify,
+    /// To know how to run it.
+    Runtime,
+}
+
+impl Purpose {
+    /// What a status says it was applied for.
+    pub fn reason(self) -> &'static str {
+        match self {
+            Self::Rewrite => "RewriteImage",
+            Self::PullSecret => "SetImagePullSecret",
+            Self::Verify => "VerifyImage",
+            Self::Runtime => "ConfigureRuntime",
+        }
+    }
+
+    fn is_served_by(self, spec: &ImageConfigSpec) -> bool {
+        match self {
+            Self::Rewrite => spec.rewrite_image.is_some(),
+            Self::PullSecret => pull_secret(spec).is_some(),
+            Self::Verify => spec.verification.is_some(),
+            Self::Runtime => spec.runtime.is_some(),
+        }
+    }
+}
+
+/// A configuration that counts, and the name and prefix by which it does.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Selected<'a> {
+    /// The configuration.
+    pub config: &'a ImageConfig,
+    /// The name of the image that it matches.
+    pub image: String,
+    /// What of that name it matches.
+    pub prefix: &'a str,
+}
+
+/// The configuration that counts for an image, among those that serve a purpose.
+pub fn select<'a>(
+    configs: &'a [ImageConfig],
+    purpose: Purpose,
+    image: &str,
+    default_registry: &str,
+) -> Option<Selected<'a>> {
+    spellings(image, default_registry).find_map(|image| {
+        let serving = configs.iter().filter_map(|config| Some((config, config.spec.as_ref()?)));
+        let serving = serving.filter(|(_, spec)| purpose.is_served_by(spec));
+        let matching = serving.filter_map(|(config, spec)| {
+            let prefixes = spec.match_images.iter().map(|one| one.prefix.as_str());
+            let fitting = prefixes.filter(|it| !it.is_empty() && image.starts_with(it));
+            fitting.max_by_key(|prefix| prefix.len()).map(|prefix| (config, prefix))
+        });
+        let best =
+            matching.min_by_key(|(config, prefix)| (Reverse(prefix.len()), &config.metadata.name));
+        best.map(|(config, prefix)| Selected { config, image, prefix })
+    })
+}
+
+/// The name somebody wrote, and the names it stands for.
+fn spellings(image: &str, default_registry: &str) -> impl Iterator<Item = String> {
+    let rules = Rules::weak().any_digest().default_registry(default_registry);
+    let reference = Reference::parse(image, &rules).ok();
+    // A name without a tag stays one.
+    let is_bare = reference.as_ref().is_some_and(|reference| {
+        reference.identifier().as_tag() == Some("latest") && !image.ends_with(":latest")
+    });
+    let full =
+        reference.map(
+            |reference| {
+                if is_bare { reference.repository().to_string() } else { reference.name() }
+            },
+        );
+    let hub = full.as_ref().and_then(|full| {
+        let path = full.strip_prefix(DOCKER_HUB)?;
+        Some(format!("{DOCKER_HUB_ALIAS}{path}"))
+    });
+    [Some(image.to_owned()), full, hub].into_iter().flatten()
+}
+
+fn pull_secret(spec: &ImageConfigSpec) -> Option<&str> {
+    let authentication = spec.registry.as_ref()?.authentication.as_ref()?;
+    authentication.pull_secret_ref.name.as_deref().filter(|name| !name.is_empty())
+}
+
+/// Why image configurations cannot be applied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ImageConfigError {
+    /// A rewrite to nothing.
+    RewritePrefixMissing {
+        /// The configuration.
+        config: String,
+    },
+    /// Signatures are asked for, and not which.
+    CosignMissing {
+        /// The configuration.
+        config: String,
+    },
+}
+
+impl std::fmt::Display for ImageConfigError {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::RewritePrefixMissing { config } => write!(
+                formatter,
+                "rewrite prefix is missing in ImageConfig {config}; set spec.rewriteImage.prefix"
+            ),
+            Self::CosignMissing { config } => write!(
+                formatter,
+                "cosign verification config is missing in ImageConfig {config}; set \
+                 spec.verification.cosign"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for ImageConfigError {}
+
+/// What image configurations come to for one image.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Treatment {
+    /// The name under which it is fetched.
+    pub resolved: String,
+    /// The Secret with credentials for it.
+    pub pull_secret: Option<String>,
+    /// The signatures it must have, and the configuration that says so.
+    pub verification: Option<(String, Verification)>,
+    /// How it is run.
+    pub runtime: Option<RuntimeConfigRef>,
+    /// Which configurations these were, in the order of purposes.
+    pub applied: Vec<ImageConfigRef>,
+}
+
+impl Treatment {
+    /// Whether the image is fetched under another name than it was asked for.
+    pub fn is_rewritten(&self) -> bool {
+        self.applied.iter().any(|one| one.reason == Purpose::Rewrite.reason())
+    }
+
+    fn note(&mut self, config: &ImageConfig, purpose: Purpose) {
+        let (name, reason) = (config.metadata.name.clone(), purpose.reason().to_owned());
+        self.applied.push(ImageConfigRef { name, reason, ..ImageConfigRef::default() });
+    }
+}
+
+/// What to do with an image.
+pub fn treat(
+    configs: &[ImageConfig],
+    image: &str,
+    default_registry: &str,
+) -> Result<Treatment, ImageConfigError> {
+    let mut treatment = Treatment { resolved: image.to_owned(), ..Treatment::default() };
+    if let Some(found) = select(configs, Purpose::Rewrite, image, default_registry) {
+        treatment.resolved = rewritten(&found)?;
+        treatment.note(found.config, Purpose::Rewrite);
+    }
+    for purpose in [Purpose::PullSecret, Purpose::Verify, Purpose::Runtime] {
+        let found = select(configs, purpose, &treatment.resolved, default_registry);
+        let Some((found, spec)) = found.and_then(|it| Some((it.config, it.config.spec.as_ref()?)))
+        else {
+            continue;
+        };
+        let config = found.metadata.name.clone();
+        match (purpose, &spec.verification) {
+            (Purpose::PullSecret, _) => {
+                treatment.pull_secret = pull_secret(spec).map(str::to_owned);
+            }
+            (Purpose::Verify, Some(one)) if one.cosign.is_none() => {
+                return Err(ImageConfigError::CosignMissing { config });
+            }
+            (Purpose::Verify, one) => {
+                treatment.verification = one.clone().map(|one| (config, one));
+            }
+            (Purpose::Runtime, _) => {
+                let runtime = spec.runtime.as_ref();
+                treatment.runtime = runtime.and_then(|runtime| runtime.config_ref.clone());
+            }
+            (Purpose::Rewrite, _) => {}
+        }
+        treatment.note(found, purpose);
+    }
+    Ok(treatment)
+}
+
+fn rewritten(found: &Selected<'_>) -> Result<String, ImageConfigError> {
+    let rewrite = found.config.spec.as_ref().and_then(|spec| spec.rewrite_image.as_ref());
+    let prefix = rewrite.map(|rewrite| rewrite.prefix.as_str()).filter(|it| !it.is_empty());
+    let Some(prefix) = prefix else {
+        let config = found.config.metadata.name.clone();
+        return Err(ImageConfigError::RewritePrefixMissing { config });
+    };
+    // One rewrite and no more: where it leads is where the image is.
+    Ok(format!("{prefix}{}", found.image.strip_prefix(found.prefix).unwrap_or_default()))
+}

@@ -1,0 +1,96 @@
+//! What is inside a package, as far as others are concerned.
+
+use api::meta::{Dependency, Meta, Target, TargetKind};
+use api::pkg::lock::{self, Lock, LockPackage};
+use oci::Digest;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What is inside a package, as far as others are concerned.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Contents {
+    /// The bytes it is, where that is known.
+    pub digest: Option<Digest>,
+    /// What kind of package it is, for example `Provider`; empty where that is not known.
+    pub kind: String,
+    /// What it needs.
+    pub dependencies: Vec<Dependency>,
+    /// The CRDs it brings, those of its definitions among them.
+    pub crds: BTreeSet<String>,
+    /// The compositions it brings.
+    pub compositions: BTreeSet<String>,
+}
+
+impl Contents {
+    /// A package with this metadata that brings nothing.
+    pub fn new(digest: Digest, meta: &Meta) -> Self {
+        Self {
+            digest: Some(digest),
+            kind: meta.kind().as_str().to_owned(),
+            dependencies: meta.dependencies().to_vec(),
+            ..Self::default()
+        }
+    }
+
+    /// The package brings this object, too. A composite resource that can be claimed has a
+    /// second CRD for its claims, whose name is given.
+    pub fn bring(&mut self, kind: &str, name: &str, claims: Option<&str>) {
+        match kind {
+            "CustomResourceDefinition"
+            | "CompositeResourceDefinition"
+            | "ManagedResourceDefinition" => {
+                self.crds.insert(name.to_owned());
+                self.crds.extend(claims.map(str::to_owned));
+            }
+            "Composition" => drop(self.compositions.insert(name.to_owned())),
+            _ => {}
+        }
+    }
+
+    /// What a lock remembers of a package that is in it.
+    pub(super) fn remembered(lock: &Lock, entry: &LockPackage, package: &str) -> Self {
+        Self {
+            digest: entry.digest.as_ref().unwrap_or(&entry.version).parse().ok(),
+            kind: entry.kind.clone().or_else(|| entry.package_type.clone()).unwrap_or_default(),
+            dependencies: entry.dependencies.iter().map(read).collect(),
+            crds: owned(lock.custom_resource_definitions.as_ref(), package),
+            compositions: owned(lock.compositions.as_ref(), package),
+        }
+    }
+}
+
+fn owned(owners: Option<&BTreeMap<String, String>>, package: &str) -> BTreeSet<String> {
+    let owners = owners.into_iter().flatten();
+    owners.filter(|(_, owner)| *owner == package).map(|(name, _)| name.clone()).collect()
+}
+
+fn read(dependency: &lock::Dependency) -> Dependency {
+    let explicit = dependency.api_version.clone().zip(dependency.kind.clone());
+    let kind = match (explicit, dependency.package_type.as_deref()) {
+        (Some((api_version, kind)), _) => Some(TargetKind::Explicit { api_version, kind }),
+        (None, Some(key)) => {
+            let kinds = api::meta::PackageKind::ALL.into_iter();
+            kinds.filter(|kind| kind.as_str() == key).map(TargetKind::Key).next()
+        }
+        (None, None) => None,
+    };
+    let target = kind.map(|kind| Target { kind, package: dependency.package.clone() });
+    Dependency { target, version: dependency.constraints.clone(), keys: Vec::new() }
+}
+
+/// How the lock writes down what a package needs.
+pub(super) fn write(dependency: &Dependency) -> Option<lock::Dependency> {
+    let target = dependency.target.as_ref()?;
+    let mut written = lock::Dependency {
+        package: target.package.clone(),
+        constraints: dependency.version.clone(),
+        ..lock::Dependency::default()
+    };
+    match &target.kind {
+        TargetKind::Key(kind) => written.package_type = Some(kind.as_str().to_owned()),
+        TargetKind::Explicit { api_version, kind } => {
+            written.api_version = Some(api_version.clone());
+            written.kind = Some(kind.clone());
+        }
+    }
+    Some(written)
+}

@@ -1,0 +1,249 @@
+//! Who is there: packages with what they ask for, what is active of them, and what was before.
+
+use super::contents::Contents;
+use super::{Verdict, World};
+use crate::image_config::{Name, Names};
+use api::condition::{self, types};
+use api::pkg::lock::{Lock, LockPackage};
+use api::pkg::revision::{ACTIVE, Revision};
+use api::pkg::{ANNOTATION_PAUSED, LABEL_PACKAGE, Package};
+use oci::{Digest, Identifier, Reference};
+use solver::{Conflict, Dependencies, Movement, Pin, Root, Source, Want};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+/// All packages that name an image, sorted by label.
+pub(super) struct Members<'a> {
+    pub(super) all: Vec<Member<'a>>,
+}
+
+/// A package.
+pub(super) struct Member<'a> {
+    pub(super) package: &'a Package,
+    /// What people call it; with its kind if another kind has one of that name.
+    pub(super) label: String,
+    pub(super) name: Name,
+    /// What it asks for.
+    pub(super) asked: Pin,
+    /// A tag that somebody wrote beside a digest.
+    pub(super) remark: Option<(String, Digest)>,
+    pub(super) active: Option<Active<'a>>,
+    /// What was granted before to a revision that is still there, but no longer active.
+    pub(super) previous: Option<(&'a LockPackage, Pin, Contents)>,
+}
+
+/// An active revision.
+pub(super) struct Active<'a> {
+    pub(super) revision: &'a Revision,
+    pub(super) reference: Reference,
+    pub(super) pin: Pin,
+    pub(super) contents: Option<Cow<'a, Contents>>,
+    /// Whether it was granted before, and so counts as installed.
+    pub(super) is_admitted: bool,
+}
+
+impl Active<'_> {
+    pub(super) fn digest(&self) -> Option<&Digest> {
+        self.contents.as_ref()?.digest.as_ref()
+    }
+
+    pub(super) fn is_healthy(&self) -> bool {
+        is_healthy(self.revision)
+    }
+}
+
+impl<'a> Members<'a> {
+    pub(super) fn new(world: &'a World) -> Self {
+        let configs = &world.image_configs;
+        let names = Names { configs, default_registry: &world.settings.default_registry };
+        let living = world.packages.iter().filter(|one| one.metadata.deletion_timestamp.is_none());
+        let mut shared: BTreeMap<&str, usize> = BTreeMap::new();
+        for package in living.clone() {
+            *shared.entry(&package.metadata.name).or_default() += 1;
+        }
+        let member = |package: &'a Package| {
+            let name = &package.metadata.name;
+            let is_shared = shared.get(name.as_str()).is_some_and(|count| *count > 1);
+            let label = if is_shared { format!("{} {name}", package.kind) } else { name.clone() };
+            Member::new(world, &names, package, label)
+        };
+        let mut all: Vec<Member<'a>> = living.filter_map(member).collect();
+        all.sort_by(|one, two| one.label.cmp(&two.label));
+        Self { all }
+    }
+
+    pub(super) fn by_label(&self, label: &str) -> Option<&Member<'a>> {
+        self.all.iter().find(|member| member.label == label)
+    }
+
+    /// The package of a source: of several, the one that the solver goes by.
+    pub(super) fn by_source(&self, source: &Source) -> Option<&Member<'a>> {
+        let of_source = self.all.iter().filter(|member| member.name.source == *source);
+        of_source.min_by_key(|member| (member.installed().is_none(), &member.label))
+    }
+}
+
+impl<'a> Member<'a> {
+    fn new(
+        world: &'a World,
+        names: &Names<'_>,
+        package: &'a Package,
+        label: String,
+    ) -> Option<Self> {
+        let image = &package.spec.package;
+        let (name, reference) = names.image(image).ok()?;
+        let revisions: Vec<&Revision> =
+            world.revisions.iter().filter(|one| is_of(one, package)).collect();
+        let entry = |revision: &Revision| entry(world.lock.as_ref(), revision);
+        let mut actives: Vec<&&Revision> =
+            revisions.iter().filter(|one| one.spec.desired_state == ACTIVE).collect();
+        actives.sort_by_key(|one| (one.spec.revision, &one.metadata.name));
+        let active =
+            actives.last().and_then(|revision| Active::new(world, names, package, revision));
+        let is_active = |one: &Revision| {
+            active.as_ref().is_some_and(|active| active.revision.metadata.name == one.metadata.name)
+        };
+        let before = revisions.iter().filter(|one| !is_active(one)).filter_map(|one| entry(one));
+        let previous = before.max_by(|one, two| one.name.cmp(&two.name)).map(|entry| {
+            let lock = world.lock.as_ref();
+            let remember = |lock: &Lock| Contents::remembered(lock, entry, &package.metadata.name);
+            let contents = world.known.revisions.get(&entry.name).cloned();
+            let contents = contents.or_else(|| lock.map(remember)).unwrap_or_default();
+            (entry, Pin::parse(&entry.version), contents)
+        });
+        let asked = match &active {
+            Some(active) if active.revision.spec.image == *image => active.pin.clone(),
+            _ => {
+                let known = world.known.contents.get(&reference.name());
+                let known = known.and_then(|known| known.as_ref().ok());
+                pin(&reference, known.and_then(|known| known.digest.as_ref()))
+            }
+        };
+        let remark = remark(image, &reference);
+        Some(Self { package, label, name, asked, remark, active, previous })
+    }
+
+    /// Whether new revisions wait for somebody to activate them.
+    pub(super) fn is_manual(&self) -> bool {
+        let policy = self.package.spec.revision_activation_policy.as_deref();
+        !matches!(policy, None | Some("" | "Automatic"))
+    }
+
+    /// What it should be if nobody objects: under Manual that is decided by what is active.
+    pub(super) fn wish(&self) -> &Pin {
+        match &self.active {
+            Some(active) if self.is_manual() => &active.pin,
+            _ => &self.asked,
+        }
+    }
+
+    /// What counts as installed.
+    pub(super) fn installed(&self) -> Option<&Pin> {
+        match (&self.active, &self.previous) {
+            (Some(active), _) if active.is_admitted => Some(&active.pin),
+            // Other bytes under the same tag: what is there cannot be told from what is wished for.
+            (_, Some((_, pin, _))) if pin != self.wish() => Some(pin),
+            _ => None,
+        }
+    }
+
+    pub(super) fn is_skipped(&self) -> bool {
+        self.package.spec.skip_dependency_resolution == Some(true)
+    }
+
+    pub(super) fn root(&self, world: &World) -> Root {
+        let annotations = &self.package.metadata.annotations;
+        let is_paused = annotations.get(ANNOTATION_PAUSED).is_some_and(|paused| paused == "true");
+        let skipped = self.is_skipped();
+        Root {
+            name: self.label.clone(),
+            source: self.name.source.clone(),
+            want: Some(Want::Pin(self.wish().clone())),
+            installed: self.installed().cloned(),
+            movement: if is_paused { Movement::Held } else { world.settings.movement },
+            dependencies: if skipped { Dependencies::Skipped } else { Dependencies::Resolved },
+        }
+    }
+
+    /// The conflict that keeps the active revision from being what it is. One about what is only
+    /// asked for is no business of a revision that was granted before.
+    pub(super) fn refusal<'c>(&self, conflicts: &'c [Conflict]) -> Option<&'c Conflict> {
+        let active = self.active.as_ref()?;
+        let about_other = active.is_admitted && *self.wish() != active.pin;
+        let mut own = conflicts.iter().filter(|one| one.name == self.label);
+        own.next().filter(|_| !about_other)
+    }
+}
+
+impl<'a> Active<'a> {
+    fn new(
+        world: &'a World,
+        names: &Names<'_>,
+        package: &Package,
+        revision: &'a Revision,
+    ) -> Option<Self> {
+        let (_, reference) = names.image(&revision.spec.image).ok()?;
+        let lock = world.lock.as_ref();
+        let entry = entry(lock, revision);
+        let fetched = || {
+            let contents = world.known.contents.get(&reference.name())?;
+            contents.as_ref().ok().map(Cow::Borrowed)
+        };
+        let remembered = || {
+            let (lock, entry) = (lock?, entry?);
+            // Without a record of who owns what, a lock does not remember enough.
+            lock.custom_resource_definitions.as_ref()?;
+            Some(Cow::Owned(Contents::remembered(lock, entry, &package.metadata.name)))
+        };
+        let contents = world.known.revisions.get(&revision.metadata.name).map(Cow::Borrowed);
+        let contents = contents.or_else(remembered).or_else(fetched);
+        let pin = pin(&reference, contents.as_ref().and_then(|it| it.digest.as_ref()));
+        let is_admitted = entry.is_some() || is_healthy(revision);
+        Some(Self { revision, reference, pin, contents, is_admitted })
+    }
+}
+
+/// What a reference pins: a channel is the bytes behind it, where those are known.
+fn pin(reference: &Reference, digest: Option<&Digest>) -> Pin {
+    match reference.identifier() {
+        Identifier::Digest(digest) => Pin::Digest(digest.clone()),
+        Identifier::Tag(tag) => match (Pin::parse(tag), digest) {
+            (Pin::Channel(_), Some(digest)) => Pin::Digest(digest.clone()),
+            (pin, _) => pin,
+        },
+    }
+}
+
+fn remark(image: &str, reference: &Reference) -> Option<(String, Digest)> {
+    let digest = reference.identifier().as_digest()?;
+    let (name, _) = image.split_once('@')?;
+    let (_, tag) = name.rsplit_once(':').filter(|(_, tag)| !tag.contains('/'))?;
+    Some((tag.to_owned(), digest.clone()))
+}
+
+fn entry<'a>(lock: Option<&'a Lock>, revision: &Revision) -> Option<&'a LockPackage> {
+    let entries = lock?.packages.iter().flatten();
+    entries.into_iter().find(|entry| {
+        let kind = entry.kind.as_deref().or(entry.package_type.as_deref());
+        let same_kind = kind.is_none_or(|kind| revision.kind == format!("{kind}Revision"));
+        entry.name == revision.metadata.name && same_kind
+    })
+}
+
+/// Whether a revision is one of a package.
+fn is_of(revision: &Revision, package: &Package) -> bool {
+    revision.kind == format!("{}Revision", package.kind)
+        && revision.metadata.labels.get(LABEL_PACKAGE) == Some(&package.metadata.name)
+        && revision.metadata.deletion_timestamp.is_none()
+}
+
+fn is_healthy(revision: &Revision) -> bool {
+    let conditions = revision.status.as_ref().and_then(|status| status.conditions.as_ref());
+    let healthy = conditions.and_then(|all| condition::find(all, types::REVISION_HEALTHY));
+    healthy.is_some_and(|one| one.status == "True")
+}
+
+/// What to say of a revision while nobody knows what is inside it.
+pub(super) fn unread() -> Verdict {
+    Verdict::Waiting("its contents are not known yet".to_owned())
+}

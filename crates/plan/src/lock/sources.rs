@@ -1,0 +1,135 @@
+//! One source per package, whatever it is called.
+//!
+//! [`Names`] tells names of one repository apart from names of another. Two repositories can still
+//! hold one package: somebody copied it. That is noticed where it matters, when something is
+//! needed from a repository of which nothing is installed, and a package is installed whose
+//! repository ends alike: if the tag of what is installed means the same bytes in both, they are one.
+
+use super::World;
+use super::members::Members;
+use crate::image_config::{Name, Names};
+use crate::step::Need;
+use api::meta::{Dependency, TargetKind};
+use oci::{Digest, ReferenceError, Repository};
+use solver::{Pin, Range, Requirement, Source};
+use std::collections::BTreeMap;
+
+/// The kind under which a dependency names a CRD.
+const CRD: &str = "CustomResourceDefinition";
+
+/// What names mean.
+pub(super) struct Sources<'a> {
+    names: Names<'a>,
+    /// Repositories that hold what is installed from another.
+    copies: BTreeMap<Source, Source>,
+}
+
+impl<'a> Sources<'a> {
+    pub(super) fn new(world: &'a World) -> Self {
+        let configs = &world.image_configs;
+        let names = Names { configs, default_registry: &world.settings.default_registry };
+        Self { names, copies: BTreeMap::new() }
+    }
+
+    pub(super) fn repository(&self, text: &str) -> Result<Name, ReferenceError> {
+        let mut name = self.names.repository(text)?;
+        if let Some(original) = self.copies.get(&name.source) {
+            name.source = original.clone();
+        }
+        Ok(name)
+    }
+
+    pub(super) fn image(&self, text: &str) -> Option<Name> {
+        let (name, _) = self.names.image(text).ok()?;
+        self.repository(&name.written).ok()
+    }
+
+    /// What a dependency asks for.
+    pub(super) fn requirement(&self, dependency: &Dependency) -> Requirement {
+        let Some(target) = &dependency.target else {
+            return Requirement::Invalid(
+                "one of its dependencies names no package; it must have an apiVersion, a kind and \
+                 a package"
+                    .to_owned(),
+            );
+        };
+        let package = &target.package;
+        let kind = match &target.kind {
+            TargetKind::Explicit { kind, .. } if kind == CRD => {
+                return Requirement::Crd(package.clone());
+            }
+            TargetKind::Explicit { kind, .. } => kind.clone(),
+            TargetKind::Key(kind) => kind.as_str().to_owned(),
+        };
+        let source = match self.repository(package) {
+            Ok(name) => name.source,
+            Err(error) => {
+                return Requirement::Invalid(format!(
+                    "one of its dependencies, {package:?}, is not a repository: {error}"
+                ));
+            }
+        };
+        match Range::parse(&dependency.version) {
+            Ok(range) => Requirement::Package { source, kind: Some(kind), range },
+            Err(error) => Requirement::Invalid(format!(
+                "it needs {package} in version {:?}, which is not a version constraint: {error}",
+                dependency.version
+            )),
+        }
+    }
+
+    /// Finds out who is a copy of whom, among what somebody needs.
+    pub(super) fn find_copies(
+        &mut self,
+        world: &World,
+        members: &Members<'_>,
+        needed: &BTreeMap<Source, Name>,
+    ) -> Vec<Need> {
+        let mut needs = Vec::new();
+        let mut copies = BTreeMap::new();
+        for (source, name) in needed {
+            if members.by_source(source).is_some() {
+                continue;
+            }
+            for member in &members.all {
+                if last(name.repository.path()) != last(member.name.repository.path()) {
+                    continue;
+                }
+                let Some(active) = &member.active else { continue };
+                let (Pin::Version(version), Some(digest)) = (&active.pin, active.digest()) else {
+                    continue;
+                };
+                match digest_of(world, &name.repository, version.original()) {
+                    Some(found) if found.as_ref() == Ok(digest) => {
+                        copies.entry(source.clone()).or_insert(member.name.source.clone());
+                    }
+                    Some(_) => {}
+                    None => {
+                        let reference = name.repository.tag(version.original()).ok();
+                        needs.extend(reference.map(Need::Digest));
+                    }
+                }
+            }
+        }
+        self.copies = copies;
+        needs
+    }
+}
+
+/// The digest behind a tag, or why it is not known, if anybody asked.
+pub(super) fn digest_of(
+    world: &World,
+    repository: &Repository,
+    tag: &str,
+) -> Option<Result<Digest, String>> {
+    let reference = repository.tag(tag).ok()?.name();
+    if let Some(answer) = world.known.digests.get(&reference) {
+        return Some(answer.clone());
+    }
+    let contents = world.known.contents.get(&reference)?.as_ref().ok()?;
+    contents.digest.clone().map(Ok)
+}
+
+fn last(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}

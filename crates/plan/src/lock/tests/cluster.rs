@@ -1,0 +1,410 @@
+//! A cluster and a registry in a few lines of text, and everybody doing their part.
+
+use crate::image_config::Names;
+use crate::lock::{Contents, Decided, Report, Verdict, World, decide};
+use crate::package;
+use crate::package::pull::Image;
+use crate::step::{Action, Expect, Need, Step, Wake};
+use api::meta::{Meta, PackageKind};
+use api::pkg::revision::Revision;
+use api::pkg::{ImageConfig, Package};
+use oci::{Digest, Reference};
+use serde_json::{Value as Json, json};
+use std::collections::BTreeMap;
+
+/// More rounds than any of these worlds takes.
+const ROUNDS_MAX: usize = 30;
+
+#[derive(Default)]
+pub(super) struct Cluster {
+    pub(super) world: World,
+    /// Tags of repositories, and what is behind them.
+    pub(super) registry: BTreeMap<String, BTreeMap<String, Contents>>,
+    /// What was asked of registries.
+    pub(super) asked: Vec<String>,
+    pub(super) verdicts: BTreeMap<String, Verdict>,
+    pub(super) report: Report,
+}
+
+/// A cluster without packages, and a registry with these, one per line:
+///
+/// ```text
+/// r.io/a v1.0.0 Provider: r.io/b >=v1.0.0 as Function, crd things.org, brings others.org
+/// ```
+pub(super) fn cluster(packages: &str) -> Cluster {
+    let mut cluster = Cluster::default();
+    cluster.world.now = "2026-01-01T00:00:00Z".to_owned();
+    cluster.publish(packages);
+    cluster
+}
+
+impl Cluster {
+    pub(super) fn publish(&mut self, packages: &str) {
+        for line in packages.lines().map(str::trim).filter(|line| !line.is_empty()) {
+            let (head, needs) = line.split_once(": ").unwrap_or((line, ""));
+            let [repository, tag, kind] = head.split(' ').collect::<Vec<_>>()[..] else {
+                panic!("{line}")
+            };
+            let contents = contents(kind, needs, line);
+            let tags = self.registry.entry(repository.to_owned()).or_default();
+            tags.insert(tag.to_owned(), contents);
+        }
+    }
+
+    /// Somebody asks for a package, or for another version of it.
+    pub(super) fn install(&mut self, kind: &str, name: &str, image: &str) -> &mut Package {
+        let seen =
+            self.world.packages.iter().position(|it| it.kind == kind && it.metadata.name == name);
+        let at = seen.unwrap_or_else(|| {
+            let package = json!({
+                "apiVersion": "pkg.crossplane.io/v1", "kind": kind,
+                "metadata": {"name": name, "uid": format!("uid-{kind}-{name}"), "generation": 1},
+                "spec": {"package": ""},
+            });
+            self.world.packages.push(serde_json::from_value(package).unwrap());
+            self.world.packages.len() - 1
+        });
+        let package = &mut self.world.packages[at];
+        image.clone_into(&mut package.spec.package);
+        package
+    }
+
+    pub(super) fn uninstall(&mut self, name: &str) {
+        self.world.packages.retain(|one| one.metadata.name != name);
+        self.world.revisions.retain(|one| one.metadata.labels["pkg.crossplane.io/package"] != name);
+    }
+
+    pub(super) fn rewrite(&mut self, from: &str, to: &str) {
+        let config = json!({
+            "apiVersion": "pkg.crossplane.io/v1beta1", "kind": "ImageConfig",
+            "metadata": {"name": format!("c{}", self.world.image_configs.len())},
+            "spec": {"matchImages": [{"prefix": from}], "rewriteImage": {"prefix": to}},
+        });
+        let config: ImageConfig = serde_json::from_value(config).unwrap();
+        self.world.image_configs.push(config);
+    }
+
+    fn find(&self, image: &str) -> Result<(&str, &Contents), String> {
+        let names = Names {
+            configs: &self.world.image_configs,
+            default_registry: &self.world.settings.default_registry,
+        };
+        let (name, reference) = names.image(image).map_err(|error| error.to_string())?;
+        let tags = self.registry.get(name.source.as_str()).ok_or("no such repository")?;
+        let wanted = reference.identifier();
+        let mut tags = tags.iter();
+        let found = tags.find(|(tag, inside)| match wanted.as_tag() {
+            Some(wanted) => *tag == wanted,
+            None => inside.digest.as_ref() == wanted.as_digest(),
+        });
+        found.map(|(tag, inside)| (tag.as_str(), inside)).ok_or("no such tag".to_owned())
+    }
+
+    /// Asks for a decision, and finds out what it takes.
+    pub(super) fn decide(&mut self) -> Decided {
+        for _ in 0..ROUNDS_MAX {
+            match decide(&self.world) {
+                Ok(decided) => return decided,
+                Err(needs) => {
+                    assert!(!needs.is_empty());
+                    for need in needs {
+                        self.find_out(need);
+                    }
+                }
+            }
+        }
+        panic!("it never ends: {:#?}", self.asked);
+    }
+
+    fn find_out(&mut self, need: Need) {
+        match need {
+            Need::Tags(repository) => {
+                self.asked.push(format!("tags of {repository}"));
+                let names = Names {
+                    configs: &self.world.image_configs,
+                    default_registry: &self.world.settings.default_registry,
+                };
+                let source = names.repository(&repository.to_string()).unwrap().source;
+                let tags = self.registry.get(source.as_str());
+                let tags = tags.map(|tags| tags.keys().cloned().collect::<Vec<_>>());
+                let answer = tags.ok_or("no such repository".to_owned());
+                assert!(self.world.known.tags.insert(repository, answer).is_none(), "twice");
+            }
+            Need::Contents(reference) => {
+                self.asked.push(format!("contents of {reference}"));
+                let answer = self.find(&reference.name()).map(|(_, inside)| inside.clone());
+                let before = self.world.known.contents.insert(reference.name(), answer);
+                assert!(before.is_none(), "asked twice for {reference}");
+            }
+            Need::Digest(reference) => {
+                self.asked.push(format!("digest of {reference}"));
+                let answer = self.find(&reference.name());
+                let answer = answer.map(|(_, inside)| inside.digest.clone().unwrap());
+                let before = self.world.known.digests.insert(reference.name(), answer);
+                assert!(before.is_none(), "asked twice for {reference}");
+            }
+            other => panic!("no business of a lock: {other:?}"),
+        }
+    }
+
+    /// Everybody does their part until nobody has anything to do; says what the lock did.
+    pub(super) fn run(&mut self) -> String {
+        let mut told = Vec::new();
+        for round in 0..ROUNDS_MAX {
+            self.world.known.tags.clear();
+            self.world.known.contents.clear();
+            self.world.known.digests.clear();
+            let mut busy = self.packages();
+            let decided = self.decide();
+            let lines = show(&decided);
+            busy |= !decided.plan.actions.is_empty();
+            for action in decided.plan.actions {
+                self.carry_out(action);
+            }
+            busy |= self.revisions(&decided.verdicts);
+            self.verdicts = decided.verdicts;
+            self.report = decided.report;
+            if !busy {
+                return if told.is_empty() { "nothing".to_owned() } else { told.join("--\n") };
+            }
+            if !lines.is_empty() {
+                told.push(format!("{}\n", lines.join("\n")));
+            }
+            assert!(round + 1 < ROUNDS_MAX, "never quiet: {told:#?}");
+        }
+        unreachable!()
+    }
+
+    /// Packages become revisions, by the step that is there for that.
+    fn packages(&mut self) -> bool {
+        let mut busy = false;
+        for at in 0..self.world.packages.len() {
+            let package = self.world.packages[at].clone();
+            let found = self.find(&package.spec.package);
+            let digest = found.map(|(_, inside)| inside.digest.clone().unwrap());
+            let kinds = PackageKind::ALL.into_iter();
+            let of = (format!("{}Revision", package.kind), package.metadata.name.clone());
+            let revisions = self.world.revisions.iter().filter(|one| {
+                one.kind == of.0 && one.metadata.labels["pkg.crossplane.io/package"] == of.1
+            });
+            let world = package::World {
+                kind: kinds.clone().find(|one| one.as_str() == package.kind).unwrap(),
+                revisions: revisions.cloned().collect(),
+                image: Image { asked: Some(digest), ..Image::default() },
+                resolved: None,
+                applied: Vec::new(),
+                settings: package::Settings {
+                    default_registry: self.world.settings.default_registry.clone(),
+                    runs_packages: false,
+                },
+                now: self.world.now.clone(),
+                package,
+            };
+            let Step::Do(plan) = package::step(&world) else {
+                panic!("{:?}", package::step(&world))
+            };
+            for action in plan.actions {
+                busy |= !matches!(action, Action::Event { .. });
+                self.carry_out(action);
+            }
+        }
+        busy
+    }
+
+    /// Revisions are established when the lock lets them.
+    fn revisions(&mut self, verdicts: &BTreeMap<String, Verdict>) -> bool {
+        let mut busy = false;
+        for revision in &mut self.world.revisions {
+            let verdict = verdicts.get(&revision.metadata.name);
+            let well = matches!(verdict, Some(Verdict::Resolved { .. } | Verdict::Skipped));
+            let status = if well { "True" } else { "False" };
+            let condition = json!({"type": "RevisionHealthy", "status": status, "reason": "x",
+                                   "lastTransitionTime": "2026-01-01T00:00:00Z"});
+            let status = serde_json::from_value(json!({"conditions": [condition]})).unwrap();
+            if revision.spec.desired_state == "Active" && revision.status.as_ref() != Some(&status)
+            {
+                revision.status = Some(status);
+                busy = true;
+            }
+        }
+        busy
+    }
+
+    pub(super) fn carry_out(&mut self, action: Action) {
+        match action {
+            Action::Apply { object, expect } => self.apply(&object, &expect),
+            Action::Delete { target, .. } => {
+                self.world.revisions.retain(|one| one.metadata.name != target.name);
+            }
+            Action::Status { target, status, .. } => {
+                let mut packages = self.world.packages.iter_mut();
+                let is_it =
+                    |it: &Package| it.kind == target.kind && it.metadata.name == target.name;
+                match (packages.find(|it| is_it(it)), &mut self.world.lock) {
+                    (Some(it), _) => it.status = serde_json::from_value(status).unwrap(),
+                    (None, lock) => {
+                        let lock = lock.as_mut().unwrap();
+                        lock.status = serde_json::from_value(status).unwrap();
+                    }
+                }
+            }
+            Action::Finalizer { finalizer, is_wanted, .. } => {
+                let lock = self.world.lock.as_mut().unwrap();
+                lock.metadata.finalizers.retain(|one| *one != finalizer);
+                lock.metadata.finalizers.extend(is_wanted.then_some(finalizer));
+            }
+            Action::Event { .. } => {}
+            other => panic!("no business of a lock: {other:?}"),
+        }
+    }
+
+    fn apply(&mut self, object: &Json, expect: &Expect) {
+        let (kind, name) =
+            (object["kind"].as_str().unwrap(), object["metadata"]["name"].as_str().unwrap());
+        if kind == "Lock" {
+            let before = self.world.lock.take();
+            assert_eq!(before.is_none(), *expect == Expect::Absent);
+            let mut lock: api::pkg::lock::Lock = serde_json::from_value(object.clone()).unwrap();
+            if let Some(before) = before {
+                lock.status = before.status;
+                lock.metadata.finalizers = before.metadata.finalizers;
+            }
+            self.world.lock = Some(lock);
+        } else if kind.ends_with("Revision") {
+            let mut revision: Revision = serde_json::from_value(object.clone()).unwrap();
+            let mut seen = self.world.revisions.iter_mut();
+            match seen.find(|it| it.kind == kind && it.metadata.name == name) {
+                Some(old) => {
+                    revision.status = old.status.take();
+                    *old = revision;
+                }
+                None => self.world.revisions.push(revision),
+            }
+        } else {
+            let image = object["spec"]["package"].as_str().unwrap();
+            let seen = self.world.packages.iter();
+            let is_there = { seen }.any(|it| it.kind == kind && it.metadata.name == name);
+            assert_eq!(is_there, *expect != Expect::Absent, "{object}");
+            self.install(kind, name, image);
+        }
+    }
+
+    /// What the cluster has, package by package.
+    pub(super) fn show(&self) -> String {
+        let mut lines = Vec::new();
+        for package in &self.world.packages {
+            let name = &package.metadata.name;
+            let mut active = self.world.revisions.iter().filter(|one| {
+                let of = &one.metadata.labels["pkg.crossplane.io/package"];
+                of == name
+                    && one.kind.starts_with(&package.kind)
+                    && one.spec.desired_state == "Active"
+            });
+            let verdict = active.next().and_then(|one| self.verdicts.get(&one.metadata.name));
+            let verdict = match verdict {
+                Some(Verdict::Resolved { found, installed, invalid }) => {
+                    format!("resolved {found}/{installed}/{invalid}")
+                }
+                Some(Verdict::Waiting(why)) => format!("waiting: {why}"),
+                Some(Verdict::Conflict(why)) => format!("conflict: {why}"),
+                Some(Verdict::Skipped) => "skipped".to_owned(),
+                None => "no revision".to_owned(),
+            };
+            lines.push(format!("{} {name} {} {verdict}", package.kind, package.spec.package));
+        }
+        lines.sort();
+        lines.join("\n")
+    }
+
+    pub(super) fn resolved(&self) -> String {
+        let lock = self.world.lock.as_ref();
+        let conditions = lock.and_then(|lock| lock.status.as_ref()?.conditions.clone());
+        let told = conditions.unwrap_or_default().into_iter().map(|one| {
+            let message = one.message.map(|it| format!(" ({it})")).unwrap_or_default();
+            format!("{}={} {}{message}", one.condition_type, one.status, one.reason)
+        });
+        told.collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// A package as text; the bytes are the text itself unless it names others.
+fn contents(kind: &str, needs: &str, line: &str) -> Contents {
+    let mut bytes = line.to_owned();
+    let (mut depends, mut brings) = (Vec::new(), Vec::new());
+    for need in needs.split(", ").filter(|need| !need.is_empty()) {
+        match need.split(' ').collect::<Vec<_>>()[..] {
+            ["brings", crd] => brings.push(("CustomResourceDefinition", crd)),
+            ["composition", name] => brings.push(("Composition", name)),
+            ["bytes", of] => of.clone_into(&mut bytes),
+            ["crd", crd] => depends.push(json!({
+                "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+                "package": crd, "version": "*",
+            })),
+            [package, ref range @ .., "as", kind] => depends.push(json!({
+                "apiVersion": "pkg.crossplane.io/v1", "kind": kind,
+                "package": package, "version": range.join(" "),
+            })),
+            [package, ref range @ ..] => {
+                depends.push(json!({"provider": package, "version": range.join(" ")}));
+            }
+            _ => panic!("{line}"),
+        }
+    }
+    let meta = json!({
+        "apiVersion": "meta.pkg.crossplane.io/v1", "kind": kind, "metadata": {"name": "x"},
+        "spec": {"dependsOn": depends},
+    });
+    let meta = Meta::from_json(&meta).unwrap();
+    let mut contents = Contents::new(Digest::of(bytes.as_bytes()), &meta);
+    for (kind, name) in brings {
+        contents.bring(kind, name, None);
+    }
+    contents
+}
+
+pub(super) fn digest(bytes: &str) -> Digest {
+    Digest::of(bytes.as_bytes())
+}
+
+/// What the lock wants done, without what only repeats it.
+pub(super) fn show(decided: &Decided) -> Vec<String> {
+    let mut lines: Vec<String> = decided.plan.actions.iter().filter_map(show_action).collect();
+    if let (Wake::After(time), false) = (decided.plan.wake, lines.is_empty()) {
+        lines.push(format!("# again in {} s", time.as_secs()));
+    }
+    lines
+}
+
+fn show_action(action: &Action) -> Option<String> {
+    match action {
+        Action::Apply { object, expect } if object["kind"] != "Lock" => {
+            let how = if *expect == Expect::Absent { "create" } else { "set" };
+            let text = |value: &Json| value.as_str().unwrap().to_owned();
+            let (kind, name) = (text(&object["kind"]), text(&object["metadata"]["name"]));
+            Some(format!("{how} {kind} {name} {}", text(&object["spec"]["package"])))
+        }
+        Action::Apply { object, .. } => {
+            let packages = object["packages"].as_array().unwrap().iter();
+            let packages = packages.map(|one| {
+                format!("{} {}", one["source"].as_str().unwrap(), one["version"].as_str().unwrap())
+            });
+            let packages: Vec<String> = packages.collect();
+            let listed =
+                if packages.is_empty() { "nothing".to_owned() } else { packages.join(", ") };
+            Some(format!("lock {listed}"))
+        }
+        Action::Event { target, message, .. } => Some(format!("event {}: {message}", target.name)),
+        Action::Finalizer { is_wanted, .. } => {
+            Some(if *is_wanted { "hold on to the lock" } else { "let go of the lock" }.to_owned())
+        }
+        Action::Status { .. } => None,
+        other => panic!("no business of a lock: {other:?}"),
+    }
+}
+
+/// An image by the bytes of a line.
+pub(super) fn by_digest(repository: &str, bytes: &str) -> String {
+    let rules = oci::Rules::weak();
+    let reference = Reference::parse(repository, &rules).unwrap();
+    reference.repository().digest(digest(bytes)).name()
+}

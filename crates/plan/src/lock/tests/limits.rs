@@ -1,0 +1,485 @@
+//! What upstream cannot do, sentence by sentence, and the life of its own example.
+
+use super::cluster::{by_digest, cluster};
+use insta::assert_snapshot;
+use solver::Movement;
+
+/// Upstream's end-to-end example: two configurations, a dependency each, one below both.
+const TRANSITIVE: &str = "
+    r.io/config1 v0.0.1 Configuration: r.io/dep1 v0.0.1 as Configuration
+    r.io/config1 v0.0.2 Configuration: r.io/dep1 v0.0.2 as Configuration
+    r.io/config2 v0.0.1 Configuration: r.io/dep2 v0.0.1 as Configuration
+    r.io/config2 v0.0.2 Configuration: r.io/dep2 v0.0.2 as Configuration
+    r.io/dep1 v0.0.1 Configuration: r.io/transitive v0.0.1 as Provider
+    r.io/dep1 v0.0.2 Configuration: r.io/transitive v0.0.2 as Provider
+    r.io/dep2 v0.0.1 Configuration: r.io/transitive v0.0.1 as Provider
+    r.io/dep2 v0.0.2 Configuration: r.io/transitive v0.0.2 as Provider
+    r.io/transitive v0.0.1 Provider
+    r.io/transitive v0.0.2 Provider
+    r.io/transitive v0.0.3 Provider: bytes r.io/transitive v0.0.2 Provider
+";
+
+#[test]
+fn the_example_of_two_configurations_goes_from_version_to_version() {
+    let mut cluster = cluster(TRANSITIVE);
+    cluster.install("Configuration", "config1", "r.io/config1:v0.0.1");
+    cluster.install("Configuration", "config2", "r.io/config2:v0.0.1");
+    let mut told = vec![cluster.run(), cluster.show(), cluster.resolved()];
+    cluster.install("Configuration", "config1", "r.io/config1:v0.0.2");
+    told.push(format!("\nconfig1 is to be v0.0.2\n{}", cluster.run()));
+    told.extend([cluster.show(), cluster.resolved()]);
+    cluster.install("Configuration", "config2", "r.io/config2:v0.0.2");
+    told.push(format!("\nconfig2 is to be v0.0.2\n{}", cluster.run()));
+    told.extend([cluster.show(), cluster.resolved(), cluster.run()]);
+    assert_snapshot!(told.join("\n"), @r"
+    create Provider transitive r.io/transitive:v0.0.1
+    create Configuration dep1 r.io/dep1:v0.0.1
+    create Configuration dep2 r.io/dep2:v0.0.1
+    lock r.io/config1 v0.0.1, r.io/config2 v0.0.1
+    hold on to the lock
+    --
+    lock r.io/config1 v0.0.1, r.io/config2 v0.0.1, r.io/dep1 v0.0.1, r.io/dep2 v0.0.1, r.io/transitive v0.0.1
+
+    Configuration config1 r.io/config1:v0.0.1 resolved 2/2/0
+    Configuration config2 r.io/config2:v0.0.1 resolved 2/2/0
+    Configuration dep1 r.io/dep1:v0.0.1 resolved 1/1/0
+    Configuration dep2 r.io/dep2:v0.0.1 resolved 1/1/0
+    Provider transitive r.io/transitive:v0.0.1 resolved 0/0/0
+    Resolved=True DependencyResolutionSucceeded
+
+    config1 is to be v0.0.2
+    event config1: r.io/config1 v0.0.2 needs r.io/dep1 v0.0.2; r.io/dep1 v0.0.2 needs r.io/transitive v0.0.2; r.io/config2 v0.0.1 needs r.io/dep2 v0.0.1; r.io/dep2 v0.0.1 needs r.io/transitive v0.0.1; there is no version of r.io/transitive that satisfies them all (there are v0.0.1, v0.0.2 and v0.0.3); hint: accept more versions in one of these, or remove a package
+    # again in 60 s
+
+    Configuration config1 r.io/config1:v0.0.2 conflict: r.io/config1 v0.0.2 needs r.io/dep1 v0.0.2; r.io/dep1 v0.0.2 needs r.io/transitive v0.0.2; r.io/config2 v0.0.1 needs r.io/dep2 v0.0.1; r.io/dep2 v0.0.1 needs r.io/transitive v0.0.1; there is no version of r.io/transitive that satisfies them all (there are v0.0.1, v0.0.2 and v0.0.3); hint: accept more versions in one of these, or remove a package
+    Configuration config2 r.io/config2:v0.0.1 resolved 2/2/0
+    Configuration dep1 r.io/dep1:v0.0.1 resolved 1/1/0
+    Configuration dep2 r.io/dep2:v0.0.1 resolved 1/1/0
+    Provider transitive r.io/transitive:v0.0.1 resolved 0/0/0
+    Resolved=False DependencyResolutionFailed (Error occurred during dependency resolution of config1: r.io/config1 v0.0.2 needs r.io/dep1 v0.0.2; r.io/dep1 v0.0.2 needs r.io/transitive v0.0.2; r.io/config2 v0.0.1 needs r.io/dep2 v0.0.1; r.io/dep2 v0.0.1 needs r.io/transitive v0.0.1; there is no version of r.io/transitive that satisfies them all (there are v0.0.1, v0.0.2 and v0.0.3); hint: accept more versions in one of these, or remove a package)
+
+    config2 is to be v0.0.2
+    set Provider transitive r.io/transitive:v0.0.2
+    set Configuration dep1 r.io/dep1:v0.0.2
+    set Configuration dep2 r.io/dep2:v0.0.2
+    lock r.io/config1 v0.0.2, r.io/config2 v0.0.2, r.io/dep1 v0.0.1, r.io/dep2 v0.0.1, r.io/transitive v0.0.1
+    --
+    lock r.io/config1 v0.0.2, r.io/config2 v0.0.2, r.io/dep1 v0.0.2, r.io/dep2 v0.0.2, r.io/transitive v0.0.2
+
+    Configuration config1 r.io/config1:v0.0.2 resolved 2/2/0
+    Configuration config2 r.io/config2:v0.0.2 resolved 2/2/0
+    Configuration dep1 r.io/dep1:v0.0.2 resolved 1/1/0
+    Configuration dep2 r.io/dep2:v0.0.2 resolved 1/1/0
+    Provider transitive r.io/transitive:v0.0.2 resolved 0/0/0
+    Resolved=True DependencyResolutionSucceeded
+    nothing
+    ");
+}
+
+#[test]
+fn all_that_is_missing_is_installed_at_once_and_what_is_needed_first() {
+    let mut cluster = cluster(
+        "r.io/top v1.0.0 Configuration: r.io/a >=v1.0.0 as Configuration, r.io/b >=v1.0.0 as Provider
+         r.io/a v1.0.0 Configuration: r.io/c >=v1.0.0 as Function
+         r.io/b v1.0.0 Provider: r.io/c >=v1.0.0 as Function
+         r.io/c v1.0.0 Function",
+    );
+    cluster.install("Configuration", "top", "r.io/top:v1.0.0");
+    assert_snapshot!(cluster.run(), @r"
+    create Function c r.io/c:v1.0.0
+    create Configuration a r.io/a:v1.0.0
+    create Provider b r.io/b:v1.0.0
+    lock r.io/top v1.0.0
+    hold on to the lock
+    --
+    lock r.io/a v1.0.0, r.io/b v1.0.0, r.io/c v1.0.0, r.io/top v1.0.0
+    ");
+}
+
+#[test]
+fn versions_are_chosen_for_everybody_together() {
+    // The highest c that suits a alone would not suit b.
+    let mut cluster = cluster(
+        "r.io/a v1.0.0 Configuration: r.io/c >=v1.0.0
+         r.io/b v1.0.0 Configuration: r.io/c <v2.0.0
+         r.io/c v1.5.0 Provider
+         r.io/c v2.0.0 Provider",
+    );
+    cluster.install("Configuration", "a", "r.io/a:v1.0.0");
+    cluster.install("Configuration", "b", "r.io/b:v1.0.0");
+    cluster.run();
+    assert_snapshot!(cluster.show(), @r"
+    Configuration a r.io/a:v1.0.0 resolved 1/1/0
+    Configuration b r.io/b:v1.0.0 resolved 1/1/0
+    Provider c r.io/c:v1.5.0 resolved 0/0/0
+    ");
+}
+
+#[test]
+fn a_version_whose_own_needs_cannot_be_met_is_passed_over() {
+    let mut cluster = cluster(
+        "r.io/a v1.0.0 Configuration: r.io/b >=v1.0.0
+         r.io/b v1.0.0 Provider
+         r.io/b v2.0.0 Provider: r.io/nowhere >=v1.0.0",
+    );
+    cluster.install("Configuration", "a", "r.io/a:v1.0.0");
+    cluster.run();
+    assert_snapshot!(cluster.show(), @r"
+    Configuration a r.io/a:v1.0.0 resolved 1/1/0
+    Provider b r.io/b:v1.0.0 resolved 0/0/0
+    ");
+}
+
+#[test]
+fn a_bad_constraint_in_one_package_blocks_nobody_else() {
+    let mut cluster = cluster(
+        "r.io/bad v1.0.0 Configuration: r.io/c not-a-version
+         r.io/good v1.0.0 Configuration: r.io/c >=v1.0.0
+         r.io/c v1.0.0 Provider",
+    );
+    cluster.install("Configuration", "bad", "r.io/bad:v1.0.0");
+    cluster.install("Configuration", "good", "r.io/good:v1.0.0");
+    let told = [cluster.run(), cluster.show(), cluster.resolved()];
+    assert_snapshot!(told.join("\n"), @r#"
+    create Provider c r.io/c:v1.0.0
+    event bad: r.io/bad v1.0.0 cannot be installed: it needs r.io/c in version "not-a-version", which is not a version constraint: improper constraint "not-a-version"; hint: install another version, or ask its author
+    lock r.io/good v1.0.0
+    hold on to the lock
+    # again in 60 s
+    --
+    lock r.io/c v1.0.0, r.io/good v1.0.0
+    # again in 60 s
+
+    Configuration bad r.io/bad:v1.0.0 conflict: r.io/bad v1.0.0 cannot be installed: it needs r.io/c in version "not-a-version", which is not a version constraint: improper constraint "not-a-version"; hint: install another version, or ask its author
+    Configuration good r.io/good:v1.0.0 resolved 1/1/0
+    Provider c r.io/c:v1.0.0 resolved 0/0/0
+    Resolved=False DependencyResolutionFailed (Error occurred during dependency resolution of bad: r.io/bad v1.0.0 cannot be installed: it needs r.io/c in version "not-a-version", which is not a version constraint: improper constraint "not-a-version"; hint: install another version, or ask its author)
+    "#);
+}
+
+#[test]
+fn a_circle_blocks_nobody_else() {
+    let mut cluster = cluster(
+        "r.io/a v1.0.0 Configuration: r.io/b >=v1.0.0 as Configuration
+         r.io/b v1.0.0 Configuration: r.io/a >=v1.0.0 as Configuration
+         r.io/self v1.0.0 Configuration: r.io/self >=v1.0.0 as Configuration
+         r.io/good v1.0.0 Configuration: r.io/c >=v1.0.0
+         r.io/c v1.0.0 Provider",
+    );
+    cluster.install("Configuration", "a", "r.io/a:v1.0.0");
+    cluster.install("Configuration", "self", "r.io/self:v1.0.0");
+    cluster.install("Configuration", "good", "r.io/good:v1.0.0");
+    cluster.run();
+    assert_snapshot!(cluster.show(), @r"
+    Configuration a r.io/a:v1.0.0 conflict: r.io/a v1.0.0 needs r.io/b >=v1.0.0; r.io/b v1.0.0 needs r.io/a >=v1.0.0; packages must not need each other in a circle; hint: remove one of these dependencies
+    Configuration good r.io/good:v1.0.0 resolved 1/1/0
+    Configuration self r.io/self:v1.0.0 conflict: r.io/self v1.0.0 needs r.io/self >=v1.0.0; packages must not need each other in a circle; hint: remove one of these dependencies
+    Provider c r.io/c:v1.0.0 resolved 0/0/0
+    ");
+}
+
+#[test]
+fn an_unreachable_registry_blocks_only_who_needs_it_and_is_asked_again() {
+    let mut cluster = cluster(
+        "r.io/a v1.0.0 Configuration: r.io/gone >=v1.0.0
+         r.io/good v1.0.0 Configuration: r.io/c >=v1.0.0
+         r.io/c v1.0.0 Provider",
+    );
+    cluster.install("Configuration", "a", "r.io/a:v1.0.0");
+    cluster.install("Configuration", "good", "r.io/good:v1.0.0");
+    let mut told = vec![cluster.run(), cluster.show()];
+    cluster.publish("r.io/gone v1.0.0 Provider");
+    told.extend([format!("\nit is back\n{}", cluster.run()), cluster.show()]);
+    assert_snapshot!(told.join("\n"), @r"
+    create Provider c r.io/c:v1.0.0
+    event a: r.io/a v1.0.0 needs r.io/gone >=v1.0.0; the versions of r.io/gone cannot be listed: no such repository; hint: make sure that r.io/gone can be reached
+    lock r.io/good v1.0.0
+    hold on to the lock
+    # again in 60 s
+    --
+    lock r.io/c v1.0.0, r.io/good v1.0.0
+    # again in 60 s
+
+    Configuration a r.io/a:v1.0.0 conflict: r.io/a v1.0.0 needs r.io/gone >=v1.0.0; the versions of r.io/gone cannot be listed: no such repository; hint: make sure that r.io/gone can be reached
+    Configuration good r.io/good:v1.0.0 resolved 1/1/0
+    Provider c r.io/c:v1.0.0 resolved 0/0/0
+
+    it is back
+    create Provider gone r.io/gone:v1.0.0
+    lock r.io/a v1.0.0, r.io/c v1.0.0, r.io/good v1.0.0
+    --
+    lock r.io/a v1.0.0, r.io/c v1.0.0, r.io/gone v1.0.0, r.io/good v1.0.0
+
+    Configuration a r.io/a:v1.0.0 resolved 1/1/0
+    Configuration good r.io/good:v1.0.0 resolved 1/1/0
+    Provider c r.io/c:v1.0.0 resolved 0/0/0
+    Provider gone r.io/gone:v1.0.0 resolved 0/0/0
+    ");
+}
+
+#[test]
+fn a_package_that_nobody_needs_is_never_moved() {
+    let mut cluster = cluster(
+        "r.io/a v1.0.0 Configuration: r.io/c v1.0.0
+         r.io/a v2.0.0 Configuration: r.io/c v2.0.0
+         r.io/b v1.0.0 Configuration: r.io/c v1.0.0
+         r.io/b v2.0.0 Configuration: r.io/c v2.0.0
+         r.io/c v1.0.0 Provider
+         r.io/c v2.0.0 Provider",
+    );
+    cluster.install("Configuration", "a", "r.io/a:v1.0.0");
+    cluster.install("Configuration", "b", "r.io/b:v1.0.0");
+    cluster.run();
+    cluster.install("Configuration", "b", "r.io/b:v2.0.0");
+    cluster.run();
+    assert_snapshot!(cluster.show(), @r"
+    Configuration a r.io/a:v1.0.0 resolved 1/1/0
+    Configuration b r.io/b:v2.0.0 conflict: r.io/b v2.0.0 needs r.io/c v2.0.0; r.io/a v1.0.0 needs r.io/c v1.0.0; there is no version of r.io/c that satisfies them all (there are v1.0.0 and v2.0.0); hint: accept more versions in one of these, or remove a package
+    Provider c r.io/c:v1.0.0 resolved 0/0/0
+    ");
+}
+
+const SHARED: &str = "
+    r.io/a v1.0.0 Configuration: r.io/c >=v1.0.0
+    r.io/a v2.0.0 Configuration: r.io/c >=v1.2.0
+    r.io/a v3.0.0 Configuration: r.io/c <v1.0.0
+    r.io/c v0.9.0 Provider
+    r.io/c v1.0.0 Provider
+    r.io/c v1.2.0 Provider
+    r.io/c v1.3.0 Provider
+";
+
+#[test]
+fn what_is_needed_is_moved_as_little_as_possible_and_as_far_as_allowed() {
+    let mut told = Vec::new();
+    for movement in [Movement::Held, Movement::Upgrades, Movement::Any] {
+        for version in ["v2.0.0", "v3.0.0"] {
+            let mut cluster = cluster(SHARED);
+            cluster.world.settings.movement = movement;
+            cluster.install("Provider", "c", "r.io/c:v1.0.0");
+            cluster.install("Configuration", "a", "r.io/a:v1.0.0");
+            cluster.run();
+            cluster.install("Configuration", "a", &format!("r.io/a:{version}"));
+            cluster.run();
+            told.push(format!("{movement:?} {version}\n{}", cluster.show()));
+        }
+    }
+    assert_snapshot!(told.join("\n"), @r"
+    Held v2.0.0
+    Configuration a r.io/a:v2.0.0 conflict: r.io/a v2.0.0 needs r.io/c >=v1.2.0; r.io/c v1.0.0 is installed and must not be moved; hint: move c to a version that satisfies the others
+    Provider c r.io/c:v1.0.0 resolved 0/0/0
+    Held v3.0.0
+    Configuration a r.io/a:v3.0.0 conflict: r.io/a v3.0.0 needs r.io/c <v1.0.0; r.io/c v1.0.0 is installed and must not be moved; hint: move c to a version that satisfies the others
+    Provider c r.io/c:v1.0.0 resolved 0/0/0
+    Upgrades v2.0.0
+    Configuration a r.io/a:v2.0.0 resolved 1/1/0
+    Provider c r.io/c:v1.2.0 resolved 0/0/0
+    Upgrades v3.0.0
+    Configuration a r.io/a:v3.0.0 conflict: r.io/a v3.0.0 needs r.io/c <v1.0.0; r.io/c v1.0.0 is installed and may only go up (there are v0.9.0, v1.0.0, v1.2.0 and v1.3.0); hint: move c to a version that satisfies the others
+    Provider c r.io/c:v1.0.0 resolved 0/0/0
+    Any v2.0.0
+    Configuration a r.io/a:v2.0.0 resolved 1/1/0
+    Provider c r.io/c:v1.2.0 resolved 0/0/0
+    Any v3.0.0
+    Configuration a r.io/a:v3.0.0 resolved 1/1/0
+    Provider c r.io/c:v0.9.0 resolved 0/0/0
+    ");
+}
+
+#[test]
+fn two_packages_with_the_same_crd_have_exactly_one_winner() {
+    let mut cluster = cluster(
+        "r.io/a v1.0.0 Provider: brings things.org, brings others.org
+         r.io/b v1.0.0 Provider: brings things.org
+         r.io/b v2.0.0 Provider: brings new.org",
+    );
+    cluster.install("Provider", "b", "r.io/b:v1.0.0");
+    cluster.run();
+    cluster.install("Provider", "a", "r.io/a:v1.0.0");
+    let mut told = vec![cluster.run(), cluster.show(), owners(&cluster)];
+    cluster.install("Provider", "b", "r.io/b:v2.0.0");
+    told.extend(["\nb lets go of it".to_owned(), cluster.run(), cluster.show(), owners(&cluster)]);
+    assert_snapshot!(told.join("\n"), @r"
+    event a: r.io/a v1.0.0 brings the CRD things.org; r.io/b v1.0.0 brings the CRD things.org; only one package may own a CRD; hint: remove one of the packages
+    # again in 60 s
+
+    Provider a r.io/a:v1.0.0 conflict: r.io/a v1.0.0 brings the CRD things.org; r.io/b v1.0.0 brings the CRD things.org; only one package may own a CRD; hint: remove one of the packages
+    Provider b r.io/b:v1.0.0 resolved 0/0/0
+    things.org is b's
+
+    b lets go of it
+    lock r.io/a v1.0.0, r.io/b v2.0.0
+
+    Provider a r.io/a:v1.0.0 resolved 0/0/0
+    Provider b r.io/b:v2.0.0 resolved 0/0/0
+    new.org is b's
+    others.org is a's
+    things.org is a's
+    ");
+}
+
+fn owners(cluster: &super::cluster::Cluster) -> String {
+    let lock = cluster.world.lock.as_ref().unwrap();
+    let owners = lock.custom_resource_definitions.iter().flatten();
+    owners.map(|(crd, owner)| format!("{crd} is {owner}'s")).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn two_packages_with_the_same_crd_at_once_have_exactly_one_winner_too() {
+    let mut cluster = cluster(
+        "r.io/a v1.0.0 Provider: brings things.org
+         r.io/b v1.0.0 Provider: brings things.org",
+    );
+    cluster.install("Provider", "b", "r.io/b:v1.0.0");
+    cluster.install("Provider", "a", "r.io/a:v1.0.0");
+    cluster.run();
+    assert_snapshot!(format!("{}\n{}", cluster.show(), owners(&cluster)), @r"
+    Provider a r.io/a:v1.0.0 resolved 0/0/0
+    Provider b r.io/b:v1.0.0 conflict: r.io/b v1.0.0 brings the CRD things.org; r.io/a v1.0.0 brings the CRD things.org; only one package may own a CRD; hint: remove one of the packages
+    things.org is a's
+    ");
+}
+
+#[test]
+fn a_crd_that_is_needed_is_there_when_somebody_brings_it() {
+    let mut cluster = cluster(
+        "r.io/a v1.0.0 Configuration: crd things.org
+         r.io/b v1.0.0 Provider: brings things.org",
+    );
+    cluster.install("Configuration", "a", "r.io/a:v1.0.0");
+    cluster.run();
+    let before = cluster.show();
+    cluster.install("Provider", "b", "r.io/b:v1.0.0");
+    cluster.run();
+    assert_snapshot!(format!("{before}\n\n{}", cluster.show()), @r"
+    Configuration a r.io/a:v1.0.0 conflict: r.io/a v1.0.0 needs the CRD things.org; no package that is installed brings the CRD things.org; hint: install a package that brings things.org
+
+    Configuration a r.io/a:v1.0.0 resolved 1/1/0
+    Provider b r.io/b:v1.0.0 resolved 0/0/0
+    ");
+}
+
+#[test]
+fn a_damaged_lock_is_written_again_and_hurts_nobody() {
+    let mut cluster = cluster(TRANSITIVE);
+    cluster.install("Configuration", "config1", "r.io/config1:v0.0.1");
+    cluster.run();
+    let good = cluster.world.lock.clone();
+    let lock = cluster.world.lock.as_mut().unwrap();
+    let packages = lock.packages.as_mut().unwrap();
+    // Twice the same, one without a name, one of a package nobody has.
+    let mut twice = packages[0].clone();
+    twice.name = "config1-000000000000".to_owned();
+    let mut nameless = packages[1].clone();
+    nameless.name.clear();
+    packages.extend([twice, nameless]);
+    assert!(cluster.run().starts_with("lock "));
+    assert_eq!(cluster.world.lock, good);
+    cluster.world.lock = None;
+    cluster.run();
+    assert_eq!(cluster.world.lock.as_ref().unwrap().packages, good.unwrap().packages);
+}
+
+#[test]
+fn a_lock_that_lists_nothing_lets_go() {
+    let mut cluster = cluster("r.io/a v1.0.0 Provider");
+    cluster.install("Provider", "a", "r.io/a:v1.0.0");
+    cluster.run();
+    cluster.uninstall("a");
+    assert_snapshot!(format!("{}{}", cluster.run(), cluster.resolved()), @r"
+    lock nothing
+    let go of the lock
+    ");
+    assert_eq!(cluster.run(), "nothing");
+}
+
+#[test]
+fn a_settled_world_asks_no_registry() {
+    let mut cluster = cluster(TRANSITIVE);
+    cluster.install("Configuration", "config1", "r.io/config1:v0.0.1");
+    cluster.run();
+    cluster.asked.clear();
+    assert_eq!(cluster.run(), "nothing");
+    assert_eq!(cluster.asked, Vec::<String>::new());
+}
+
+#[test]
+fn dependencies_that_do_not_matter_are_not_installed() {
+    let mut cluster = cluster(TRANSITIVE);
+    let package = cluster.install("Configuration", "config1", "r.io/config1:v0.0.1");
+    package.spec.skip_dependency_resolution = Some(true);
+    cluster.run();
+    assert_snapshot!(cluster.show(), @"Configuration config1 r.io/config1:v0.0.1 skipped");
+}
+
+#[test]
+fn a_package_installed_by_digest_is_the_version_that_has_these_bytes() {
+    let mut cluster = cluster(
+        "r.io/a v1.0.0 Configuration: r.io/c >=v1.1.0
+         r.io/c v1.0.0 Provider
+         r.io/c v1.2.0 Provider",
+    );
+    cluster.install("Provider", "c", &by_digest("r.io/c", "r.io/c v1.2.0 Provider"));
+    cluster.install("Configuration", "a", "r.io/a:v1.0.0");
+    cluster.run();
+    let asked = cluster.asked.join("\n");
+    assert_snapshot!(format!("{}\n{asked}", cluster.show()), @r"
+    Configuration a r.io/a:v1.0.0 resolved 1/1/0
+    Provider c r.io/c@sha256:5c1d62fd37d038d4aaaecd2bc7f50fcc3ffb29d56938d532744210a608e23a93 resolved 0/0/0
+    contents of r.io/a:v1.0.0
+    contents of r.io/c@sha256:5c1d62fd37d038d4aaaecd2bc7f50fcc3ffb29d56938d532744210a608e23a93
+    tags of r.io/c
+    digest of r.io/c:v1.2.0
+    tags of r.io/c
+    digest of r.io/c:v1.2.0
+    tags of r.io/c
+    digest of r.io/c:v1.2.0
+    tags of r.io/c
+    digest of r.io/c:v1.2.0
+    ");
+}
+
+#[test]
+fn a_package_under_manual_waits_for_somebody_and_so_does_who_needs_it() {
+    let mut cluster = cluster(SHARED);
+    let package = cluster.install("Provider", "c", "r.io/c:v1.0.0");
+    package.spec.revision_activation_policy = Some("Manual".to_owned());
+    cluster.install("Configuration", "a", "r.io/a:v1.0.0");
+    let mut told = vec![cluster.run(), cluster.show()];
+    let mut activate = |cluster: &mut super::cluster::Cluster| {
+        let revisions = cluster.world.revisions.iter_mut();
+        let last = revisions.filter(|one| one.kind == "ProviderRevision").last().unwrap();
+        last.spec.desired_state = "Active".to_owned();
+        told.extend([format!("\nactivated\n{}", cluster.run()), cluster.show()]);
+    };
+    activate(&mut cluster);
+    cluster.install("Configuration", "a", "r.io/a:v2.0.0");
+    let needs_more = format!("\na needs more\n{}{}", cluster.run(), cluster.show());
+    activate(&mut cluster);
+    told.insert(4, needs_more);
+    assert_snapshot!(told.join("\n"), @r#"
+    lock r.io/a v1.0.0
+    hold on to the lock
+
+    Configuration a r.io/a:v1.0.0 waiting: missing dependencies: "r.io/c" (>=v1.0.0), of which c waits for somebody to activate it
+    Provider c r.io/c:v1.0.0 no revision
+
+    activated
+    lock r.io/a v1.0.0, r.io/c v1.0.0
+
+    Configuration a r.io/a:v1.0.0 resolved 1/1/0
+    Provider c r.io/c:v1.0.0 resolved 0/0/0
+
+    a needs more
+    set Provider c r.io/c:v1.2.0
+    lock r.io/a v2.0.0, r.io/c v1.0.0
+    Configuration a r.io/a:v2.0.0 waiting: missing dependencies: "r.io/c" (>=v1.2.0), of which c is v1.0.0
+    Provider c r.io/c:v1.2.0 resolved 0/0/0
+
+    activated
+    lock r.io/a v2.0.0, r.io/c v1.2.0
+
+    Configuration a r.io/a:v2.0.0 resolved 1/1/0
+    Provider c r.io/c:v1.2.0 resolved 0/0/0
+    "#);
+}

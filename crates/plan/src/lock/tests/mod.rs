@@ -1,0 +1,6 @@
+//! Worlds in, steps out, as text a person can check.
+
+mod cluster;
+mod limits;
+mod names;
+mod report;

@@ -1,0 +1,182 @@
+//! What the lock says about each active revision.
+//!
+//! A revision may be established when everything it needs is there, in a version it accepts, and
+//! its objects are: what is needed comes first. Revisions that were established before are not
+//! held up by what has become of others since.
+
+use super::contents::Contents;
+use super::members::{Active, Member, Members, unread};
+use super::question::Question;
+use super::{Verdict, words};
+use solver::{Pin, Range, Requirement, Settlement, Source};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Missing things that are written out in one message; more are counted.
+const TOLD_MAX: usize = 3;
+
+pub(super) fn of(
+    members: &Members<'_>,
+    question: &Question<'_>,
+    settlement: &Settlement,
+) -> BTreeMap<String, Verdict> {
+    let mut verdicts = BTreeMap::new();
+    for member in &members.all {
+        let Some(active) = &member.active else { continue };
+        let verdict = match member.refusal(&settlement.conflicts) {
+            _ if member.is_skipped() => Verdict::Skipped,
+            Some(conflict) => Verdict::Conflict(words(conflict)),
+            None => Judge { members, question, settlement }.judge(active),
+        };
+        verdicts.insert(active.revision.metadata.name.clone(), verdict);
+    }
+    verdicts
+}
+
+struct Judge<'a> {
+    members: &'a Members<'a>,
+    question: &'a Question<'a>,
+    settlement: &'a Settlement,
+}
+
+impl Judge<'_> {
+    fn judge(&self, active: &Active<'_>) -> Verdict {
+        let Some(contents) = active.contents.as_deref() else { return unread() };
+        let mut missing: BTreeSet<String> = BTreeSet::new();
+        let mut late: BTreeSet<String> = BTreeSet::new();
+        let mut invalid = 0;
+        for requirement in self.requirements(contents) {
+            match self.state(&requirement) {
+                State::There => {}
+                State::Missing(what) => drop(missing.insert(what)),
+                State::Invalid(what) => {
+                    invalid += 1;
+                    missing.insert(what);
+                }
+                State::Late(what) => drop(late.insert(what)),
+            }
+        }
+        let reachable = self.reachable(contents);
+        let there = reachable.iter().filter(|source| self.active(source).is_some()).count();
+        if !missing.is_empty() {
+            return Verdict::Waiting(format!("missing dependencies: {}", some(&missing)));
+        }
+        if !late.is_empty() && !active.is_healthy() {
+            return Verdict::Waiting(format!("waiting for dependencies: {}", some(&late)));
+        }
+        Verdict::Resolved { found: reachable.len(), installed: there, invalid }
+    }
+
+    fn requirements(&self, contents: &Contents) -> Vec<Requirement> {
+        contents.dependencies.iter().map(|one| self.question.sources.requirement(one)).collect()
+    }
+
+    fn active(&self, source: &Source) -> Option<(&Member<'_>, &Active<'_>)> {
+        let member = self.members.by_source(source)?;
+        Some((member, member.active.as_ref()?))
+    }
+
+    /// Who brings a CRD, of those that are granted.
+    fn owner(&self, crd: &str) -> Option<(&Member<'_>, &Active<'_>)> {
+        self.members.all.iter().find_map(|member| {
+            let active = member.active.as_ref()?;
+            let brings = active.contents.as_ref()?.crds.contains(crd);
+            let refused = member.refusal(&self.settlement.conflicts).is_some();
+            (brings && !refused).then_some((member, active))
+        })
+    }
+
+    fn state(&self, requirement: &Requirement) -> State {
+        let (found, what) = match requirement {
+            Requirement::Package { source, range, .. } => {
+                let what = format!("{source:?} ({range})", source = source.as_str());
+                match self.active(source) {
+                    Some((member, active)) if !self.accepts(source, range, &active.pin) => {
+                        let is = format!("{what}, of which {} is {}", member.label, active.pin);
+                        return State::Invalid(is);
+                    }
+                    found => (found, what),
+                }
+            }
+            Requirement::Crd(crd) => (self.owner(crd), format!("a package with the CRD {crd}")),
+            Requirement::Invalid(why) => return State::Missing(why.clone()),
+        };
+        match found {
+            Some((_, active)) if active.is_healthy() => State::There,
+            Some((member, _)) => State::Late(member.label.clone()),
+            None => State::Missing(format!("{what}{}", self.waits(requirement))),
+        }
+    }
+
+    /// Why a package that is there has nothing active.
+    fn waits(&self, requirement: &Requirement) -> String {
+        let Requirement::Package { source, .. } = requirement else { return String::new() };
+        match self.members.by_source(source) {
+            Some(member) if member.is_manual() => {
+                format!(", of which {} waits for somebody to activate it", member.label)
+            }
+            _ => String::new(),
+        }
+    }
+
+    /// Whether what is installed satisfies a range, by any name it has.
+    fn accepts(&self, source: &Source, range: &Range, pin: &Pin) -> bool {
+        let digest = match self.question.known.contents.get(&(source.clone(), pin.clone())) {
+            Some(solver::Contents::Package(package)) => package.digest.clone(),
+            _ => None,
+        };
+        let digest = digest.or_else(|| match pin {
+            Pin::Digest(digest) => Some(digest.clone()),
+            Pin::Version(_) | Pin::Channel(_) => None,
+        });
+        let tags = match self.question.known.listings.get(source) {
+            Some(solver::Listing::Tags(tags)) => tags.as_slice(),
+            _ => &[],
+        };
+        // The version of what is there by version is what it says, whatever else has its bytes.
+        let is_unnamed = pin.version().is_none();
+        let same =
+            tags.iter().filter(|tag| is_unnamed && tag.digest.is_some() && tag.digest == digest);
+        let mut pins: Vec<Pin> = same.map(|tag| Pin::parse(&tag.name)).collect();
+        pins.push(pin.clone());
+        pins.extend(digest.map(Pin::Digest));
+        pins.iter().any(|pin| range.accepts(pin))
+    }
+
+    /// Everything that is needed, directly or not, as far as that is known.
+    fn reachable(&self, contents: &Contents) -> BTreeSet<Source> {
+        let mut reached = BTreeSet::new();
+        let mut queue = self.requirements(contents);
+        while let Some(requirement) = queue.pop() {
+            let source = match &requirement {
+                Requirement::Package { source, .. } => Some(source.clone()),
+                Requirement::Crd(crd) => {
+                    self.owner(crd).map(|(member, _)| member.name.source.clone())
+                }
+                Requirement::Invalid(_) => None,
+            };
+            let Some(source) = source else { continue };
+            let inside = self.active(&source).and_then(|(_, one)| one.contents.as_deref());
+            if reached.insert(source) {
+                queue.extend(inside.map(|inside| self.requirements(inside)).unwrap_or_default());
+            }
+        }
+        reached
+    }
+}
+
+enum State {
+    There,
+    /// It is there, and its objects are not yet.
+    Late(String),
+    Missing(String),
+    /// It is there in a version that is not accepted.
+    Invalid(String),
+}
+
+fn some(all: &BTreeSet<String>) -> String {
+    let told: Vec<&str> = all.iter().take(TOLD_MAX).map(String::as_str).collect();
+    match all.len().saturating_sub(TOLD_MAX) {
+        0 => told.join(", "),
+        more => format!("{}, and {more} more", told.join(", ")),
+    }
+}
