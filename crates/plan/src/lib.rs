@@ -28,11 +28,14 @@
 //! [`rbac`] for what they may do, and [`same`] for when nothing needs to be done.
 //! [`lock`] for what they need of each other, [`image_config`] for what they are called, [`rbac`] for what they may do, and [`same`] for when
 //! nothing needs to be done.
+//! [`runtime`] for how they are run, [`rbac`] for what they may do, and [`same`] for when nothing
+//! needs to be done.
 
 pub mod image_config;
 pub mod lock;
 pub mod package;
 pub mod rbac;
 pub mod revision;
+pub mod runtime;
 pub mod same;
 pub mod step;

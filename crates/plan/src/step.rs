@@ -5,6 +5,9 @@ use oci::{Digest, Reference, Repository};
 use serde_json::Value as Json;
 use std::time::Duration;
 
+/// Who we are to the API server, which keeps a record of who applied which field.
+pub const MANAGER: &str = "apron";
+
 /// What a step comes to.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
@@ -36,6 +39,8 @@ pub enum Need {
     Objects(Vec<Wanted>),
     /// Whether the API server would carry these out: nothing is written.
     DryRun(Vec<Write>),
+    /// What an object of the cluster is now, or that it is not there.
+    Object(Target),
 }
 
 /// An object that a step is about.
@@ -111,6 +116,17 @@ pub enum Action {
         /// What must be true for that.
         expect: Expect,
     },
+    /// Make a Secret say this, with keys and certificates that only hands can make.
+    Issue {
+        /// The Secret, less what is secret.
+        secret: Json,
+        /// Fields of its data that are taken over from what was seen: from which, to which.
+        keep: Vec<(&'static str, &'static str)>,
+        /// What is made anew.
+        make: Option<Make>,
+        /// What must be true for that.
+        expect: Expect,
+    },
     /// Let an object wait for us before it goes, or no longer.
     Finalizer {
         /// Which.
@@ -142,6 +158,37 @@ pub enum Action {
         /// In a sentence.
         message: String,
     },
+}
+
+/// A key and a certificate to be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Make {
+    /// The field of the Secret's data for the certificate.
+    pub certificate: &'static str,
+    /// The field for its key.
+    pub key: &'static str,
+    /// The names it is good for.
+    pub names: Vec<String>,
+    /// What it is good for.
+    pub usage: Usage,
+    /// From when, in seconds since 1970.
+    pub not_before: i64,
+    /// Until when.
+    pub not_after: i64,
+    /// The Secret of the authority that signs it, in `tls.crt` and `tls.key`; without one it signs
+    /// itself.
+    pub signer: Option<Target>,
+}
+
+/// What a certificate is good for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Usage {
+    /// Signing others.
+    Authority,
+    /// Serving.
+    Server,
+    /// Calling.
+    Client,
 }
 
 /// An object in a package, by its place there: it is too large to be carried around.
@@ -199,5 +246,59 @@ impl Expect {
     pub fn as_seen(metadata: &ObjectMeta) -> Self {
         let (uid, resource_version) = (metadata.uid.clone(), metadata.resource_version.clone());
         Self::Unchanged { uid, resource_version }
+    }
+
+    /// That an object is still as it was seen, or still not there.
+    pub fn as_found(object: Option<&Json>) -> Self {
+        let Some(object) = object else { return Self::Absent };
+        let text = |field: &str| object["metadata"][field].as_str().map(str::to_owned);
+        Self::Unchanged { uid: text("uid"), resource_version: text("resourceVersion") }
+    }
+}
+
+impl Target {
+    /// The object that this is.
+    pub fn of(object: &Json) -> Self {
+        let text = |value: &Json| value.as_str().unwrap_or_default().to_owned();
+        let namespace = object["metadata"]["namespace"].as_str().map(str::to_owned);
+        Self {
+            api_version: text(&object["apiVersion"]),
+            kind: text(&object["kind"]),
+            namespace,
+            name: text(&object["metadata"]["name"]),
+        }
+    }
+}
+
+/// A moment, given in seconds since 1970, as objects write it.
+pub fn timestamp(seconds: i64) -> String {
+    let (days, rest) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
+    // Years that begin in March have their odd day at the end, and 400 of them are an era.
+    let days = days + 719_468;
+    let (era, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let day = day - (153 * month + 2) / 5 + 1;
+    let (year, month) = if month < 10 { (year, month + 3) } else { (year + 1, month - 9) };
+    let (hour, minute, second) = (rest / 3600, rest / 60 % 60, rest % 60);
+    let year = year + era * 400;
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn moments_are_written_as_objects_write_them() {
+        for (seconds, text) in [
+            (0, "1970-01-01T00:00:00Z"),
+            (-1, "1969-12-31T23:59:59Z"),
+            (951_782_399, "2000-02-28T23:59:59Z"),
+            (951_782_400, "2000-02-29T00:00:00Z"),
+            (1_767_225_600, "2026-01-01T00:00:00Z"),
+            (4_107_542_400, "2100-03-01T00:00:00Z"),
+        ] {
+            assert_eq!(super::timestamp(seconds), text);
+        }
     }
 }

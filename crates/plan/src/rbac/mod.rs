@@ -1,33 +1,31 @@
-//! What packages and people may do: roles for the kinds a provider brings.
+//! What packages and people may do: roles for the kinds that packages bring.
 //!
 //! A provider's revision gets three roles: one that lets Crossplane, administrators and editors do
-//! everything with its kinds, one that lets viewers see them, and one for its own controller. The
-//! last also has what the package asked for beyond its own kinds, if all of it is on the allow
-//! list; if something is not, there are no roles, and the reason is told.
+//! everything with its kinds, one that lets viewers see them, and one for its own controller,
+//! which is bound to the accounts that its Deployments run as. The last also has what the package
+//! asked for beyond its own kinds, if all of it is on the allow list; if something is not, there
+//! are no roles, and the reason is told where the package is run.
 //!
-//! Providers of one family, from one organisation, may use each other's kinds.
+//! Providers of one family, from one organisation, may use each other's kinds. A revision that is
+//! not active has no roles.
+//!
+//! A composite resource definition gets roles for the kinds it defines ([`definition`]).
 
+pub mod definition;
+mod requests;
+mod roles;
 #[cfg(test)]
 mod tests;
 
+pub use requests::{refusal, refused};
+pub use roles::{Resource, Roles, binding, roles};
+
+use crate::same::same;
+use crate::step::{Action, Expect, MANAGER, Plan, Step, Target};
 use api::meta::PermissionRequest;
-use api::pkg::revision::Revision;
-use serde_json::{Value as Json, json};
-use std::collections::BTreeSet;
-
-const LABEL: &str = "rbac.crossplane.io/";
-const READ: [&str; 3] = ["get", "list", "watch"];
-/// What a controller does with its own kinds; deleting them is for people.
-const OPERATE: [&str; 6] = ["get", "list", "watch", "update", "patch", "create"];
-
-/// A kind of resource, by plural and group.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Resource {
-    /// For example `buckets`.
-    pub plural: String,
-    /// For example `s3.aws.example.org`.
-    pub group: String,
-}
+use api::pkg::ANNOTATION_PAUSED;
+use api::pkg::revision::{ACTIVE, Revision};
+use serde_json::Value as Json;
 
 /// What decides about the roles of a provider's revision.
 #[derive(Clone, Debug, Default)]
@@ -38,226 +36,99 @@ pub struct World {
     pub family: Vec<Revision>,
     /// Whether the provider starts before its kinds are there, and so must see when they come.
     pub is_safe_start: bool,
-    /// What the package asks for beyond its own kinds.
-    pub requests: Vec<PermissionRequest>,
+    /// What the package asks for beyond its own kinds, once it has been opened.
+    pub requests: Option<Vec<PermissionRequest>>,
     /// What packages may ask for.
     pub allowed: Vec<PermissionRequest>,
     /// The registry of references that name none.
     pub default_registry: String,
+    /// The accounts that the revision's Deployments run as, by namespace and name.
+    pub accounts: Vec<(String, String)>,
+    /// The `ClusterRoles` and `ClusterRoleBindings` that the revision controls.
+    pub owned: Vec<Json>,
 }
 
-/// The roles, or what was asked for and is not allowed.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Roles {
-    /// These `ClusterRoles`; none while the revision brings no kinds.
-    Roles(Vec<Json>),
-    /// None, because of this.
-    Refused(Vec<String>),
-}
-
-/// The roles of a provider's revision.
-pub fn roles(world: &World) -> Roles {
-    let refused = refused(&world.requests, &world.allowed);
-    if !refused.is_empty() {
-        return Roles::Refused(refused);
+/// Decides about the roles of a provider's revision.
+pub fn step(world: &World) -> Step {
+    let metadata = &world.revision.metadata;
+    let is_paused = metadata.annotations.get(ANNOTATION_PAUSED).is_some_and(|one| one == "true");
+    if is_paused || metadata.deletion_timestamp.is_some() {
+        return Step::Do(Plan::default());
     }
-    let mut resources: BTreeSet<Resource> = brought(&world.revision).collect();
-    for other in &world.family {
-        if is_same_organisation(world, &world.revision.spec.image, &other.spec.image) {
-            resources.extend(brought(other));
-        }
+    let mut report = Vec::new();
+    let is_active = world.revision.spec.desired_state == ACTIVE;
+    if is_active && world.requests.is_none() {
+        let report = vec!["the package is not at hand, so its roles stay as they are".to_owned()];
+        return Step::Do(Plan { report, ..Plan::default() });
     }
-    if resources.is_empty() {
-        return Roles::Roles(Vec::new());
-    }
-    let name = &world.revision.metadata.name;
-    let groups = by_group(&resources);
-    let aggregate = |to: &[&str]| -> Json {
-        to.iter().map(|to| (format!("{LABEL}aggregate-to-{to}"), json!("true"))).collect()
-    };
-    let edit: Vec<Json> = groups.iter().map(|group| group.rule(&["*"])).collect();
-    let view: Vec<Json> = groups.iter().map(|group| group.rule(&READ)).collect();
-    let system = system(world, &groups);
-    Roles::Roles(vec![
-        role(world, "aggregate-to-edit", &aggregate(&["crossplane", "admin", "edit"]), &edit),
-        role(world, "aggregate-to-view", &aggregate(&["view"]), &view),
-        role(world, "system", &json!({format!("{LABEL}system"): name}), &system),
-    ])
-}
-
-/// The binding of a provider's revision to the accounts its controllers run as.
-pub fn binding(revision: &Revision, accounts: &[(String, String)]) -> Json {
-    let role = format!("crossplane:provider:{}:system", revision.metadata.name);
-    let sorted: BTreeSet<&(String, String)> = accounts.iter().collect();
-    let subjects: Vec<Json> = sorted
-        .into_iter()
-        .map(|(namespace, name)| json!({"kind": "ServiceAccount", "namespace": namespace, "name": name}))
-        .collect();
-    json!({
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "ClusterRoleBinding",
-        "metadata": {"name": role, "ownerReferences": [owner(revision)]},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
-        "subjects": subjects,
-    })
-}
-
-fn role(world: &World, end: &str, labels: &Json, rules: &[Json]) -> Json {
-    let name = format!("crossplane:provider:{}:{end}", world.revision.metadata.name);
-    json!({
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "ClusterRole",
-        "metadata": {"name": name, "labels": labels, "ownerReferences": [owner(&world.revision)]},
-        "rules": rules,
-    })
-}
-
-fn owner(revision: &Revision) -> Json {
-    json!({
-        "apiVersion": revision.api_version, "kind": revision.kind,
-        "name": revision.metadata.name, "uid": revision.metadata.uid.clone().unwrap_or_default(),
-        "controller": true, "blockOwnerDeletion": true,
-    })
-}
-
-fn system(world: &World, groups: &[Group<'_>]) -> Vec<Json> {
-    let mut rules: Vec<Json> = groups.iter().map(|group| group.rule(&OPERATE)).collect();
-    let names: Vec<&str> = groups.iter().map(|group| group.name).collect();
-    rules.push(json!({"apiGroups": names, "resources": ["*/finalizers"], "verbs": ["update"]}));
-    rules.push(json!({
-        "apiGroups": ["", "coordination.k8s.io"],
-        "resources": ["secrets", "configmaps", "events", "leases"],
-        "verbs": ["*"],
-    }));
-    if world.is_safe_start {
-        rules.push(json!({
-            "apiGroups": ["apiextensions.k8s.io"],
-            "resources": ["customresourcedefinitions"],
-            "verbs": READ,
-        }));
-    }
-    rules.extend(world.requests.iter().map(as_rule));
-    rules
-}
-
-fn as_rule(request: &PermissionRequest) -> Json {
-    let mut rule = serde_json::Map::new();
-    for (key, values) in [
-        ("apiGroups", &request.api_groups),
-        ("resources", &request.resources),
-        ("resourceNames", &request.resource_names),
-        ("nonResourceURLs", &request.non_resource_urls),
-        ("verbs", &request.verbs),
-    ] {
-        if !values.is_empty() {
-            rule.insert(key.to_owned(), json!(values));
-        }
-    }
-    Json::Object(rule)
-}
-
-/// The kinds a revision brings, as its status says.
-fn brought(revision: &Revision) -> impl Iterator<Item = Resource> + '_ {
-    let references = revision.status.iter().filter_map(|status| status.object_refs.as_ref());
-    references.flatten().filter_map(|reference| {
-        let group = reference.api_version.split('/').next().unwrap_or_default();
-        let defines = matches!(
-            (group, reference.kind.as_str()),
-            ("apiextensions.k8s.io", "CustomResourceDefinition")
-                | ("apiextensions.crossplane.io", "ManagedResourceDefinition")
-        );
-        let (plural, group) = reference.name.split_once('.')?;
-        let (plural, group) = (plural.to_owned(), group.to_owned());
-        defines.then_some(Resource { plural, group })
-    })
-}
-
-/// Whether two images come from one registry and one organisation there.
-fn is_same_organisation(world: &World, one: &str, two: &str) -> bool {
-    let rules = oci::Rules::weak().default_registry(&world.default_registry);
-    let organisation = |image: &str| {
-        let reference = oci::Reference::parse(image, &rules).ok()?;
-        let repository = reference.repository();
-        let (first, _) = repository.path().split_once('/')?;
-        Some((repository.registry().to_owned(), first.to_owned()))
-    };
-    organisation(one).is_some_and(|one| Some(one) == organisation(two))
-}
-
-/// Resources of one API group.
-struct Group<'a> {
-    name: &'a str,
-    resources: Vec<String>,
-}
-
-impl Group<'_> {
-    fn rule(&self, verbs: &[&str]) -> Json {
-        json!({"apiGroups": [self.name], "resources": self.resources, "verbs": verbs})
-    }
-}
-
-/// Resources by group, in the order of the first resource of each.
-fn by_group(resources: &BTreeSet<Resource>) -> Vec<Group<'_>> {
-    let mut groups: Vec<Group<'_>> = Vec::new();
-    for Resource { plural, group } in resources {
-        let resources = [plural.clone(), format!("{plural}/status")];
-        match groups.iter_mut().find(|known| known.name == group) {
-            Some(known) => known.resources.extend(resources),
-            None => groups.push(Group { name: group, resources: resources.to_vec() }),
-        }
-    }
-    groups
-}
-
-/// Everything that is asked for and no rule of the allow list grants, one thing at a time.
-pub fn refused(requests: &[PermissionRequest], allowed: &[PermissionRequest]) -> Vec<String> {
-    let mut refused = BTreeSet::new();
-    for request in requests {
-        for verb in &request.verbs {
-            for url in &request.non_resource_urls {
-                let grants = |rule: &PermissionRequest| {
-                    has(&rule.verbs, verb) && has(&rule.non_resource_urls, url)
-                };
-                if !allowed.iter().any(grants) {
-                    refused.insert(format!("{verb} {url}"));
-                }
+    let wanted = if is_active {
+        match roles(world) {
+            Roles::Refused(refused) => {
+                report.push(refusal(&refused));
+                Vec::new()
             }
-            refused.extend(refused_resources(request, verb, allowed));
-        }
-    }
-    refused.into_iter().collect()
-}
-
-fn refused_resources(
-    request: &PermissionRequest,
-    verb: &str,
-    allowed: &[PermissionRequest],
-) -> Vec<String> {
-    let every = vec!["*".to_owned()];
-    let names = if request.resource_names.is_empty() { &every } else { &request.resource_names };
-    let mut refused = Vec::new();
-    for group in &request.api_groups {
-        for resource in &request.resources {
-            for name in names {
-                let grants = |rule: &PermissionRequest| {
-                    let fits = rule.resource_names.is_empty() || has(&rule.resource_names, name);
-                    has(&rule.verbs, verb)
-                        && has(&rule.api_groups, group)
-                        && has(&rule.resources, resource)
-                        && fits
-                };
-                if !allowed.iter().any(grants) {
-                    let of = if group.is_empty() { String::new() } else { format!(".{group}") };
-                    let name = if name == "*" { String::new() } else { format!(" {name}") };
-                    refused.push(format!("{verb} {resource}{of}{name}"));
-                }
+            Roles::Roles(roles) if roles.is_empty() => Vec::new(),
+            Roles::Roles(mut roles) => {
+                roles.push(binding(&world.revision, &world.accounts));
+                roles
             }
         }
-    }
-    refused
+    } else {
+        Vec::new()
+    };
+    let target = Target {
+        api_version: world.revision.api_version.clone(),
+        kind: world.revision.kind.clone(),
+        namespace: None,
+        name: metadata.name.clone(),
+    };
+    let mut plan = settle(&wanted, &world.owned, &target);
+    plan.report.splice(0..0, report);
+    Step::Do(plan)
 }
 
-/// Whether a list has a value, or everything.
-fn has(list: &[String], value: &str) -> bool {
-    list.iter().any(|one| one == value || one == "*")
+/// Makes roles and bindings what they should be, removes those of ours that should not be there,
+/// and tells the object they are for.
+fn settle(wanted: &[Json], owned: &[Json], whose: &Target) -> Plan {
+    let mut plan = Plan::default();
+    let mut applied = Vec::new();
+    for object in wanted {
+        let target = Target::of(object);
+        let seen = owned.iter().find(|seen| Target::of(seen) == target);
+        if seen.is_some_and(|seen| same(object, seen, MANAGER)) {
+            continue;
+        }
+        // A name may be taken by an object that we do not control, and did not see: then the API
+        // server says so, and nothing of it is lost.
+        let expect = Expect::as_found(seen);
+        plan.report.push(format!("{} {} is applied", target.kind, target.name));
+        applied.push(target);
+        plan.actions.push(Action::Apply { object: object.clone(), expect });
+    }
+    for seen in owned {
+        let target = Target::of(seen);
+        let is_wanted = wanted.iter().any(|object| Target::of(object) == target);
+        if !is_wanted && seen["metadata"]["deletionTimestamp"].is_null() {
+            plan.report.push(format!("{} {} goes", target.kind, target.name));
+            plan.actions.push(Action::Delete { target, expect: Expect::as_found(Some(seen)) });
+        }
+    }
+    let tell = |reason, message| Action::Event {
+        target: whose.clone(),
+        is_warning: false,
+        reason,
+        message,
+    };
+    let (roles, bindings): (Vec<Target>, Vec<Target>) =
+        applied.into_iter().partition(|target| target.kind == "ClusterRole");
+    if !roles.is_empty() {
+        let names: Vec<&str> = roles.iter().map(|role| role.name.as_str()).collect();
+        let message = format!("Applied RBAC ClusterRoles: {}", names.join(", "));
+        plan.actions.push(tell("ApplyClusterRoles", message));
+    }
+    if !bindings.is_empty() {
+        let message = "Bound the system ClusterRole to the provider's ServiceAccounts".to_owned();
+        plan.actions.push(tell("BindClusterRole", message));
+    }
+    plan
 }

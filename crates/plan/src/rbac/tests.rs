@@ -1,6 +1,7 @@
 //! Roles, as text.
 
-use super::{Roles, World, binding, roles};
+use super::{Roles, World, binding, definition, roles, step};
+use crate::step::{Action, Expect, Plan, Step, Target};
 use api::meta::PermissionRequest;
 use api::pkg::revision::Revision;
 use insta::assert_snapshot;
@@ -31,7 +32,12 @@ fn world() -> World {
         ("v1", "ConfigMap", "no.kind"),
     ];
     let revision = revision("p-1", "xpkg.example.org/acme/p:v1", &objects);
-    World { revision, default_registry: "index.docker.io".to_owned(), ..World::default() }
+    World {
+        revision,
+        requests: Some(Vec::new()),
+        default_registry: "index.docker.io".to_owned(),
+        ..World::default()
+    }
 }
 
 fn show(roles: &Roles) -> String {
@@ -118,7 +124,7 @@ fn a_revision_without_kinds_gets_no_roles() {
 fn what_is_asked_for_is_granted_when_all_of_it_is_allowed() {
     let requests = vec![request(&["get", "list"], "apps", &["deployments"])];
     let allowed = vec![request(&["*"], "apps", &["deployments", "daemonsets"])];
-    let told = show(&roles(&World { requests, allowed, ..world() }));
+    let told = show(&roles(&World { requests: Some(requests), allowed, ..world() }));
     let rule = r#"{"apiGroups":["apps"],"resources":["deployments"],"verbs":["get","list"]}"#;
     assert!(told.ends_with(rule), "{told}");
 }
@@ -134,7 +140,7 @@ fn what_is_not_allowed_is_named_and_nothing_is_granted() {
     let mut one = request(&["get"], "", &["secrets"]);
     one.resource_names = vec!["one".to_owned()];
     let allowed = vec![request(&["get"], "apps", &["*"]), one];
-    let told = show(&roles(&World { requests, allowed, ..world() }));
+    let told = show(&roles(&World { requests: Some(requests), allowed, ..world() }));
     assert_snapshot!(told, @r"
     refused: delete deployments.apps, delete replicasets.apps, get /metrics, get secrets two
     ");
@@ -145,11 +151,14 @@ fn everything_is_only_granted_to_whom_everything_is_allowed() {
     let requests = vec![request(&["*"], "*", &["*"])];
     let some = vec![request(&["get"], "*", &["*"])];
     assert!(matches!(
-        roles(&World { requests: requests.clone(), allowed: some, ..world() }),
+        roles(&World { requests: Some(requests.clone()), allowed: some, ..world() }),
         Roles::Refused(_)
     ));
     let all = vec![request(&["*"], "*", &["*"])];
-    assert!(matches!(roles(&World { requests, allowed: all, ..world() }), Roles::Roles(_)));
+    assert!(matches!(
+        roles(&World { requests: Some(requests), allowed: all, ..world() }),
+        Roles::Roles(_)
+    ));
 }
 
 #[test]
@@ -165,4 +174,170 @@ fn the_binding_names_each_account_once() {
             {"kind": "ServiceAccount", "namespace": "system", "name": "b"},
         ])
     );
+}
+
+/// What a plan does to roles and bindings, as text.
+fn told(plan: &Plan) -> String {
+    let lines = plan.actions.iter().map(|action| match action {
+        Action::Apply { object, expect } => {
+            let how = if *expect == Expect::Absent { "create" } else { "apply" };
+            format!("{how} {} {}", Target::of(object).kind, Target::of(object).name)
+        }
+        Action::Delete { target, .. } => format!("delete {} {}", target.kind, target.name),
+        Action::Event { reason, message, .. } => format!("event {reason}: {message}"),
+        other => panic!("no business of roles: {other:?}"),
+    });
+    lines.chain(plan.report.iter().map(|line| format!("# {line}"))).collect::<Vec<_>>().join("\n")
+}
+
+/// Carries a plan out on what the revision controls.
+fn act(step: Step, owned: &mut Vec<Json>) -> String {
+    let Step::Do(plan) = step else { panic!("{step:?}") };
+    let shown = told(&plan);
+    for action in plan.actions {
+        match action {
+            Action::Apply { object, .. } => {
+                owned.retain(|one| Target::of(one) != Target::of(&object));
+                owned.push(object);
+            }
+            Action::Delete { target, .. } => owned.retain(|one| Target::of(one) != target),
+            _ => {}
+        }
+    }
+    shown
+}
+
+#[test]
+fn roles_come_with_a_revision_follow_it_and_go_when_it_is_inactive() {
+    let mut world = world();
+    world.accounts = vec![("system".to_owned(), "p-1".to_owned())];
+    let mut owned = Vec::new();
+    let mut next = |world: &mut World| {
+        let told = act(step(world), &mut owned);
+        world.owned.clone_from(&owned);
+        told
+    };
+    let mut lines = vec![next(&mut world), next(&mut world)];
+    world.accounts.push(("system".to_owned(), "other".to_owned()));
+    lines.push(next(&mut world));
+    world.revision.spec.desired_state = "Inactive".to_owned();
+    lines.extend([next(&mut world), next(&mut world)]);
+    assert_snapshot!(lines.join("\n--\n"), @r"
+    create ClusterRole crossplane:provider:p-1:aggregate-to-edit
+    create ClusterRole crossplane:provider:p-1:aggregate-to-view
+    create ClusterRole crossplane:provider:p-1:system
+    create ClusterRoleBinding crossplane:provider:p-1:system
+    event ApplyClusterRoles: Applied RBAC ClusterRoles: crossplane:provider:p-1:aggregate-to-edit, crossplane:provider:p-1:aggregate-to-view, crossplane:provider:p-1:system
+    event BindClusterRole: Bound the system ClusterRole to the provider's ServiceAccounts
+    # ClusterRole crossplane:provider:p-1:aggregate-to-edit is applied
+    # ClusterRole crossplane:provider:p-1:aggregate-to-view is applied
+    # ClusterRole crossplane:provider:p-1:system is applied
+    # ClusterRoleBinding crossplane:provider:p-1:system is applied
+    --
+
+    --
+    apply ClusterRoleBinding crossplane:provider:p-1:system
+    event BindClusterRole: Bound the system ClusterRole to the provider's ServiceAccounts
+    # ClusterRoleBinding crossplane:provider:p-1:system is applied
+    --
+    delete ClusterRole crossplane:provider:p-1:aggregate-to-edit
+    delete ClusterRole crossplane:provider:p-1:aggregate-to-view
+    delete ClusterRole crossplane:provider:p-1:system
+    delete ClusterRoleBinding crossplane:provider:p-1:system
+    # ClusterRole crossplane:provider:p-1:aggregate-to-edit goes
+    # ClusterRole crossplane:provider:p-1:aggregate-to-view goes
+    # ClusterRole crossplane:provider:p-1:system goes
+    # ClusterRoleBinding crossplane:provider:p-1:system goes
+    --
+    ");
+}
+
+#[test]
+fn roles_of_a_package_that_asks_for_too_much_are_taken_away() {
+    let mut world = world();
+    let mut owned = Vec::new();
+    act(step(&world), &mut owned);
+    world.owned = owned;
+    world.requests = None;
+    let Step::Do(plan) = step(&world) else { panic!("{:?}", step(&world)) };
+    assert!(plan.actions.is_empty(), "nothing is known yet");
+    world.requests = Some(vec![request(&["get"], "apps", &["deployments"])]);
+    let Step::Do(plan) = step(&world) else { panic!("{:?}", step(&world)) };
+    assert_snapshot!(told(&plan), @r"
+    delete ClusterRole crossplane:provider:p-1:aggregate-to-edit
+    delete ClusterRole crossplane:provider:p-1:aggregate-to-view
+    delete ClusterRole crossplane:provider:p-1:system
+    delete ClusterRoleBinding crossplane:provider:p-1:system
+    # the package asks for permissions it may not have: get deployments.apps; let an administrator allow them, or use a package that does not ask for them
+    # ClusterRole crossplane:provider:p-1:aggregate-to-edit goes
+    # ClusterRole crossplane:provider:p-1:aggregate-to-view goes
+    # ClusterRole crossplane:provider:p-1:system goes
+    # ClusterRoleBinding crossplane:provider:p-1:system goes
+    ");
+}
+
+#[test]
+fn nothing_happens_to_roles_of_what_is_paused_or_going() {
+    let mut world = world();
+    world.revision.metadata.deletion_timestamp = Some("2026-01-01T00:00:00Z".to_owned());
+    assert_eq!(step(&world), Step::Do(Plan::default()));
+    world.revision.metadata.deletion_timestamp = None;
+    let paused = ("crossplane.io/paused".to_owned(), "true".to_owned());
+    world.revision.metadata.annotations.extend([paused]);
+    assert_eq!(step(&world), Step::Do(Plan::default()));
+}
+
+#[test]
+fn a_provider_without_kinds_still_gets_what_it_asked_for() {
+    let revision = revision("p-1", "xpkg.example.org/acme/p:v1", &[]);
+    let asked = vec![request(&["get"], "apps", &["deployments"])];
+    let world = World { revision, requests: Some(asked.clone()), allowed: asked, ..world() };
+    assert_snapshot!(show(&roles(&world)), @r#"
+    crossplane:provider:p-1:system
+      rbac.crossplane.io/system=p-1
+      {"apiGroups":["","coordination.k8s.io"],"resources":["secrets","configmaps","events","leases"],"verbs":["*"]}
+      {"apiGroups":["apps"],"resources":["deployments"],"verbs":["get"]}
+    "#);
+}
+
+#[test]
+fn a_definition_gets_roles_for_what_it_defines() {
+    let definition = json!({
+        "apiVersion": "apiextensions.crossplane.io/v2", "kind": "CompositeResourceDefinition",
+        "metadata": {"name": "xbuckets.example.org", "uid": "u"},
+        "spec": {
+            "group": "example.org", "names": {"plural": "xbuckets"},
+            "claimNames": {"plural": "buckets"},
+        },
+    });
+    let wanted = definition::roles(&definition);
+    let mut owned = Vec::new();
+    let world = definition::World { definition, owned: Vec::new() };
+    act(definition::step(&world), &mut owned);
+    assert_eq!(owned, wanted);
+    let world = definition::World { owned, ..world };
+    assert_eq!(definition::step(&world), Step::Do(Plan::default()));
+    assert_snapshot!(show(&Roles::Roles(wanted)), @r#"
+    crossplane:composite:xbuckets.example.org:aggregate-to-crossplane
+      rbac.crossplane.io/aggregate-to-crossplane=true
+      {"apiGroups":["example.org"],"resources":["xbuckets","xbuckets/status"],"verbs":["*"]}
+      {"apiGroups":["example.org"],"resources":["xbuckets/finalizers"],"verbs":["update"]}
+      {"apiGroups":["example.org"],"resources":["buckets","buckets/status"],"verbs":["*"]}
+      {"apiGroups":["example.org"],"resources":["buckets/finalizers"],"verbs":["update"]}
+    crossplane:composite:xbuckets.example.org:aggregate-to-edit
+      rbac.crossplane.io/aggregate-to-admin=true
+      rbac.crossplane.io/aggregate-to-ns-admin=true
+      rbac.crossplane.io/aggregate-to-edit=true
+      rbac.crossplane.io/aggregate-to-ns-edit=true
+      {"apiGroups":["example.org"],"resources":["xbuckets","xbuckets/status"],"verbs":["*"]}
+      {"apiGroups":["example.org"],"resources":["buckets","buckets/status"],"verbs":["*"]}
+    crossplane:composite:xbuckets.example.org:aggregate-to-view
+      rbac.crossplane.io/aggregate-to-view=true
+      rbac.crossplane.io/aggregate-to-ns-view=true
+      {"apiGroups":["example.org"],"resources":["xbuckets","xbuckets/status"],"verbs":["get","list","watch"]}
+      {"apiGroups":["example.org"],"resources":["buckets","buckets/status"],"verbs":["get","list","watch"]}
+    crossplane:composite:xbuckets.example.org:aggregate-to-browse
+      rbac.crossplane.io/aggregate-to-browse=true
+      {"apiGroups":["example.org"],"resources":["xbuckets","xbuckets/status"],"verbs":["get","list","watch"]}
+    "#);
 }

@@ -27,14 +27,24 @@ pub fn holds(wanted: &Json, live: &Json) -> bool {
 
 /// Whether an object still says something that `manager` applied and that is no longer wanted.
 pub fn left_over(wanted: &Json, live: &Json, manager: &str) -> bool {
+    records(live, manager)
+        .filter_map(|record| record["fieldsV1"].as_object())
+        .any(|fields| !fields.iter().all(|(step, below)| is_wanted(wanted, "", step, below)))
+}
+
+/// Whether `manager` applied an object before, so that what it no longer says goes.
+pub fn is_applied(live: &Json, manager: &str) -> bool {
+    records(live, manager).next().is_some()
+}
+
+/// What an object says about who applied which field of it.
+fn records<'a>(live: &'a Json, manager: &str) -> impl Iterator<Item = &'a Json> {
     let records = live["metadata"]["managedFields"].as_array().into_iter().flatten();
-    let ours = records.filter(|record| {
+    records.filter(move |record| {
         record["manager"] == manager
             && record["operation"] == "Apply"
             && record["subresource"].as_str().unwrap_or_default().is_empty()
-    });
-    ours.filter_map(|record| record["fieldsV1"].as_object())
-        .any(|fields| !fields.iter().all(|(step, below)| is_wanted(wanted, "", step, below)))
+    })
 }
 
 /// Where in an object a comparison is: the name of the field, and whether quantities are below.

@@ -269,7 +269,7 @@ impl Cluster {
                 revision.status = Some(serde_json::from_value(status).unwrap());
             }
             Action::Event { .. } => {}
-            Action::Delete { target, .. } => panic!("no business of a revision: {target:?}"),
+            other => panic!("no business of a revision: {other:?}"),
         }
     }
 

@@ -1,0 +1,78 @@
+//! The roles of a composite resource definition: what people, and Crossplane, may do with the
+//! kinds it defines.
+
+use super::settle;
+use crate::step::{Step, Target};
+use serde_json::{Value as Json, json};
+
+const READ: [&str; 3] = ["get", "list", "watch"];
+
+/// What decides about the roles of a definition.
+#[derive(Clone, Debug, Default)]
+pub struct World {
+    /// The definition.
+    pub definition: Json,
+    /// The `ClusterRoles` that it controls.
+    pub owned: Vec<Json>,
+}
+
+/// Decides about the roles of a definition.
+pub fn step(world: &World) -> Step {
+    let definition = &world.definition;
+    let metadata = &definition["metadata"];
+    let is_paused = metadata["annotations"][api::pkg::ANNOTATION_PAUSED] == "true";
+    if is_paused || !metadata["deletionTimestamp"].is_null() {
+        return Step::Do(crate::step::Plan::default());
+    }
+    Step::Do(settle(&roles(definition), &world.owned, &Target::of(definition)))
+}
+
+/// The roles of a definition.
+pub fn roles(definition: &Json) -> Vec<Json> {
+    let spec = &definition["spec"];
+    let group = spec["group"].as_str().unwrap_or_default();
+    let plural = spec["names"]["plural"].as_str();
+    let claim = spec["claimNames"]["plural"].as_str();
+    let rule = |plural: &str, verbs: &[&str]| {
+        let resources = [plural.to_owned(), format!("{plural}/status")];
+        json!({"apiGroups": [group], "resources": resources, "verbs": verbs})
+    };
+    let finalizers = |plural: &str| {
+        let resources = [format!("{plural}/finalizers")];
+        json!({"apiGroups": [group], "resources": resources, "verbs": ["update"]})
+    };
+    let both = || plural.into_iter().chain(claim);
+    let every = |verbs: &[&str]| both().map(|plural| rule(plural, verbs)).collect::<Vec<_>>();
+    let system: Vec<Json> =
+        both().flat_map(|plural| [rule(plural, &["*"]), finalizers(plural)]).collect();
+    let browse: Vec<Json> = plural.into_iter().map(|plural| rule(plural, &READ)).collect();
+    vec![
+        role(definition, "crossplane", &["crossplane"], &system),
+        role(definition, "edit", &["admin", "ns-admin", "edit", "ns-edit"], &every(&["*"])),
+        role(definition, "view", &["view", "ns-view"], &every(&READ)),
+        role(definition, "browse", &["browse"], &browse),
+    ]
+}
+
+fn role(definition: &Json, end: &str, aggregate_to: &[&str], rules: &[Json]) -> Json {
+    let metadata = &definition["metadata"];
+    let name = metadata["name"].as_str().unwrap_or_default();
+    let labels: Json = aggregate_to
+        .iter()
+        .map(|to| (format!("rbac.crossplane.io/aggregate-to-{to}"), json!("true")))
+        .collect();
+    let owner = json!({
+        "apiVersion": definition["apiVersion"], "kind": definition["kind"], "name": name,
+        "uid": metadata["uid"], "controller": true, "blockOwnerDeletion": true,
+    });
+    json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "metadata": {
+            "name": format!("crossplane:composite:{name}:aggregate-to-{end}"),
+            "labels": labels,
+            "ownerReferences": [owner],
+        },
+        "rules": rules,
+    })
+}

@@ -1,0 +1,191 @@
+//! The roles of a provider's revision, and who has them.
+
+use super::World;
+use super::requests::refused;
+use api::meta::PermissionRequest;
+use api::pkg::revision::Revision;
+use serde_json::{Value as Json, json};
+use std::collections::BTreeSet;
+
+const LABEL: &str = "rbac.crossplane.io/";
+const READ: [&str; 3] = ["get", "list", "watch"];
+/// What a controller does with its own kinds; deleting them is for people.
+const OPERATE: [&str; 6] = ["get", "list", "watch", "update", "patch", "create"];
+
+/// A kind of resource, by plural and group.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Resource {
+    /// For example `buckets`.
+    pub plural: String,
+    /// For example `s3.aws.example.org`.
+    pub group: String,
+}
+
+/// The roles, or what was asked for and is not allowed.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Roles {
+    /// These `ClusterRoles`; none while the revision brings no kinds and asks for nothing.
+    Roles(Vec<Json>),
+    /// None, because of this.
+    Refused(Vec<String>),
+}
+
+/// The roles of a provider's revision.
+pub fn roles(world: &World) -> Roles {
+    let requests = world.requests.as_deref().unwrap_or_default();
+    let refused = refused(requests, &world.allowed);
+    if !refused.is_empty() {
+        return Roles::Refused(refused);
+    }
+    let mut resources: BTreeSet<Resource> = brought(&world.revision).collect();
+    for other in &world.family {
+        if is_same_organisation(world, &world.revision.spec.image, &other.spec.image) {
+            resources.extend(brought(other));
+        }
+    }
+    let name = &world.revision.metadata.name;
+    let groups = by_group(&resources);
+    let labels = json!({format!("{LABEL}system"): name});
+    if resources.is_empty() {
+        let asked = !requests.is_empty();
+        let system = asked.then(|| role(world, "system", &labels, &system(world, &groups)));
+        return Roles::Roles(system.into_iter().collect());
+    }
+    let aggregate = |to: &[&str]| -> Json {
+        to.iter().map(|to| (format!("{LABEL}aggregate-to-{to}"), json!("true"))).collect()
+    };
+    let edit: Vec<Json> = groups.iter().map(|group| group.rule(&["*"])).collect();
+    let view: Vec<Json> = groups.iter().map(|group| group.rule(&READ)).collect();
+    let system = system(world, &groups);
+    Roles::Roles(vec![
+        role(world, "aggregate-to-edit", &aggregate(&["crossplane", "admin", "edit"]), &edit),
+        role(world, "aggregate-to-view", &aggregate(&["view"]), &view),
+        role(world, "system", &labels, &system),
+    ])
+}
+
+/// The binding of a provider's revision to the accounts its controllers run as.
+pub fn binding(revision: &Revision, accounts: &[(String, String)]) -> Json {
+    let role = format!("crossplane:provider:{}:system", revision.metadata.name);
+    let sorted: BTreeSet<&(String, String)> = accounts.iter().collect();
+    let subjects: Vec<Json> = sorted
+        .into_iter()
+        .map(|(namespace, name)| json!({"kind": "ServiceAccount", "namespace": namespace, "name": name}))
+        .collect();
+    json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": role, "ownerReferences": [owner(revision)]},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
+        "subjects": subjects,
+    })
+}
+
+fn role(world: &World, end: &str, labels: &Json, rules: &[Json]) -> Json {
+    let name = format!("crossplane:provider:{}:{end}", world.revision.metadata.name);
+    json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "metadata": {"name": name, "labels": labels, "ownerReferences": [owner(&world.revision)]},
+        "rules": rules,
+    })
+}
+
+fn owner(revision: &Revision) -> Json {
+    json!({
+        "apiVersion": revision.api_version, "kind": revision.kind,
+        "name": revision.metadata.name, "uid": revision.metadata.uid.clone().unwrap_or_default(),
+        "controller": true, "blockOwnerDeletion": true,
+    })
+}
+
+fn system(world: &World, groups: &[Group<'_>]) -> Vec<Json> {
+    let mut rules: Vec<Json> = groups.iter().map(|group| group.rule(&OPERATE)).collect();
+    let names: Vec<&str> = groups.iter().map(|group| group.name).collect();
+    if !names.is_empty() {
+        rules.push(json!({"apiGroups": names, "resources": ["*/finalizers"], "verbs": ["update"]}));
+    }
+    rules.push(json!({
+        "apiGroups": ["", "coordination.k8s.io"],
+        "resources": ["secrets", "configmaps", "events", "leases"],
+        "verbs": ["*"],
+    }));
+    if world.is_safe_start {
+        rules.push(json!({
+            "apiGroups": ["apiextensions.k8s.io"],
+            "resources": ["customresourcedefinitions"],
+            "verbs": READ,
+        }));
+    }
+    rules.extend(world.requests.iter().flatten().map(as_rule));
+    rules
+}
+
+fn as_rule(request: &PermissionRequest) -> Json {
+    let mut rule = serde_json::Map::new();
+    for (key, values) in [
+        ("apiGroups", &request.api_groups),
+        ("resources", &request.resources),
+        ("resourceNames", &request.resource_names),
+        ("nonResourceURLs", &request.non_resource_urls),
+        ("verbs", &request.verbs),
+    ] {
+        if !values.is_empty() {
+            rule.insert(key.to_owned(), json!(values));
+        }
+    }
+    Json::Object(rule)
+}
+
+/// The kinds a revision brings, as its status says.
+fn brought(revision: &Revision) -> impl Iterator<Item = Resource> + '_ {
+    let references = revision.status.iter().filter_map(|status| status.object_refs.as_ref());
+    references.flatten().filter_map(|reference| {
+        let group = reference.api_version.split('/').next().unwrap_or_default();
+        let defines = matches!(
+            (group, reference.kind.as_str()),
+            ("apiextensions.k8s.io", "CustomResourceDefinition")
+                | ("apiextensions.crossplane.io", "ManagedResourceDefinition")
+        );
+        let (plural, group) = reference.name.split_once('.')?;
+        let (plural, group) = (plural.to_owned(), group.to_owned());
+        defines.then_some(Resource { plural, group })
+    })
+}
+
+/// Whether two images come from one registry and one organisation there.
+fn is_same_organisation(world: &World, one: &str, two: &str) -> bool {
+    let rules = oci::Rules::weak().default_registry(&world.default_registry);
+    let organisation = |image: &str| {
+        let reference = oci::Reference::parse(image, &rules).ok()?;
+        let repository = reference.repository();
+        let (first, _) = repository.path().split_once('/')?;
+        Some((repository.registry().to_owned(), first.to_owned()))
+    };
+    organisation(one).is_some_and(|one| Some(one) == organisation(two))
+}
+
+/// Resources of one API group.
+struct Group<'a> {
+    name: &'a str,
+    resources: Vec<String>,
+}
+
+impl Group<'_> {
+    fn rule(&self, verbs: &[&str]) -> Json {
+        json!({"apiGroups": [self.name], "resources": self.resources, "verbs": verbs})
+    }
+}
+
+/// Resources by group, in the order of the first resource of each.
+fn by_group(resources: &BTreeSet<Resource>) -> Vec<Group<'_>> {
+    let mut groups: Vec<Group<'_>> = Vec::new();
+    for Resource { plural, group } in resources {
+        let resources = [plural.clone(), format!("{plural}/status")];
+        match groups.iter_mut().find(|known| known.name == group) {
+            Some(known) => known.resources.extend(resources),
+            None => groups.push(Group { name: group, resources: resources.to_vec() }),
+        }
+    }
+    groups
+}

@@ -1,0 +1,330 @@
+//! The certificates of a package's runtime, and of the authority that signs them all.
+//!
+//! The authority is one Secret for the whole cluster, under upstream's name: `tls.crt` and
+//! `tls.key`. It is rolled without a moment in which somebody does not trust somebody:
+//!
+//! ```text
+//!  a third of its time left     a successor is made (next.crt), and everybody is told to trust both
+//!  a quarter left               the successor takes over; everybody gets certificates signed by it
+//!  until it ends                the old one (previous.crt) is still trusted
+//! ```
+//!
+//! What a runtime serves and calls with is renewed when a third of its time is left, when the names
+//! it should be good for have changed, and when the authority or who is trusted has.
+//!
+//! Only hands can make keys; this only says which should be made.
+
+use super::World;
+use crate::step::{Action, Expect, Make, Need, Target, Usage};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value as Json, json};
+use std::time::Duration;
+
+/// A certificate, as read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Certificate {
+    /// The names it is good for.
+    pub names: Vec<String>,
+    /// From when, in seconds since 1970.
+    pub not_before: i64,
+    /// Until when.
+    pub not_after: i64,
+    /// Which key it is of.
+    pub key: Option<String>,
+    /// Which key signed it.
+    pub signed_by: Option<String>,
+}
+
+impl Certificate {
+    /// Whether less than this part of its time is left.
+    fn has_less_than(&self, part: i64, now: i64) -> bool {
+        now >= self.not_after - self.lifetime() / part
+    }
+
+    fn lifetime(&self) -> i64 {
+        self.not_after.saturating_sub(self.not_before).max(0)
+    }
+}
+
+/// How long certificates are good for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lifetimes {
+    /// That of the authority.
+    pub authority: Duration,
+    /// Those that runtimes serve and call with.
+    pub runtime: Duration,
+}
+
+impl Default for Lifetimes {
+    fn default() -> Self {
+        const YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+        Self { authority: YEAR * 10, runtime: YEAR }
+    }
+}
+
+/// How the certificates of a runtime are.
+#[derive(Debug, Default)]
+pub(super) struct State {
+    /// What is to be done about them first.
+    pub(super) actions: Vec<Action>,
+    /// Why.
+    pub(super) report: Vec<String>,
+    /// Tells this state from others; none before they are there.
+    pub(super) fingerprint: Option<String>,
+    /// When something will have to be done, in seconds since 1970.
+    pub(super) due: Option<i64>,
+}
+
+/// What stops certificates from being decided about.
+pub(super) enum Stop {
+    Need(Vec<Need>),
+    /// In a sentence.
+    Trouble(String),
+}
+
+/// Decides about the certificates of a runtime whose Service has this name.
+pub(super) fn decide(world: &World, service: &str) -> Result<State, Stop> {
+    let spec = &world.revision.spec;
+    let namespace = &world.settings.namespace;
+    let served = ["", &format!(".{namespace}"), &format!(".{namespace}.svc")];
+    let served: Vec<String> = served.iter().map(|end| format!("{service}{end}")).collect();
+    let called = vec![world.revision.metadata.name.clone()];
+    let wanted: Vec<(&str, Usage, Vec<String>)> = [
+        (spec.tls_server_secret_name.as_deref(), Usage::Server, served),
+        (spec.tls_client_secret_name.as_deref(), Usage::Client, called),
+    ]
+    .into_iter()
+    .filter_map(|(secret, usage, names)| Some((secret?, usage, names)))
+    .collect();
+    if wanted.is_empty() {
+        return Ok(State::default());
+    }
+    let targets = wanted.iter().map(|(secret, ..)| *secret).chain([authority_name(world)]);
+    let unknown: Vec<Need> = targets
+        .map(|secret| secret_target(world, secret))
+        .filter(|target| !world.live.contains_key(target))
+        .map(Need::Object)
+        .collect();
+    if !unknown.is_empty() {
+        return Err(Stop::Need(unknown));
+    }
+    let mut state = State::default();
+    let Some(authority) = authority(world, &mut state)? else { return Ok(state) };
+    let mut prints = String::new();
+    for (secret, usage, names) in wanted {
+        runtime(world, &authority, secret, usage, names, &mut state);
+        let live = found(world, secret);
+        for field in ["tls.crt", "ca.crt"] {
+            prints.push_str(data(live, field).unwrap_or_default());
+            prints.push('\n');
+        }
+    }
+    if state.actions.is_empty() {
+        let print = oci::Digest::of(prints.as_bytes());
+        state.fingerprint = print.hex().get(..16).map(str::to_owned);
+    }
+    Ok(state)
+}
+
+/// The authority as it signs.
+struct Authority<'a> {
+    certificate: &'a Certificate,
+    /// Everybody to trust, as the data of a Secret.
+    bundle: String,
+}
+
+/// The authority that signs, once there is one; what it takes goes into the state.
+fn authority<'a>(world: &'a World, state: &mut State) -> Result<Option<Authority<'a>>, Stop> {
+    let name = authority_name(world);
+    let live = found(world, name);
+    let (certificate, key) = (data(live, "tls.crt"), data(live, "tls.key"));
+    let now = world.now;
+    let (Some(text), Some(_)) = (certificate, key) else {
+        state.report.push(format!("{name} has no certificate: a new authority is made"));
+        state.actions.push(make_authority(world, ("tls.crt", "tls.key"), Vec::new(), &[]));
+        return Ok(None);
+    };
+    let Some(current) = world.certificates.get(text) else {
+        return Err(Stop::Trouble(format!(
+            "tls.crt of Secret {name} is no certificate; mend the Secret, or delete it to have a \
+             new authority made"
+        )));
+    };
+    if now >= current.not_after {
+        state.report.push(format!("the authority in {name} has ended: a new one is made"));
+        state.actions.push(make_authority(world, ("tls.crt", "tls.key"), Vec::new(), &[]));
+        return Ok(None);
+    }
+    let next = data(live, "next.crt").filter(|_| data(live, "next.key").is_some());
+    let next = next.filter(|text| world.certificates.contains_key(*text));
+    let previous = data(live, "previous.crt");
+    let previous = previous.filter(|text| {
+        world.certificates.get(*text).is_some_and(|previous| now < previous.not_after)
+    });
+    if next.is_some() && current.has_less_than(4, now) {
+        state.report.push(format!("the successor of the authority in {name} takes over"));
+        let keep =
+            vec![("next.crt", "tls.crt"), ("next.key", "tls.key"), ("tls.crt", "previous.crt")];
+        state.actions.push(keep_authority(world, keep));
+        return Ok(None);
+    }
+    if next.is_none() && current.has_less_than(3, now) {
+        state.report.push(format!("the authority in {name} is to end: a successor is made"));
+        let mut keep = vec![("tls.crt", "tls.crt"), ("tls.key", "tls.key")];
+        keep.extend(previous.map(|_| ("previous.crt", "previous.crt")));
+        state.actions.push(make_authority(world, ("next.crt", "next.key"), keep, &current.names));
+        return Ok(None);
+    }
+    let part = if next.is_some() { 4 } else { 3 };
+    due(state, current.not_after - current.lifetime() / part);
+    let trusted = [Some(text), next, previous];
+    Ok(Some(Authority { certificate: current, bundle: bundle(trusted.into_iter().flatten()) }))
+}
+
+/// What one Secret of a runtime needs.
+fn runtime(
+    world: &World,
+    authority: &Authority<'_>,
+    secret: &str,
+    usage: Usage,
+    names: Vec<String>,
+    state: &mut State,
+) {
+    let live = found(world, secret);
+    let certificate = data(live, "tls.crt").filter(|_| data(live, "tls.key").is_some());
+    let certificate = certificate.and_then(|text| world.certificates.get(text));
+    let why = match certificate {
+        None => Some("has no certificate"),
+        Some(one) if !is_good_for(one, &names) => Some("is for other names"),
+        Some(one) if one.signed_by != authority.certificate.key => {
+            Some("was signed by another authority")
+        }
+        Some(one) if one.has_less_than(3, world.now) => Some("is to end"),
+        Some(_) if data(live, "ca.crt") != Some(&authority.bundle) => {
+            Some("does not trust the same authorities")
+        }
+        Some(_) => None,
+    };
+    let Some(why) = why else {
+        if let Some(one) = certificate {
+            due(state, one.not_after - one.lifetime() / 3);
+        }
+        return;
+    };
+    state.report.push(format!("the certificate in {secret} is made anew: it {why}"));
+    // Nobody believes a certificate longer than the one who signed it.
+    let end = world.now.saturating_add(seconds(world.settings.lifetimes.runtime));
+    let make = Make {
+        certificate: "tls.crt",
+        key: "tls.key",
+        names,
+        usage,
+        not_before: world.now,
+        not_after: end.min(authority.certificate.not_after),
+        signer: Some(secret_target(world, authority_name(world))),
+    };
+    let mut object = secret_object(world, secret);
+    let owners = owners(world);
+    if !owners.is_empty() {
+        object["metadata"]["ownerReferences"] = json!(owners);
+    }
+    object["data"] = json!({"ca.crt": authority.bundle});
+    state.actions.push(Action::Issue {
+        secret: object,
+        keep: Vec::new(),
+        make: Some(make),
+        expect: Expect::as_found(live),
+    });
+}
+
+/// The package owns its certificates, not the revision: they outlive revisions.
+fn owners(world: &World) -> Vec<Json> {
+    let owners = world.revision.metadata.owner_references.iter();
+    owners
+        .map(|owner| {
+            json!({
+                "apiVersion": owner.api_version, "kind": owner.kind, "name": owner.name,
+                "uid": owner.uid,
+            })
+        })
+        .collect()
+}
+
+fn is_good_for(certificate: &Certificate, names: &[String]) -> bool {
+    certificate.names.len() == names.len()
+        && names.iter().all(|name| certificate.names.contains(name))
+}
+
+fn make_authority(
+    world: &World,
+    (certificate, key): (&'static str, &'static str),
+    keep: Vec<(&'static str, &'static str)>,
+    names: &[String],
+) -> Action {
+    let name = authority_name(world);
+    let names = if names.is_empty() { vec![name.to_owned()] } else { names.to_vec() };
+    let make = Make {
+        certificate,
+        key,
+        names,
+        usage: Usage::Authority,
+        not_before: world.now,
+        not_after: world.now.saturating_add(seconds(world.settings.lifetimes.authority)),
+        signer: None,
+    };
+    let expect = Expect::as_found(found(world, name));
+    Action::Issue { secret: secret_object(world, name), keep, make: Some(make), expect }
+}
+
+fn keep_authority(world: &World, keep: Vec<(&'static str, &'static str)>) -> Action {
+    let name = authority_name(world);
+    let expect = Expect::as_found(found(world, name));
+    Action::Issue { secret: secret_object(world, name), keep, make: None, expect }
+}
+
+fn authority_name(world: &World) -> &str {
+    &world.settings.authority
+}
+
+fn secret_target(world: &World, name: &str) -> Target {
+    world.target("v1", "Secret", name)
+}
+
+fn secret_object(world: &World, name: &str) -> Json {
+    let namespace = &world.settings.namespace;
+    json!({
+        "apiVersion": "v1", "kind": "Secret",
+        "metadata": {"name": name, "namespace": namespace},
+    })
+}
+
+fn found<'a>(world: &'a World, secret: &str) -> Option<&'a Json> {
+    world.live.get(&secret_target(world, secret)).and_then(Option::as_ref)
+}
+
+/// A field of a Secret's data, if it says something.
+fn data<'a>(secret: Option<&'a Json>, field: &str) -> Option<&'a str> {
+    secret?.get("data")?.get(field)?.as_str().filter(|text| !text.is_empty())
+}
+
+/// Several certificates as one field.
+fn bundle<'a>(certificates: impl Iterator<Item = &'a str>) -> String {
+    let mut all = Vec::new();
+    for certificate in certificates {
+        // What is no base64 was not read as a certificate either, and does not come here.
+        all.extend(STANDARD.decode(certificate).unwrap_or_default());
+        if !all.ends_with(b"\n") {
+            all.push(b'\n');
+        }
+    }
+    STANDARD.encode(all)
+}
+
+fn due(state: &mut State, at: i64) {
+    state.due = Some(state.due.map_or(at, |due| due.min(at)));
+}
+
+fn seconds(time: Duration) -> i64 {
+    i64::try_from(time.as_secs()).unwrap_or(i64::MAX)
+}

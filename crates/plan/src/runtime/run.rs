@@ -1,0 +1,209 @@
+//! What there is to do for a revision that is active.
+
+use super::certificates::{self, Stop};
+use super::config::{Chosen, Names};
+use super::tell::Trouble;
+use super::{World, called, deployment, objects};
+use crate::rbac;
+use crate::same::{holds, is_applied, same};
+use crate::step::{Action, Expect, MANAGER, Need, Step, Target};
+use api::condition::types;
+use serde_json::{Value as Json, json};
+
+/// What is to be done so far, and why.
+#[derive(Default)]
+pub(super) struct Work {
+    pub(super) actions: Vec<Action>,
+    pub(super) report: Vec<String>,
+}
+
+impl Work {
+    fn apply(&mut self, wanted: &Json, seen: Option<&Json>) {
+        let Target { kind, name, .. } = Target::of(wanted);
+        let how = if seen.is_some() { "is brought in line" } else { "is made" };
+        self.report.push(format!("{kind} {name} {how}"));
+        self.actions.push(Action::Apply { object: wanted.clone(), expect: Expect::as_found(seen) });
+    }
+
+    pub(super) fn delete(&mut self, seen: &Json, why: &str) {
+        let target = Target::of(seen);
+        self.report.push(format!("{} {} goes: {why}", target.kind, target.name));
+        self.actions.push(Action::Delete { target, expect: Expect::as_found(Some(seen)) });
+    }
+}
+
+impl World {
+    /// What there is to do for an active revision.
+    pub(super) fn run(&self, chosen: &Chosen<'_>) -> Result<Step, Vec<Need>> {
+        let names = chosen.names(&self.revision);
+        let mut status = self.status();
+        chosen.record(&mut status);
+        status.tls_server_secret_name.clone_from(&self.revision.spec.tls_server_secret_name);
+        status.tls_client_secret_name.clone_from(&self.revision.spec.tls_client_secret_name);
+        if self.is_function() {
+            let (service, namespace) = (&names.service, &self.settings.namespace);
+            status.endpoint = Some(format!("dns:///{service}.{namespace}:{}", objects::PORT));
+        }
+        let mut work = Work::default();
+        let service = objects::service(self, chosen, &names);
+        if let Err(why) = self.make(&service, &mut work)? {
+            let why = Trouble::Fails(why).during("pre");
+            return Ok(Step::Do(self.unhealthy(status, work, &why)));
+        }
+        let certificates = match certificates::decide(self, &names.service) {
+            Ok(found) => found,
+            Err(Stop::Need(needs)) => return Err(needs),
+            Err(Stop::Trouble(why)) => {
+                let why = Trouble::Fails(why).during("pre");
+                return Ok(Step::Do(self.unhealthy(status, work, &why)));
+            }
+        };
+        work.actions.extend(certificates.actions);
+        work.report.extend(certificates.report);
+        let is_established =
+            self.condition_of(types::REVISION_HEALTHY).is_some_and(|one| one.status == "True");
+        let deployed = if is_established {
+            self.deploy(chosen, &names, certificates.fingerprint.as_deref(), &mut work)?
+        } else {
+            Err(Trouble::Waits("Package revision is not healthy yet".to_owned()))
+        };
+        let mut plan = match deployed {
+            Ok(()) => self.healthy(status, work),
+            Err(why) => self.unhealthy(status, work, &why),
+        };
+        plan.wake = self.wake(certificates.due);
+        Ok(Step::Do(plan))
+    }
+
+    /// What there is to do once the objects of the package are there, and how it goes.
+    fn deploy(
+        &self,
+        chosen: &Chosen<'_>,
+        names: &Names,
+        certificates: Option<&str>,
+        work: &mut Work,
+    ) -> Result<Result<(), Trouble>, Vec<Need>> {
+        let fails = |why| Ok(Err(Trouble::Fails(why).during("post")));
+        let live = self.found(&self.target("apps/v1", "Deployment", &names.deployment))?;
+        if let Some(refused) = self.refused_requests() {
+            return fails(refused);
+        }
+        let has_certificates = self.revision.spec.tls_server_secret_name.is_some();
+        if live.is_some() && self.package.is_none() {
+            work.report.push("the package is not at hand, so what runs stays as it is".to_owned());
+        } else if certificates.is_some() || !has_certificates {
+            // A Deployment follows its certificates, so it waits for them.
+            match deployment::deployment(self, chosen, names, certificates) {
+                Ok(wanted) => {
+                    if let Err(why) = self.roll_out(chosen, names, &wanted, work)? {
+                        return fails(why);
+                    }
+                }
+                Err(why) => return fails(why),
+            }
+        }
+        Ok(self.availability(live).map_err(|why| why.during("post")))
+    }
+
+    /// Makes the account and the Deployment what they should be, and removes what was there under
+    /// other names.
+    fn roll_out(
+        &self,
+        chosen: &Chosen<'_>,
+        names: &Names,
+        wanted: &Json,
+        work: &mut Work,
+    ) -> Result<Result<(), String>, Vec<Need>> {
+        let runs_as = wanted["spec"]["template"]["spec"]["serviceAccountName"].as_str();
+        let is_account_ours = runs_as == Some(&names.account);
+        if is_account_ours {
+            let account = objects::account(self, chosen, names);
+            if let Err(why) = self.make(&account, work)? {
+                return Ok(Err(why));
+            }
+        }
+        if let Err(why) = self.make(wanted, work)? {
+            return Ok(Err(why));
+        }
+        for object in &self.owned {
+            let (kind, name) = (object["kind"].as_str(), object["metadata"]["name"].as_str());
+            let is_wanted = match kind {
+                Some("Deployment") => name == Some(&names.deployment),
+                Some("Service") => name == Some(&names.service),
+                Some("ServiceAccount") => is_account_ours && name == Some(&names.account),
+                _ => true,
+            };
+            if !is_wanted {
+                work.delete(object, "nothing uses it any more");
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    /// Makes an object what it should be, if it is not. Says why it cannot be, if it cannot.
+    fn make(&self, wanted: &Json, work: &mut Work) -> Result<Result<(), String>, Vec<Need>> {
+        let target = Target::of(wanted);
+        let live = self.found(&target)?;
+        let Some(seen) = live else {
+            work.apply(wanted, None);
+            return Ok(Ok(()));
+        };
+        if !seen["metadata"]["deletionTimestamp"].is_null() {
+            work.report.push(format!("{} {} is on its way out", target.kind, target.name));
+            return Ok(Ok(()));
+        }
+        let uid = self.revision.metadata.uid.as_deref();
+        let other = controller_of(seen).filter(|owner| owner["uid"].as_str() != uid);
+        if let Some(owner) = other {
+            let is_sibling = self.siblings.iter().any(|one| {
+                one.metadata.uid.is_some() && owner["uid"].as_str() == one.metadata.uid.as_deref()
+            });
+            if !is_sibling {
+                let text = |value: &Json| value.as_str().unwrap_or_default().to_owned();
+                return Ok(Err(format!(
+                    "cannot apply {} package {}: {} is already controlled by {} {}; give it \
+                     another name in a DeploymentRuntimeConfig",
+                    self.what(),
+                    called(&target.kind),
+                    target.name,
+                    text(&owner["kind"]),
+                    text(&owner["name"]),
+                )));
+            }
+            if !is_applied(seen, MANAGER) {
+                work.delete(seen, "it belongs to an older revision, as somebody else made it");
+                return Ok(Ok(()));
+            }
+        }
+        let (was, is) = (&seen["spec"]["selector"], &wanted["spec"]["selector"]);
+        if target.kind == "Deployment" && !(holds(is, was) && holds(was, is)) {
+            // Selectors cannot be changed; those of older managers named pods differently.
+            work.delete(seen, "its selector is another");
+            return Ok(Ok(()));
+        }
+        if !same(wanted, seen, MANAGER) {
+            work.apply(wanted, Some(seen));
+        }
+        Ok(Ok(()))
+    }
+
+    fn found(&self, target: &Target) -> Result<Option<&Json>, Vec<Need>> {
+        match self.live.get(target) {
+            Some(found) => Ok(found.as_ref()),
+            None => Err(vec![Need::Object(target.clone())]),
+        }
+    }
+
+    /// What the package asks for and may not have, in a sentence.
+    fn refused_requests(&self) -> Option<String> {
+        let requests = &self.package.as_ref()?.requests;
+        let refused = rbac::refused(requests, &self.allowed);
+        (!refused.is_empty()).then(|| rbac::refusal(&refused))
+    }
+}
+
+/// The owner that controls an object.
+pub(super) fn controller_of(object: &Json) -> Option<&Json> {
+    let owners = object["metadata"]["ownerReferences"].as_array()?;
+    owners.iter().find(|owner| owner["controller"] == json!(true))
+}

@@ -1,0 +1,175 @@
+//! Certificates come, are renewed, and outlive their authority.
+
+use super::*;
+use insta::assert_snapshot;
+
+/// A provider with all its certificates.
+fn prepared() -> World {
+    let mut world = world();
+    settle(&mut world);
+    world
+}
+
+fn later(world: &mut World, days: i64) -> String {
+    world.now += days * DAY;
+    settle(world)
+}
+
+fn data<'a>(world: &'a World, secret: &str, field: &str) -> Option<&'a str> {
+    live(world, "Secret", secret)?["data"][field].as_str()
+}
+
+/// What a Secret trusts, in the order of making.
+fn trusts(world: &World, secret: &str) -> String {
+    let bundle = STANDARD.decode(data(world, secret, "ca.crt").unwrap()).unwrap();
+    String::from_utf8(bundle).unwrap().trim().replace('\n', ", ")
+}
+
+#[test]
+fn certificates_are_renewed_when_a_third_of_their_time_is_left() {
+    let mut world = prepared();
+    let before = data(&world, "p-tls-server", "tls.crt").unwrap().to_owned();
+    assert_eq!(later(&mut world, 243), "");
+    assert_snapshot!(later(&mut world, 1), @r"
+    issue p-tls-server tls.crt Server for p p.crossplane-system p.crossplane-system.svc, 365 days
+    issue p-tls-client tls.crt Client for p-1, 365 days
+    # the certificate in p-tls-server is made anew: it is to end
+    # the certificate in p-tls-client is made anew: it is to end
+    # Package revision is not healthy yet
+    # again in 2189 days
+    ");
+    assert_ne!(data(&world, "p-tls-server", "tls.crt").unwrap(), before);
+    assert_eq!(settle(&mut world), "");
+}
+
+#[test]
+fn certificates_are_renewed_when_the_service_is_called_otherwise() {
+    let mut world = prepared();
+    let config = json!({
+        "metadata": {"name": "default"},
+        "spec": {"serviceTemplate": {"metadata": {"name": "other"}}},
+    });
+    world.runtime_configs = vec![serde_json::from_value(config).unwrap()];
+    assert_snapshot!(settle(&mut world), @r"
+    create Service other
+    issue p-tls-server tls.crt Server for other other.crossplane-system other.crossplane-system.svc, 365 days
+    # Service other is made
+    # the certificate in p-tls-server is made anew: it is for other names
+    # Package revision is not healthy yet
+    # again in 243 days
+    ");
+}
+
+#[test]
+fn the_authority_is_rolled_without_a_moment_of_distrust() {
+    let mut world = prepared();
+    let mut told = Vec::new();
+    let mut day = 0;
+    let mut trusted = trusts(&world, "p-tls-server");
+    let mut signer = String::new();
+    // Ten years, ten days at a time: whatever signs was trusted before it signs.
+    while day < 3700 {
+        world.now += 10 * DAY;
+        day += 10;
+        for _ in 0..8 {
+            let what = act(&mut world);
+            let is_settled = what.lines().all(|line| line.starts_with('#'));
+            let text = data(&world, "p-tls-server", "tls.crt").unwrap();
+            let signed_by = world.certificates[text].signed_by.clone().unwrap();
+            if signed_by != signer {
+                let certificate = signed_by.replace("key", "certificate");
+                assert!(trusted.contains(&certificate), "{signed_by} was not trusted: {trusted}");
+                told.push(format!("day {day}: signed by {signed_by}"));
+                signer = signed_by;
+            }
+            let now = trusts(&world, "p-tls-server");
+            if now != trusted {
+                told.push(format!("day {day}: trusted {now}"));
+                trusted = now;
+            }
+            if is_settled {
+                break;
+            }
+        }
+    }
+    assert_snapshot!(told.join("\n"), @r"
+    day 10: signed by key 0
+    day 2440: trusted certificate 0, certificate 21
+    day 2740: signed by key 21
+    day 2740: trusted certificate 21, certificate 0
+    day 3650: trusted certificate 21
+    ");
+}
+
+#[test]
+fn an_authority_that_has_ended_is_replaced() {
+    let mut world = prepared();
+    assert_snapshot!(later(&mut world, 4000), @r"
+    issue crossplane-root-ca tls.crt Authority for crossplane-root-ca, 3650 days
+    # the authority in crossplane-root-ca has ended: a new one is made
+    # Package revision is not healthy yet
+    issue p-tls-server tls.crt Server for p p.crossplane-system p.crossplane-system.svc, 365 days
+    issue p-tls-client tls.crt Client for p-1, 365 days
+    # the certificate in p-tls-server is made anew: it was signed by another authority
+    # the certificate in p-tls-client is made anew: it was signed by another authority
+    # Package revision is not healthy yet
+    # again in 2433 days
+    ");
+}
+
+#[test]
+fn a_secret_that_lost_its_key_gets_a_new_one() {
+    let mut world = prepared();
+    let mut secret = live(&world, "Secret", "p-tls-client").unwrap().clone();
+    secret["data"]["tls.key"] = json!("");
+    put(&mut world, secret, MANAGER);
+    assert_snapshot!(settle(&mut world), @r"
+    issue p-tls-client tls.crt Client for p-1, 365 days
+    # the certificate in p-tls-client is made anew: it has no certificate
+    # Package revision is not healthy yet
+    # again in 243 days
+    ");
+}
+
+#[test]
+fn an_authority_that_cannot_be_read_is_not_overwritten() {
+    let mut world = prepared();
+    let mut secret = live(&world, "Secret", "crossplane-root-ca").unwrap().clone();
+    secret["data"]["tls.crt"] = json!("bm9uc2Vuc2U=");
+    put(&mut world, secret, MANAGER);
+    assert_snapshot!(settle(&mut world), @r"
+    event Warning SyncPackage: pre establish runtime hook failed for package: tls.crt of Secret crossplane-root-ca is no certificate; mend the Secret, or delete it to have a new authority made
+    status RuntimeHealthy=False UnhealthyPackageRevision (pre establish runtime hook failed for package: tls.crt of Secret crossplane-root-ca is no certificate; mend the Secret, or delete it to have a new authority made), tlsServerSecretName p-tls-server, tlsClientSecretName p-tls-client
+    # pre establish runtime hook failed for package: tls.crt of Secret crossplane-root-ca is no certificate; mend the Secret, or delete it to have a new authority made
+    ");
+}
+
+#[test]
+fn the_deployment_follows_its_certificates() {
+    let mut world = prepared();
+    established(&mut world, true);
+    settle(&mut world);
+    available(&mut world, "p-1", true, "");
+    settle(&mut world);
+    let print = |world: &World| {
+        let deployment = live(world, "Deployment", "p-1").unwrap();
+        let annotations = &deployment["spec"]["template"]["metadata"]["annotations"];
+        annotations["pkg.crossplane.io/certificates"].as_str().unwrap().to_owned()
+    };
+    let before = print(&world);
+    let told = later(&mut world, 244);
+    assert_ne!(print(&world), before);
+    assert!(!told.contains("RuntimeHealthy"), "it stays healthy all the while: {told}");
+}
+
+#[test]
+fn certificates_belong_to_the_package() {
+    let world = prepared();
+    let owners = &live(&world, "Secret", "p-tls-server").unwrap()["metadata"]["ownerReferences"];
+    assert_eq!(owners[0]["kind"], "Provider");
+    assert!(owners[0]["controller"].is_null());
+    assert!(
+        live(&world, "Secret", "crossplane-root-ca").unwrap()["metadata"]["ownerReferences"]
+            .is_null()
+    );
+}
