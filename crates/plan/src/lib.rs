@@ -25,11 +25,8 @@
 //!
 //! Start with [`step`] for the vocabulary, [`package`] for how packages become revisions,
 //! [`revision`] for how those become objects, [`lock`] for what packages need of each other,
-//! [`rbac`] for what they may do, and [`same`] for when nothing needs to be done.
-//! [`lock`] for what they need of each other, [`image_config`] for what they are called, [`rbac`] for what they may do, and [`same`] for when
-//! nothing needs to be done.
-//! [`runtime`] for how they are run, [`rbac`] for what they may do, and [`same`] for when nothing
-//! needs to be done.
+//! [`image_config`] for what they are called, [`runtime`] for how they are run, [`rbac`] for what
+//! they may do, and [`same`] for when nothing needs to be done.
 
 pub mod image_config;
 pub mod lock;

@@ -224,3 +224,20 @@ fn rewritten(found: &Selected<'_>) -> Result<String, ImageConfigError> {
     // One rewrite and no more: where it leads is where the image is.
     Ok(format!("{prefix}{}", found.image.strip_prefix(found.prefix).unwrap_or_default()))
 }
+
+/// Records which configuration was applied for a purpose, or that none was.
+pub fn record(refs: &mut Option<Vec<ImageConfigRef>>, purpose: Purpose, name: Option<&str>) {
+    let reason = purpose.reason();
+    let mut list = refs.take().unwrap_or_default();
+    let place = list.iter().position(|one| one.reason == reason);
+    match (place, name) {
+        (Some(at), Some(name)) => name.clone_into(&mut list[at].name),
+        (Some(at), None) => drop(list.remove(at)),
+        (None, Some(name)) => {
+            let (name, reason) = (name.to_owned(), reason.to_owned());
+            list.push(ImageConfigRef { name, reason, ..ImageConfigRef::default() });
+        }
+        (None, None) => {}
+    }
+    *refs = (!list.is_empty()).then_some(list);
+}

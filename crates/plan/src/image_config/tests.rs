@@ -1,6 +1,6 @@
 //! Names in, configurations out.
 
-use super::{Names, Purpose, select, treat};
+use super::{Names, Purpose, record, select, treat};
 use api::pkg::ImageConfig;
 use insta::assert_snapshot;
 use oci::reference::DOCKER_HUB;
@@ -139,4 +139,20 @@ fn another_default_registry_is_another_package() {
     let source = |text: &str| names.image(text).unwrap().0.source;
     assert_eq!(source("acme/p:v1"), source("xpkg.example.org/acme/p:v2"));
     assert_ne!(source("acme/p:v1"), source("docker.io/acme/p:v1"));
+}
+
+#[test]
+fn there_is_one_record_for_each_purpose() {
+    let mut refs = None;
+    let steps = [
+        (Purpose::Runtime, Some("x")),
+        (Purpose::Verify, Some("y")),
+        (Purpose::Runtime, Some("z")),
+        (Purpose::Verify, None),
+    ];
+    for (purpose, name) in steps {
+        record(&mut refs, purpose, name);
+    }
+    let refs = refs.unwrap();
+    assert_eq!((refs.len(), refs[0].name.as_str()), (1, "z"));
 }

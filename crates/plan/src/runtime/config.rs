@@ -5,7 +5,7 @@
 //! configuration, the older way, has the last word where a provider still names one.
 
 use super::World;
-use crate::image_config::{CONFIGURE_RUNTIME, SET_PULL_SECRET, select};
+use crate::image_config::{self, Purpose};
 use api::pkg::controller_config::ControllerConfig;
 use api::pkg::revision::Revision;
 use api::pkg::runtime_config::{DeploymentRuntimeConfig, TemplateMeta};
@@ -29,11 +29,14 @@ pub(super) struct Chosen<'a> {
 /// Finds what counts for a revision, or says what is missing.
 pub(super) fn choose<'a>(world: &'a World, revision: &'a Revision) -> Result<Chosen<'a>, String> {
     let image = resolved_image(revision);
-    let by_image = select(&world.image_configs, image, |spec| {
-        spec.runtime.as_ref().and_then(|runtime| runtime.config_ref.as_ref())
+    let registry = &world.settings.default_registry;
+    let by_image = image_config::select(&world.image_configs, Purpose::Runtime, image, registry);
+    let by_image = by_image.and_then(|found| {
+        let runtime = found.config.spec.as_ref()?.runtime.as_ref()?;
+        Some((runtime.config_ref.as_ref()?, found.config.metadata.name.as_str()))
     });
     let (reference, picked_by) = match by_image {
-        Some((config, reference, _)) => (Some(reference), Some(config.metadata.name.as_str())),
+        Some((reference, config)) => (Some(reference), Some(config)),
         None => (revision.spec.runtime_config_ref.as_ref(), None),
     };
     if let Some(reference) = reference {
@@ -71,7 +74,8 @@ pub(super) fn choose<'a>(world: &'a World, revision: &'a Revision) -> Result<Cho
 /// The Secret of the image configuration that was used to fetch the package: the same one runs it.
 fn pull_secret<'a>(world: &'a World, revision: &Revision) -> Result<Option<&'a str>, String> {
     let applied = revision.status.iter().flat_map(|status| &status.applied_image_config_refs);
-    let Some(applied) = applied.flatten().find(|one| one.reason == SET_PULL_SECRET) else {
+    let Some(applied) = applied.flatten().find(|one| one.reason == Purpose::PullSecret.reason())
+    else {
         return Ok(None);
     };
     let config = world.image_configs.iter().find(|one| one.metadata.name == applied.name);
@@ -122,6 +126,6 @@ impl Chosen<'_> {
     /// The record of the image configuration that chose the runtime configuration.
     pub(super) fn record(&self, revision: &mut api::pkg::revision::RevisionStatus) {
         let refs = &mut revision.applied_image_config_refs;
-        crate::image_config::record(refs, CONFIGURE_RUNTIME, self.picked_by);
+        image_config::record(refs, Purpose::Runtime, self.picked_by);
     }
 }
