@@ -53,7 +53,7 @@ pub(super) fn show(action: &Action) -> String {
             format!("event {} {reason}: {message}", if *is_warning { "Warning" } else { "Normal" })
         }
         Action::Delete { target, .. } => format!("delete {}", target.name),
-        other => panic!("no business of a revision: {other:?}"),
+        other @ Action::Issue { .. } => panic!("no business of a revision: {other:?}"),
     }
 }
 
