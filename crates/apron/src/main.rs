@@ -78,6 +78,7 @@ fn run(command: &Command, settings: &Settings) -> Outcome {
         Command::Registry(request) => block_on(command::registry::run(request, settings)),
         Command::Export(request) => command::apiserver::export::run(request),
         Command::Apiserver(request) => block_on(command::apiserver::run(request)),
+        Command::Manager(request) => block_on(command::manager::run(request, settings)),
         Command::Crds(request) => command::crds::run(request),
         Command::Version(request) => command::version::run(request),
         Command::Completion(shell) => {

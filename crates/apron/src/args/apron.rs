@@ -66,6 +66,8 @@ enum Words {
     Registry(RegistryWords),
     /// Serve the Kubernetes API from this process, without a cluster
     Apiserver(ApiserverArguments),
+    /// Manage the packages of a cluster: fetch, install, upgrade and clean up
+    Manager(super::manager::ManagerArguments),
     /// Print the CRDs that packages need in a cluster
     Crds(CrdsArguments),
     /// Print a completion script for your shell
@@ -398,6 +400,7 @@ impl Arguments {
                 token_auth_file: words.token_auth_file,
                 keep_events: words.keep_events,
             }),
+            Words::Manager(words) => Command::Manager(Box::new(words.into_request())),
             Words::Crds(words) => Command::Crds(crate::command::crds::Request {
                 group_suffix: words.group_suffix,
                 format: words.output,

@@ -10,6 +10,7 @@ mod crossplane;
 pub(crate) mod duration;
 mod kubectl;
 pub(crate) mod limit;
+mod manager;
 mod mirror;
 mod packages;
 pub(crate) mod registry;
@@ -45,6 +46,7 @@ pub(crate) enum Command {
     Registry(crate::command::registry::Request),
     Apiserver(apiserver::Request),
     Export(apiserver::export::Request),
+    Manager(Box<crate::command::manager::Request>),
     Crds(crate::command::crds::Request),
     Completion(clap_complete::Shell),
     Version(version::Request),

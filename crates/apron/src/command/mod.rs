@@ -13,6 +13,7 @@ pub(crate) mod install;
 pub(crate) mod lint;
 pub(crate) mod list;
 pub(crate) mod login;
+pub(crate) mod manager;
 pub(crate) mod pull;
 pub(crate) mod push;
 pub(crate) mod registry;

@@ -10,7 +10,7 @@ pub mod revisions;
 #[cfg(test)]
 mod tests;
 
-use crate::step::{Action, Expect, Need, Plan, Step, Target, Wake};
+use crate::step::{Action, Expect, Need, Plan, Refusal, Step, Target, Wake};
 use api::condition::{self, Condition, reasons, types};
 use api::meta::PackageKind;
 use api::pkg::revision::{ACTIVE, Revision};
@@ -33,6 +33,8 @@ pub struct World {
     pub resolved: Option<String>,
     /// The image configurations applied so far.
     pub applied: Vec<ImageConfigRef>,
+    /// What the API server would not do when it was last asked.
+    pub refused: Vec<Refusal>,
     /// How this manager is set up.
     pub settings: Settings,
     /// The time, as conditions write it.
@@ -57,6 +59,9 @@ pub fn step(world: &World) -> Step {
     }
     if metadata.annotations.get(ANNOTATION_PAUSED).is_some_and(|paused| paused == "true") {
         return Step::Do(world.paused());
+    }
+    if let Some(refusal) = world.refused.first() {
+        return Step::Do(world.rejected(refusal));
     }
     let spec = &world.package.spec;
     let policy = Policy::parse(spec.package_pull_policy.as_deref());
@@ -126,7 +131,17 @@ impl World {
 
     /// What is there goes on as it was; only what was asked for is not to be had.
     fn unfetched(&self, why: &str, advice: &str) -> Plan {
-        let message = format!("cannot unpack package: {why}; {advice}");
+        self.failed("UnpackPackage", format!("cannot unpack package: {why}; {advice}"))
+    }
+
+    /// The API server would not have what was decided.
+    fn rejected(&self, refusal: &Refusal) -> Plan {
+        let Refusal { target, message } = refusal;
+        let why = format!("cannot apply {} {}: {message}", target.kind, target.name);
+        self.failed("InstallPackageRevision", why)
+    }
+
+    fn failed(&self, reason: &'static str, message: String) -> Plan {
         let mut status = self.status();
         resume(&mut status);
         let conditions = status.conditions.get_or_insert_default();
@@ -137,7 +152,7 @@ impl World {
         condition::set(conditions, health::of_package(self, running, Some(&message)));
         let mut actions: Vec<Action> = self.write(&status).into_iter().collect();
         if !actions.is_empty() {
-            actions.push(self.event(true, "UnpackPackage", message.clone()));
+            actions.push(self.event(true, reason, message.clone()));
         }
         // Whatever is in the way may be gone by then.
         Plan { actions, report: vec![message], wake: Wake::After(RECHECK) }

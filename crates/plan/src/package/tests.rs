@@ -34,6 +34,7 @@ fn world(spec: &Json) -> World {
         image: Image { asked: Some(Ok(digest("one"))), ..Image::default() },
         resolved: None,
         applied: Vec::new(),
+        refused: Vec::new(),
         settings: Settings { default_registry: registry(), runs_packages: true },
         now: "2026-01-01T00:00:00Z".to_owned(),
     }

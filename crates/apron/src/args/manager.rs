@@ -1,0 +1,145 @@
+//! The words of `apron manager`.
+
+use super::duration;
+use crate::command::manager::Request;
+use api::meta::PackageKind;
+use clap::Args;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// How the package manager runs; upstream's flags where they mean the same.
+#[derive(Args)]
+pub(super) struct ManagerArguments {
+    /// Kubeconfig of the cluster [default: KUBECONFIG, the pod's own cluster, or ~/.kube/config]
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// Namespace it runs in: secrets and runtimes of packages are there
+    #[arg(
+        long,
+        short,
+        env = "POD_NAMESPACE",
+        value_name = "NAME",
+        default_value = "crossplane-system"
+    )]
+    namespace: String,
+    /// Service account whose pull secrets are used for every package
+    #[arg(long, env = "POD_SERVICE_ACCOUNT", value_name = "NAME", default_value = "crossplane")]
+    service_account: String,
+    /// What it is called among several managers [default: one of its own]
+    #[arg(long, env = "POD_NAME", value_name = "NAME")]
+    identity: Option<String>,
+    /// Where packages are kept once they were fetched; NAME.xpkg there is for the pull policy Never
+    #[arg(
+        long,
+        short,
+        visible_alias = "xpkg-cache-dir",
+        env = "XPKG_CACHE_DIR",
+        value_name = "DIR",
+        default_value = "apron-data/packages"
+    )]
+    cache_dir: PathBuf,
+    /// Registry that is meant when a package names none
+    #[arg(
+        long,
+        short,
+        visible_alias = "default-registry",
+        env = "REGISTRY",
+        value_name = "HOST",
+        default_value = oci::reference::DOCKER_HUB
+    )]
+    registry: String,
+    /// Also trust the certificate authorities in this PEM file, for registries
+    #[arg(long, env = "CA_BUNDLE_PATH", value_name = "FILE")]
+    ca_bundle_path: Option<PathBuf>,
+    /// Who runs packages: Deployment, External, or for each kind as in
+    /// Provider=Deployment;Function=External
+    #[arg(
+        long,
+        env = "PACKAGE_RUNTIME",
+        value_name = "RUNTIME",
+        default_value = "Deployment",
+        value_parser = runs
+    )]
+    package_runtime: Runs,
+    /// Objects of one kind that are looked at at once
+    #[arg(
+        long,
+        visible_alias = "max-reconcile-rate",
+        value_name = "COUNT",
+        default_value_t = 10,
+        value_parser = clap::value_parser!(u16).range(1..)
+    )]
+    max_concurrent_reconciles: u16,
+    /// How often everything is looked at though nothing happened
+    #[arg(long, short, value_name = "TIME", default_value = "1h", value_parser = duration::parse)]
+    sync_interval: Duration,
+    /// Install the definitions of its kinds at the start, or bring them up to date
+    #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
+    install_crds: bool,
+    /// What the API group of packages ends with, after `pkg.`
+    #[arg(long, value_name = "SUFFIX", default_value = api::crd::SUFFIX)]
+    group_suffix: String,
+}
+
+/// Kinds of packages that are run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Runs(Vec<PackageKind>);
+
+fn runs(text: &str) -> Result<Runs, String> {
+    let mut kinds = vec![PackageKind::Provider, PackageKind::Function];
+    for part in text.split(';').filter(|part| !part.is_empty()) {
+        let (kind, runtime) = match part.split_once('=') {
+            None => (None, part),
+            Some(("Provider", runtime)) => (Some(PackageKind::Provider), runtime),
+            Some(("Function", runtime)) => (Some(PackageKind::Function), runtime),
+            Some(("Configuration", runtime)) => (Some(PackageKind::Configuration), runtime),
+            Some((other, _)) => return Err(format!("`{other}` is not a kind of package")),
+        };
+        match runtime {
+            "Deployment" => {}
+            "External" => kinds.retain(|one| kind.is_some_and(|kind| kind != *one)),
+            other => return Err(format!("`{other}` is neither Deployment nor External")),
+        }
+    }
+    Ok(Runs(kinds))
+}
+
+impl ManagerArguments {
+    pub(super) fn into_request(self) -> Request {
+        Request {
+            kubeconfig: self.kubeconfig,
+            cache_dir: self.cache_dir,
+            ca_bundle: self.ca_bundle_path,
+            settings: controller::Settings {
+                identity: self.identity.unwrap_or_else(|| format!("apron-{}", std::process::id())),
+                namespace: self.namespace,
+                service_account: self.service_account,
+                group_suffix: self.group_suffix,
+                default_registry: self.registry,
+                runs: self.package_runtime.0,
+                concurrency_max: usize::from(self.max_concurrent_reconciles),
+                sync_interval: self.sync_interval,
+                installs_definitions: self.install_crds,
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_runs_packages_is_said_for_all_or_for_each_kind() {
+        use PackageKind::{Function, Provider};
+        let check = |text: &str, expected: &[PackageKind]| {
+            assert_eq!(runs(text), Ok(Runs(expected.to_vec())), "{text}");
+        };
+        check("Deployment", &[Provider, Function]);
+        check("External", &[]);
+        check("Provider=External", &[Function]);
+        check("Provider=Deployment;Function=External", &[Provider]);
+        assert!(runs("Nonsense").is_err());
+        assert!(runs("Lock=External").is_err());
+    }
+}

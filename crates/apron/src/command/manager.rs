@@ -1,0 +1,134 @@
+//! `manager`: the package manager, beside a cluster or in it.
+
+use crate::failure::{Failure, Outcome};
+use crate::listen::stop;
+use crate::output;
+use crate::settings::Settings;
+use controller::cache::Cache;
+use controller::cluster::Cluster;
+use controller::fetch::Fetcher;
+use controller::metrics::Metrics;
+use controller::{Entry, Hands, Manager};
+use k8s_openapi::jiff::Timestamp;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use store::auth::Keychain;
+use store::remote::{HttpSettings, http_client};
+
+/// What to manage, and how.
+pub(crate) struct Request {
+    pub(crate) kubeconfig: Option<PathBuf>,
+    pub(crate) cache_dir: PathBuf,
+    pub(crate) ca_bundle: Option<PathBuf>,
+    pub(crate) settings: controller::Settings,
+}
+
+/// Manages packages until told to stop.
+pub(crate) async fn run(request: &Request, environment: &Settings) -> Outcome {
+    // Before anything else: whoever ends it at once ends it cleanly.
+    let stop = stop()?;
+    api::crd::definitions(&request.settings.group_suffix).map_err(|error| {
+        let hint = "give a --group-suffix such as crossplane.io or ibm.crossplane.io";
+        Failure::new("cannot manage packages of that group", hint).because(&error)
+    })?;
+    let client = client(request.kubeconfig.as_deref()).await?;
+    let hands = hands(request, environment, client).await?;
+    let (tell, told) = tokio::sync::watch::channel(false);
+    output::say(format_args!(
+        "managing packages of {} (cache: {})",
+        request.settings.group(),
+        request.cache_dir.display()
+    ));
+    let manager = Manager::new(hands).run(told);
+    let ended = tokio::join!(manager, async {
+        stop.await;
+        let _ = tell.send(true);
+    });
+    ended.0.map_err(|error| {
+        let hint = "the manager needs the rights of `apron manager install`, or those of an \
+                    administrator";
+        Failure::new("cannot install the definitions of packages", hint).because(&error)
+    })?;
+    output::say("stopped");
+    Ok(())
+}
+
+async fn hands(request: &Request, environment: &Settings, client: Client) -> Outcome<Hands> {
+    let cache = Cache::open(&request.cache_dir).map_err(|error| {
+        let hint = "name another directory with --cache-dir, or make this one writable";
+        Failure::new("cannot keep packages", hint).because(&error)
+    })?;
+    let keychain = Keychain::from_files(&environment.auth_files).await.map_err(|error| {
+        let hint = "repair or remove the file of credentials";
+        Failure::new("cannot read the stored credentials", hint).because(&error)
+    })?;
+    let transport = http_client(&http_settings(request, environment)?).map_err(|error| {
+        let hint = "check --ca-bundle-path and the proxy settings";
+        Failure::new("cannot set up the connection to registries", hint).because(&error)
+    })?;
+    let remote = store::remote::Settings {
+        user_agent: format!("apron/{}", env!("CARGO_PKG_VERSION")),
+        ..store::remote::Settings::default()
+    };
+    let metrics = Arc::new(Metrics::default());
+    Ok(Hands {
+        cluster: Cluster::new(client, Arc::clone(&metrics)),
+        fetch: Fetcher::new(transport, remote, keychain, cache.clone()),
+        cache,
+        settings: request.settings.clone(),
+        metrics,
+        clock: Arc::new(now),
+        voice: Arc::new(say),
+    })
+}
+
+fn http_settings(request: &Request, environment: &Settings) -> Outcome<HttpSettings> {
+    let read = |path: &PathBuf| fs_err::read(path).map_err(|error| Failure::file(&error));
+    let proxy = &environment.proxy;
+    Ok(HttpSettings {
+        ca_bundle: request.ca_bundle.as_ref().map(read).transpose()?,
+        https_proxy: proxy.https.clone().or_else(|| proxy.all.clone()),
+        http_proxy: proxy.http.clone().or_else(|| proxy.all.clone()),
+        no_proxy: proxy.none.clone(),
+        ..HttpSettings::default()
+    })
+}
+
+/// A client of the cluster that is meant.
+async fn client(kubeconfig: Option<&Path>) -> Outcome<Client> {
+    // One TLS stack for the whole process; that it was chosen already is fine.
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    let hint = "name a kubeconfig with --kubeconfig or KUBECONFIG, or run in a pod";
+    let failed = |error: &dyn std::error::Error| {
+        Failure::new("there is no cluster to manage", hint).because(error)
+    };
+    let config = match kubeconfig {
+        None => Config::infer().await.map_err(|error| failed(&error))?,
+        Some(path) => {
+            let file = Kubeconfig::read_from(path).map_err(|error| failed(&error))?;
+            let config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await;
+            config.map_err(|error| failed(&error))?
+        }
+    };
+    Client::try_from(config).map_err(|error| failed(&error))
+}
+
+fn now() -> String {
+    Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+/// One line of JSON for each thing there is to say.
+fn say(entry: &Entry<'_>) {
+    let mut line = serde_json::json!({
+        "time": now(),
+        "level": if entry.is_trouble { "warning" } else { "info" },
+        "controller": entry.controller,
+    });
+    if !entry.object.is_empty() {
+        line["object"] = entry.object.into();
+    }
+    line["message"] = entry.message.into();
+    output::say(line);
+}

@@ -1,0 +1,86 @@
+//! Credentials: what Secrets say about registries.
+//!
+//! A package's own secrets come first, then the one an image configuration names, then those of
+//! the manager's service account. A secret that is not there is passed over, because what it is
+//! for may be open to all; should the registry say no, it is named.
+
+use crate::Hands;
+use crate::cluster;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use plan::step::Target;
+use serde_json::{Value as Json, json};
+use store::auth::Keychain;
+
+/// Credentials, and what of them could not be had.
+#[derive(Debug, Default)]
+pub struct Access {
+    /// What there is.
+    pub keychain: Keychain,
+    /// What there is not, in sentences.
+    pub missing: Vec<String>,
+}
+
+/// The credentials in these secrets, and in those of the manager.
+pub async fn access(hands: &Hands, secrets: &[String]) -> Result<Access, cluster::Error> {
+    let mut access = Access::default();
+    for name in secrets {
+        match hands.cluster.get(&in_namespace(hands, "Secret", name)).await? {
+            None => {
+                let namespace = &hands.settings.namespace;
+                access.missing.push(format!("there is no Secret {name} in namespace {namespace}"));
+            }
+            Some(secret) => access.add(name, &secret),
+        }
+    }
+    for name in own(hands).await? {
+        if let Some(secret) = hands.cluster.get(&in_namespace(hands, "Secret", &name)).await? {
+            access.add(&name, &secret);
+        }
+    }
+    Ok(access)
+}
+
+async fn own(hands: &Hands) -> Result<Vec<String>, cluster::Error> {
+    let account = in_namespace(hands, "ServiceAccount", &hands.settings.service_account);
+    let account = hands.cluster.get(&account).await?.unwrap_or_default();
+    let secrets = account["imagePullSecrets"].as_array().cloned().unwrap_or_default();
+    Ok(secrets.iter().filter_map(|one| Some(one["name"].as_str()?.to_owned())).collect())
+}
+
+fn in_namespace(hands: &Hands, kind: &str, name: &str) -> Target {
+    Target {
+        api_version: "v1".to_owned(),
+        kind: kind.to_owned(),
+        namespace: Some(hands.settings.namespace.clone()),
+        name: name.to_owned(),
+    }
+}
+
+impl Access {
+    fn add(&mut self, name: &str, secret: &Json) {
+        if let Some(keychain) = read(secret) {
+            self.keychain = std::mem::take(&mut self.keychain).or(keychain);
+        } else {
+            self.missing.push(format!("the Secret {name} has no credentials of a registry"));
+        }
+    }
+
+    /// What a failure says, with what may be behind it.
+    pub fn explain(&self, failure: String) -> String {
+        if self.missing.is_empty() {
+            return failure;
+        }
+        format!("{failure}; {}", self.missing.join(", "))
+    }
+}
+
+/// Both forms that Kubernetes has: with `auths` around it, and the older one without.
+fn read(secret: &Json) -> Option<Keychain> {
+    let entry = |key: &str| STANDARD.decode(secret["data"][key].as_str()?).ok();
+    if let Some(config) = entry(".dockerconfigjson") {
+        return Keychain::from_json(&config).ok();
+    }
+    let hosts: Json = serde_json::from_slice(&entry(".dockercfg")?).ok()?;
+    Keychain::from_json(json!({"auths": hosts}).to_string().as_bytes()).ok()
+}

@@ -1,0 +1,70 @@
+//! Files of the cache's directory.
+
+use oci::Digest;
+use serde_json::Value as Json;
+use std::io::{self, Write as _};
+use std::path::Path;
+
+/// How files begin that are not whole yet.
+pub(super) const PARTIAL: &str = ".partial-";
+
+/// Removes what a killed process left half written.
+pub(super) fn sweep(directory: &Path) -> io::Result<()> {
+    for entry in fs_err::read_dir(directory)? {
+        let entry = entry?;
+        if entry.file_name().to_string_lossy().starts_with(PARTIAL) {
+            fs_err::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+/// A file that has no name yet and is gone if it gets none.
+pub(super) fn partial(directory: &Path) -> io::Result<tempfile::NamedTempFile> {
+    tempfile::Builder::new().prefix(PARTIAL).tempfile_in(directory)
+}
+
+/// Writes a whole file, or nothing.
+pub(super) fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let directory = path.parent().unwrap_or(Path::new("."));
+    let mut file = partial(directory)?;
+    file.write_all(bytes)?;
+    adopt(file, path)
+}
+
+/// Gives a file its name, once its bytes are on the disk.
+pub(super) fn adopt(file: tempfile::NamedTempFile, path: &Path) -> io::Result<()> {
+    file.as_file().sync_all()?;
+    file.persist(path).map_err(|error| error.error)?;
+    let directory = path.parent().unwrap_or(Path::new("."));
+    fs_err::File::open(directory)?.sync_all()
+}
+
+/// Every package of the cache.
+pub(super) fn packages(directory: &Path) -> io::Result<Vec<Digest>> {
+    let mut found = Vec::new();
+    for entry in fs_err::read_dir(directory)? {
+        let name = entry?.file_name();
+        let digits = name.to_str().and_then(|name| name.strip_suffix(".json"));
+        found.extend(digits.and_then(|digits| format!("sha256:{digits}").parse().ok()));
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// Removes what is known of tags that mean nothing any more.
+pub(super) fn drop_tags(directory: &Path, packages: &[Digest]) -> io::Result<()> {
+    for entry in fs_err::read_dir(directory)? {
+        let entry = entry?;
+        if !entry.file_name().to_string_lossy().starts_with("tag-") {
+            continue;
+        }
+        let record: Option<Json> =
+            fs_err::read(entry.path()).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        let digest = record.and_then(|record| record["digest"].as_str()?.parse::<Digest>().ok());
+        if !digest.is_some_and(|digest| packages.contains(&digest)) {
+            fs_err::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,158 @@
+use super::*;
+use std::io::Write as _;
+
+const PACKAGE: &str = "apiVersion: meta.pkg.crossplane.io/v1
+kind: Configuration
+metadata: {name: c}
+---
+# only a comment
+---
+apiVersion: apiextensions.crossplane.io/v1
+kind: Composition
+metadata: {name: one}
+spec: {mode: Pipeline, port: 0x10}";
+
+fn gzip(directory: &Path, text: &str) -> PathBuf {
+    let path = directory.join("given.gz");
+    let file = fs_err::File::create(&path).unwrap();
+    let mut file = flate2::write::GzEncoder::new(file, flate2::Compression::fast());
+    file.write_all(text.as_bytes()).unwrap();
+    file.finish().unwrap();
+    path
+}
+
+struct Place {
+    cache: Cache,
+    directory: tempfile::TempDir,
+    elsewhere: tempfile::TempDir,
+}
+
+impl Place {
+    fn new() -> Self {
+        let (directory, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let cache = Cache::open(directory.path()).unwrap();
+        Self { cache, directory, elsewhere }
+    }
+
+    async fn put(&self, text: &str) -> Result<Digest, CacheError> {
+        let digest = Digest::of(text.as_bytes());
+        let origin = Origin::Gzip(gzip(self.elsewhere.path(), text));
+        self.cache.put(Name::Image(digest.clone()), origin).await?;
+        Ok(digest)
+    }
+
+    fn names(&self) -> Vec<String> {
+        let all = fs_err::read_dir(self.directory.path()).unwrap();
+        let mut names: Vec<_> =
+            all.map(|one| one.unwrap().file_name().to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    }
+}
+
+#[tokio::test]
+async fn a_package_comes_back_document_by_document() {
+    let place = Place::new();
+    let digest = place.put(PACKAGE).await.unwrap();
+    // Another process, which has nothing in memory.
+    let cache = Cache::open(place.directory.path()).unwrap();
+    let contents = cache.contents(&digest).await.unwrap();
+    assert_eq!(contents.len(), 2);
+    assert_eq!(contents.opened.reports[1].identity.name, "one");
+    assert_eq!(contents.opened.meta().unwrap().name(), "c");
+    let document = cache.document(&digest, 1).await.unwrap();
+    assert_eq!(document["spec"]["port"], 16);
+    let beyond = cache.document(&digest, 2).await.unwrap_err();
+    assert!(beyond.to_string().contains("document 3"), "{beyond}");
+}
+
+#[tokio::test]
+async fn other_tools_can_read_the_file() {
+    let place = Place::new();
+    let digest = place.put(PACKAGE).await.unwrap();
+    let file = fs_err::File::open(place.cache.file(&format!("{}.gz", digest.hex()))).unwrap();
+    let mut text = String::new();
+    MultiGzDecoder::new(file).read_to_string(&mut text).unwrap();
+    let expected = PACKAGE.replace("---\n# only a comment\n", "");
+    assert_eq!(text, format!("---\n{expected}\n"));
+}
+
+#[tokio::test]
+async fn a_tag_means_what_it_meant_while_that_is_there() {
+    let place = Place::new();
+    let digest = Digest::of(PACKAGE.as_bytes());
+    place.cache.remember("r.io/p:v1", &digest).unwrap();
+    assert_eq!(place.cache.tag("r.io/p:v1"), None);
+    place.put(PACKAGE).await.unwrap();
+    assert_eq!(place.cache.tag("r.io/p:v1"), Some(digest));
+    assert_eq!(place.cache.tag("r.io/p:v2"), None);
+}
+
+#[tokio::test]
+async fn changed_bytes_are_noticed_and_the_package_is_fetched_again() {
+    let place = Place::new();
+    let digest = place.put(PACKAGE).await.unwrap();
+    let path = place.cache.file(&format!("{}.gz", digest.hex()));
+    let mut bytes = fs_err::read(&path).unwrap();
+    let last = bytes.len() - 12;
+    bytes[last] ^= 1;
+    fs_err::write(&path, bytes).unwrap();
+    let error = place.cache.document(&digest, 1).await.unwrap_err();
+    assert!(matches!(error, CacheError::Damaged { .. }), "{error}");
+    assert!(!place.cache.has(&digest));
+    place.put(PACKAGE).await.unwrap();
+    assert!(place.cache.document(&digest, 1).await.is_ok());
+}
+
+#[tokio::test]
+async fn what_cannot_be_read_leaves_nothing_behind() {
+    let place = Place::new();
+    let error = place.put("a: 1\n--- b\nc: 2\n").await.unwrap_err();
+    assert!(matches!(error, CacheError::Package(_)), "{error}");
+    assert_eq!(place.names(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn what_a_killed_process_left_half_written_goes() {
+    let place = Place::new();
+    fs_err::write(place.cache.file(".partial-x"), "half").unwrap();
+    Cache::open(place.directory.path()).unwrap();
+    assert_eq!(place.names(), Vec::<String>::new());
+}
+
+#[tokio::test(start_paused = true)]
+async fn packages_that_nobody_needs_go_and_those_of_people_stay() {
+    let place = Place::new();
+    let old = place.put(PACKAGE).await.unwrap();
+    place.cache.remember("r.io/p:v1", &old).unwrap();
+    fs_err::write(place.cache.file("mine.xpkg"), "x").unwrap();
+    assert!(place.cache.keep(|_| false).await.unwrap().is_empty(), "it came only lately");
+    tokio::time::advance(GRACE).await;
+    let new = place.put(&PACKAGE.replace("one", "two")).await.unwrap();
+    tokio::time::advance(GRACE).await;
+    let kept = new.clone();
+    assert_eq!(place.cache.keep(move |one| *one == kept).await.unwrap(), [old]);
+    let expected = [format!("{}.gz", new.hex()), format!("{}.json", new.hex())];
+    assert_eq!(place.names(), [&expected[..], &["mine.xpkg".to_owned()]].concat());
+}
+
+#[test]
+fn names_that_lead_elsewhere_are_none() {
+    let place = Place::new();
+    fs_err::write(place.elsewhere.path().join("x.xpkg"), "x").unwrap();
+    let away = place.elsewhere.path().join("x").display().to_string();
+    assert_eq!(place.cache.provided(&away, "xpkg"), None);
+    let up = format!("../{}/x", place.elsewhere.path().file_name().unwrap().to_str().unwrap());
+    assert_eq!(place.cache.provided(&up, "xpkg"), None);
+    fs_err::write(place.cache.file("x.xpkg"), "x").unwrap();
+    assert!(place.cache.provided("x", "xpkg").is_some());
+}
+
+#[test]
+fn a_full_disk_says_so() {
+    let source = io::Error::from(io::ErrorKind::StorageFull);
+    let error = CacheError::Disk { directory: "/cache".into(), source };
+    let said = "cannot use the package cache /cache: the disk is full; free some space or give the \
+                cache more";
+    assert_eq!(error.to_string(), said);
+}

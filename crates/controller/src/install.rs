@@ -1,0 +1,68 @@
+//! The definitions of the kinds that the manager looks after, and what it needs besides.
+
+use crate::Hands;
+use crate::cluster::{Error, Force, Mode};
+use plan::step::Target;
+use serde_json::{Value as Json, json};
+use std::time::Duration;
+
+/// How often to look whether a definition is served yet.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Installs every definition, or brings it up to date, and waits until all are served. Kinds of
+/// other groups belong to Crossplane's core where that is: they are made only if they are missing.
+pub(crate) async fn install(hands: &Hands) -> Result<(), Error> {
+    let definitions = api::crd::definitions(&hands.settings.group_suffix);
+    let definitions = definitions.map_err(|error| Error::Refused(error.to_string()))?;
+    let group = hands.settings.group();
+    for definition in &definitions {
+        let target = definition_of(definition);
+        let live = hands.cluster.get(&target).await?;
+        if live.is_some() && definition["spec"]["group"] != group {
+            continue;
+        }
+        hands.cluster.apply(&target, definition, Force::Overrule, Mode::Real).await?;
+    }
+    for definition in &definitions {
+        let target = definition_of(definition);
+        while !hands.cluster.get(&target).await?.is_some_and(|live| is_served(&live)) {
+            tokio::time::sleep(LOOK).await;
+        }
+        hands.cluster.forget(&format!("{group}/v1"));
+        hands.cluster.forget(&format!("{group}/v1beta1"));
+    }
+    Ok(())
+}
+
+/// Makes the namespace that packages run in, if it is not there.
+pub(crate) async fn namespace(hands: &Hands) -> Result<(), Error> {
+    let name = &hands.settings.namespace;
+    let target = Target {
+        api_version: "v1".to_owned(),
+        kind: "Namespace".to_owned(),
+        namespace: None,
+        name: name.clone(),
+    };
+    if hands.cluster.get(&target).await?.is_some() {
+        return Ok(());
+    }
+    let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+    match hands.cluster.create(&target, &object, Mode::Real).await {
+        Err(Error::Stale(_)) => Ok(()),
+        other => other.map(|_| ()),
+    }
+}
+
+fn definition_of(definition: &Json) -> Target {
+    Target {
+        api_version: "apiextensions.k8s.io/v1".to_owned(),
+        kind: "CustomResourceDefinition".to_owned(),
+        namespace: None,
+        name: definition["metadata"]["name"].as_str().unwrap_or_default().to_owned(),
+    }
+}
+
+fn is_served(live: &Json) -> bool {
+    let conditions = live["status"]["conditions"].as_array().map_or(&[][..], Vec::as_slice);
+    conditions.iter().any(|one| one["type"] == "Established" && one["status"] == "True")
+}

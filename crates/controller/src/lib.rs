@@ -1,0 +1,208 @@
+//! # Room `controller`: the hands of the package manager
+//!
+//! It watches a cluster, gathers what decides about an object, asks `plan`, and carries out the
+//! answer. It makes no choices.
+//!
+//! ```text
+//!             watch                      plan::…::step
+//!   cluster ────────► queue ─► key ─► gather ─► World ─► Need ─► learn ─┐
+//!      ▲                ▲                         ▲                     │
+//!      │                │ when to look again      └─────────────────────┘
+//!      └──── act ◄──────┴──────────────────────── Do(Plan)
+//! ```
+//!
+//! There is one loop ([`run`](mod@run)) for every kind. A kind is a value that implements [`Kind`]:
+//! which objects concern it, how its World is gathered, which step decides, and how what the step
+//! needs is found out. To add one, implement [`Kind`] beside [`package`] and start it in
+//! [`Manager::run`].
+//!
+//! What kinds find here:
+//!
+//! - [`Hands::cluster`]: objects by kind and name, whole or only their metadata.
+//! - [`Hands::fetch`] and [`Hands::cache`]: packages by digest; what is in them
+//!   ([`cache::Contents`]) without their bytes; single documents.
+//! - [`access::access`]: the credentials that Secrets have for registries.
+//! - [`act::try_out`]: what the API server would say to actions, without carrying them out.
+//! - [`Hands::now`]: the time, as conditions write it. There is no other clock than this and
+//!   tokio's, so that all of it can be run on a clock that is turned by hand.
+//!
+//! What becomes of trouble: an action decided on an old state, a busy server and a lost connection
+//! lead to another look, after a while, and are never written anywhere but into the log. What the
+//! server refuses is told to the step ([`Kind::refuse`]), which puts it into a condition. What
+//! cannot be found out is part of the world, for the step to say.
+//!
+//! The room refuses to know sockets, the environment and the terminal: the client, the transport
+//! to registries, the cache's directory and the voice come in as values.
+
+pub mod access;
+pub mod act;
+pub mod cache;
+pub mod cluster;
+pub mod fetch;
+mod install;
+pub mod kind;
+pub mod metrics;
+pub mod package;
+pub mod queue;
+pub mod run;
+mod tidy;
+mod watch;
+
+pub use kind::Kind;
+
+use api::meta::PackageKind;
+use cache::Cache;
+use cluster::{Cluster, Error};
+use fetch::Fetcher;
+use metrics::Metrics;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch::Receiver;
+use tokio::task::JoinSet;
+
+/// How the manager is set up.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Who this manager is among others.
+    pub identity: String,
+    /// Where it runs, and where secrets and runtimes of packages are.
+    pub namespace: String,
+    /// The service account it runs as, whose pull secrets it uses.
+    pub service_account: String,
+    /// What the API group of packages ends with, after `pkg.`
+    pub group_suffix: String,
+    /// The registry of references that name none.
+    pub default_registry: String,
+    /// Kinds of packages whose runtime is this manager's business.
+    pub runs: Vec<PackageKind>,
+    /// Objects of one kind that are looked at at once.
+    pub concurrency_max: usize,
+    /// How often everything is looked at though nothing happened.
+    pub sync_interval: Duration,
+    /// Whether to install the definitions of its kinds at the start.
+    pub installs_definitions: bool,
+}
+
+impl Settings {
+    /// The API group of packages.
+    pub fn group(&self) -> String {
+        format!("pkg.{}", self.group_suffix)
+    }
+
+    /// Whether the runtime of packages of a kind is this manager's business.
+    pub fn runs(&self, kind: PackageKind) -> bool {
+        self.runs.contains(&kind)
+    }
+}
+
+/// Says what time it is, as conditions write it: `2026-01-31T12:00:00Z`.
+pub type Clock = Arc<dyn Fn() -> String + Send + Sync>;
+/// Tells people what the manager does.
+pub type Voice = Arc<dyn Fn(&Entry<'_>) + Send + Sync>;
+
+/// Something the manager has to say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry<'a> {
+    /// Whether it is trouble.
+    pub is_trouble: bool,
+    /// Which kind of object it is about.
+    pub controller: &'a str,
+    /// Which object; empty if none.
+    pub object: &'a str,
+    /// In a sentence.
+    pub message: &'a str,
+}
+
+impl<'a> Entry<'a> {
+    /// Something was done, for this reason.
+    pub fn news(controller: &'a str, object: &'a str, message: &'a str) -> Self {
+        Self { is_trouble: false, controller, object, message }
+    }
+
+    /// Something did not work.
+    pub fn trouble(controller: &'a str, object: &'a str, message: &'a str) -> Self {
+        Self { is_trouble: true, controller, object, message }
+    }
+}
+
+/// Everything a kind can reach.
+#[derive(Clone)]
+pub struct Hands {
+    /// The API server.
+    pub cluster: Cluster,
+    /// Registries.
+    pub fetch: Fetcher,
+    /// What was fetched.
+    pub cache: Cache,
+    /// How the manager is set up.
+    pub settings: Settings,
+    /// What is counted.
+    pub metrics: Arc<Metrics>,
+    /// The time.
+    pub clock: Clock,
+    /// Where news go.
+    pub voice: Voice,
+}
+
+impl Hands {
+    /// The time, as conditions write it.
+    pub fn now(&self) -> String {
+        (self.clock)()
+    }
+
+    /// Says something.
+    pub fn say(&self, entry: Entry<'_>) {
+        (self.voice)(&entry);
+    }
+}
+
+/// The package manager.
+pub struct Manager {
+    hands: Arc<Hands>,
+}
+
+impl Manager {
+    /// A manager with these hands.
+    pub fn new(hands: Hands) -> Self {
+        Self { hands: Arc::new(hands) }
+    }
+
+    /// Works until told to stop, and then finishes what is under way.
+    pub async fn run(self, stop: Receiver<bool>) -> Result<(), Error> {
+        let mut until = stop.clone();
+        tokio::select! {
+            prepared = self.prepare() => prepared?,
+            _ = until.wait_for(|stop| *stop) => return Ok(()),
+        }
+        let mut kinds = JoinSet::new();
+        for kind in [PackageKind::Provider, PackageKind::Configuration, PackageKind::Function] {
+            let (packages, hands) = (package::Packages(kind), Arc::clone(&self.hands));
+            kinds.spawn(run::run(packages, hands, stop.clone()));
+        }
+        kinds.spawn(tidy::run(Arc::clone(&self.hands), stop.clone()));
+        while kinds.join_next().await.is_some() {}
+        Ok(())
+    }
+
+    /// Waits for the API server, and makes it know the kinds.
+    async fn prepare(&self) -> Result<(), Error> {
+        if !self.hands.settings.installs_definitions {
+            return Ok(());
+        }
+        let mut pause = queue::BACKOFF;
+        loop {
+            let installed = async {
+                install::install(&self.hands).await?;
+                install::namespace(&self.hands).await
+            };
+            match installed.await {
+                Err(error @ (Error::Busy(_) | Error::Stale(_) | Error::Missing(_))) => {
+                    self.hands.say(Entry::trouble("manager", "", &error.to_string()));
+                    tokio::time::sleep(pause).await;
+                    pause = (pause * 2).min(queue::BACKOFF_MAX);
+                }
+                other => return other,
+            }
+        }
+    }
+}

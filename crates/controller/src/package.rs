@@ -1,0 +1,163 @@
+//! Packages: Providers, Configurations and Functions, and the revisions they should have.
+
+use crate::access::access;
+use crate::kind::{Kind, Learnt, Watch};
+use crate::{Hands, cluster, fetch};
+use api::meta::PackageKind;
+use api::pkg::{LABEL_PACKAGE, Package};
+use cluster::Which;
+use oci::{Digest, Identifier, Reference, Rules};
+use plan::package::pull::Image;
+use plan::package::{Settings, World, step};
+use plan::step::{Need, Refusal, Step, Target};
+use serde::de::DeserializeOwned;
+use serde_json::Value as Json;
+
+/// Packages of one kind.
+pub struct Packages(pub PackageKind);
+
+impl Packages {
+    fn kind(&self) -> &'static str {
+        self.0.as_str()
+    }
+
+    fn revision(&self) -> String {
+        format!("{}Revision", self.kind())
+    }
+}
+
+impl Kind for Packages {
+    type World = World;
+
+    fn name(&self) -> String {
+        self.kind().to_lowercase()
+    }
+
+    fn watches(&self, hands: &Hands) -> Vec<Watch> {
+        let group = hands.settings.group();
+        let (stable, beta) = (format!("{group}/v1"), format!("{group}/v1beta1"));
+        vec![
+            Watch::itself(&stable, self.kind()),
+            Watch::by_label(&stable, &self.revision(), LABEL_PACKAGE),
+            Watch::for_everyone(&beta, "ImageConfig"),
+        ]
+    }
+
+    async fn gather(&self, hands: &Hands, key: &str) -> Result<Option<World>, cluster::Error> {
+        let api_version = format!("{}/v1", hands.settings.group());
+        let target = Target {
+            api_version: api_version.clone(),
+            kind: self.kind().to_owned(),
+            namespace: None,
+            name: key.to_owned(),
+        };
+        let Some(found) = hands.cluster.get(&target).await? else { return Ok(None) };
+        let package: Package = typed(found)?;
+        let labels = format!("{LABEL_PACKAGE}={key}");
+        let which = Which { labels: Some(&labels), ..Which::default() };
+        let revisions = hands.cluster.list(&api_version, &self.revision(), which).await?;
+        let revisions = revisions.into_iter().map(typed).collect::<Result<_, _>>()?;
+        let image = known(hands, &package.spec.package);
+        let settings = Settings {
+            default_registry: hands.settings.default_registry.clone(),
+            runs_packages: hands.settings.runs(self.0),
+        };
+        Ok(Some(World {
+            package,
+            kind: self.0,
+            revisions,
+            image,
+            resolved: None,
+            applied: Vec::new(),
+            refused: Vec::new(),
+            settings,
+            now: hands.now(),
+        }))
+    }
+
+    fn step(&self, world: &World) -> Step {
+        step(world)
+    }
+
+    async fn learn(
+        &self,
+        hands: &Hands,
+        world: &mut World,
+        need: Need,
+    ) -> Result<Learnt, cluster::Error> {
+        if let Need::Digest(reference) = &need {
+            let asked = ask(hands, world, reference).await?;
+            let learnt = if asked.is_ok() { Learnt::Known } else { Learnt::Unknown };
+            world.image.asked = Some(asked);
+            return Ok(learnt);
+        }
+        if let Need::CachedFile(name) = &need {
+            world.image.searched = true;
+            let found = provided(hands, name).await;
+            world.image.cached = found.unwrap_or_else(|error| {
+                hands.say(crate::Entry::trouble(self.kind(), name, &error.text()));
+                None
+            });
+            let known = world.image.cached.is_some();
+            return Ok(if known { Learnt::Known } else { Learnt::Unknown });
+        }
+        Err(cluster::Error::Refused(format!("a package asks for {need:?}")))
+    }
+
+    fn refuse(&self, world: &mut World, refusals: Vec<Refusal>) {
+        world.refused = refusals;
+    }
+}
+
+/// What is known about an image without asking anybody.
+fn known(hands: &Hands, package: &str) -> Image {
+    let Some(reference) = parse(hands, package) else { return Image::default() };
+    let cached = match reference.identifier() {
+        Identifier::Tag(_) => hands.cache.tag(&reference.name()),
+        Identifier::Digest(digest) => Some(digest.clone()).filter(|one| hands.cache.has(one)),
+    };
+    let asked = hands.fetch.remembered(&reference).map(Ok);
+    Image { cached, asked, searched: false }
+}
+
+fn parse(hands: &Hands, package: &str) -> Option<Reference> {
+    let rules = Rules::weak().default_registry(&hands.settings.default_registry);
+    Reference::parse(package, &rules).ok()
+}
+
+/// Asks the registry what a tag means, and remembers what it said.
+async fn ask(
+    hands: &Hands,
+    world: &World,
+    reference: &Reference,
+) -> Result<Result<Digest, String>, cluster::Error> {
+    let secrets = world.package.spec.package_pull_secrets.iter().flatten();
+    let secrets: Vec<String> = secrets.filter_map(|one| one.name.clone()).collect();
+    let mut access = access(hands, &secrets).await?;
+    let keychain = std::mem::take(&mut access.keychain);
+    let asked = match hands.fetch.digest(reference, keychain).await {
+        Ok(digest) => digest,
+        Err(error) => return Ok(Err(access.explain(error.text()))),
+    };
+    let remembered = hands.cache.remember(&reference.name(), &asked);
+    Ok(remembered.map(|()| asked).map_err(|error| cluster::chain(&error)))
+}
+
+/// What somebody put into the cache for a package.
+async fn provided(hands: &Hands, name: &str) -> Result<Option<Digest>, fetch::FetchError> {
+    if let Some(found) = hands.fetch.provided(name).await? {
+        return Ok(Some(found));
+    }
+    let Some(reference) = parse(hands, name) else { return Ok(None) };
+    match reference.identifier() {
+        Identifier::Digest(digest) => Ok(hands.fetch.provided_for(&reference, digest).await),
+        Identifier::Tag(_) => Ok(None),
+    }
+}
+
+/// An object as its type has it; one that is not of it says so.
+pub(crate) fn typed<T: DeserializeOwned>(object: Json) -> Result<T, cluster::Error> {
+    let name = format!("{} {}", object["kind"], object["metadata"]["name"]);
+    serde_json::from_value(object)
+        .map_err(|error| cluster::Error::Refused(format!("{name} cannot be read: {error}")))
+}

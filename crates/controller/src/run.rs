@@ -1,0 +1,133 @@
+//! The one loop: key → gather → step → find out → act → when to look again.
+
+use crate::Hands;
+use crate::act::{self, Trouble};
+use crate::kind::{Kind, Learnt};
+use crate::queue::{Ended, Queue};
+use crate::{Entry, cluster, watch};
+use plan::step::{Plan, Refusal, Step, Wake};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch::Receiver;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+/// How often a step may ask for more, or be told of a refusal, before it is a bug.
+pub const ROUNDS_MAX: usize = 64;
+
+/// Looks after a kind until told to stop, and then finishes what is under way.
+pub(crate) async fn run<K: Kind>(kind: K, hands: Arc<Hands>, mut stop: Receiver<bool>) {
+    let (kind, queue) = (Arc::new(kind), Arc::new(Queue::default()));
+    let mut watches = JoinSet::new();
+    for one in kind.watches(&hands) {
+        watches.spawn(watch::watch(Arc::clone(&hands), one, Arc::clone(&queue)));
+    }
+    watches.spawn(resync(Arc::clone(&queue), hands.settings.sync_interval));
+    let mut work = JoinSet::new();
+    loop {
+        hands.metrics.waiting(&kind.name(), queue.depth());
+        let may_begin = work.len() < hands.settings.concurrency_max;
+        tokio::select! {
+            biased;
+            _ = stop.wait_for(|stop| *stop) => break,
+            Some(_) = work.join_next(), if !work.is_empty() => {}
+            key = queue.next(), if may_begin => {
+                let (kind, hands, queue) = (Arc::clone(&kind), Arc::clone(&hands), Arc::clone(&queue));
+                work.spawn(async move {
+                    let ended = turn(&*kind, &hands, &key).await;
+                    queue.ended(&key, ended);
+                });
+            }
+        }
+    }
+    drop(watches);
+    while work.join_next().await.is_some() {}
+}
+
+/// Looks at everyone from time to time, in case something was missed.
+async fn resync(queue: Arc<Queue>, interval: Duration) {
+    loop {
+        tokio::time::sleep(interval).await;
+        queue.wake_everyone();
+    }
+}
+
+/// Looks at one object once, and says how it went.
+async fn turn<K: Kind>(kind: &K, hands: &Hands, key: &str) -> Ended {
+    let (start, name) = (Instant::now(), kind.name());
+    let (ended, outcome) = match look(kind, hands, key).await {
+        Ok((wake, Learnt::Known)) => (Ended::Well(after(wake)), "done"),
+        Ok((wake, Learnt::Unknown)) => (Ended::Badly(after(wake)), "waiting"),
+        Err(cluster::Error::Stale(_)) => (Ended::Badly(None), "stale"),
+        Err(error) => {
+            hands.say(Entry::trouble(&name, key, &error.to_string()));
+            (Ended::Badly(None), "failed")
+        }
+    };
+    hands.metrics.looked(&name, outcome, start.elapsed());
+    ended
+}
+
+fn after(wake: Wake) -> Option<Duration> {
+    match wake {
+        Wake::OnChange => None,
+        Wake::After(time) => Some(time),
+    }
+}
+
+/// Looks at one object until there is nothing more to do to it now. What the API server refuses
+/// is told to the step, on a world gathered anew, because some of the plan may have been done.
+async fn look<K: Kind>(
+    kind: &K,
+    hands: &Hands,
+    key: &str,
+) -> Result<(Wake, Learnt), cluster::Error> {
+    let (mut refusals, mut learnt): (Vec<Refusal>, _) = (Vec::new(), Learnt::Known);
+    let mut rounds = 0;
+    'gather: loop {
+        let Some(mut world) = kind.gather(hands, key).await? else {
+            return Ok((Wake::OnChange, Learnt::Known));
+        };
+        if !refusals.is_empty() {
+            kind.refuse(&mut world, refusals.clone());
+            learnt = Learnt::Unknown;
+        }
+        loop {
+            rounds += 1;
+            if rounds > ROUNDS_MAX {
+                let why = format!("no decision after {ROUNDS_MAX} rounds");
+                return Err(cluster::Error::Refused(why));
+            }
+            match kind.step(&world) {
+                Step::Need(needs) => {
+                    for need in needs {
+                        if kind.learn(hands, &mut world, need).await? == Learnt::Unknown {
+                            learnt = Learnt::Unknown;
+                        }
+                    }
+                }
+                Step::Do(plan) => match carry_out(&kind.name(), hands, key, &plan).await {
+                    Ok(()) => return Ok((plan.wake, learnt)),
+                    Err(Trouble::Refused(new)) if new.iter().all(|one| refusals.contains(one)) => {
+                        return Err(cluster::Error::Refused(new[0].message.clone()));
+                    }
+                    Err(Trouble::Refused(new)) => {
+                        refusals.extend(new);
+                        continue 'gather;
+                    }
+                    Err(Trouble::Again(error)) => return Err(error),
+                },
+            }
+        }
+    }
+}
+
+async fn carry_out(name: &str, hands: &Hands, key: &str, plan: &Plan) -> Result<(), Trouble> {
+    if plan.actions.is_empty() {
+        return Ok(());
+    }
+    for reason in &plan.report {
+        hands.say(Entry::news(name, key, reason));
+    }
+    act::carry_out(hands, &plan.actions).await
+}

@@ -1,0 +1,59 @@
+//! From what happens in a cluster to who is looked at.
+//!
+//! Only the metadata of objects is watched: it says whom the news concerns, and what became of the
+//! object is read when somebody's turn comes.
+
+use crate::Hands;
+use crate::kind::{Meta, Wakes, Watch};
+use crate::queue::Queue;
+use futures::StreamExt as _;
+use kube::Api;
+use kube::runtime::watcher::{Config, Event};
+use kube::runtime::{WatchStreamExt as _, watcher};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long to wait for a kind that the API server does not have.
+const ABSENT: Duration = Duration::from_secs(5);
+/// Objects in one page of the first list.
+const PAGE: u32 = 250;
+
+/// Wakes whom news concerns, for ever.
+pub(crate) async fn watch(hands: Arc<Hands>, watch: Watch, queue: Arc<Queue>) {
+    let resource = loop {
+        match hands.cluster.resource(&watch.api_version, &watch.kind).await {
+            Ok(resource) => break resource,
+            Err(_) => tokio::time::sleep(ABSENT).await,
+        }
+    };
+    let client = hands.cluster.client().clone();
+    let api: Api<Meta> = match &watch.namespace {
+        Some(namespace) => Api::namespaced_with(client, namespace, &resource),
+        None => Api::all_with(client, &resource),
+    };
+    let config = Config::default().page_size(PAGE);
+    let mut events = watcher(api, config).default_backoff().boxed();
+    // Errors are the watcher's to mend: it lists again after a while.
+    while let Some(event) = events.next().await {
+        match event {
+            Ok(Event::Apply(meta) | Event::InitApply(meta)) => tell(&watch, &queue, &meta, true),
+            Ok(Event::Delete(meta)) => tell(&watch, &queue, &meta, false),
+            // What went away while nobody watched is found missing when everyone is looked at.
+            Ok(Event::InitDone) => queue.wake_everyone(),
+            Ok(Event::Init) => {}
+            Err(error) => hands.say(crate::Entry::trouble(&watch.kind, "", &error.to_string())),
+        }
+    }
+}
+
+fn tell(watch: &Watch, queue: &Queue, meta: &Meta, is_there: bool) {
+    match (watch.wakes)(meta) {
+        Wakes::Itself => {
+            let Some(name) = meta.metadata.name.as_deref() else { return };
+            queue.know(name, is_there);
+            queue.wake(name);
+        }
+        Wakes::These(keys) => keys.iter().for_each(|key| queue.wake(key)),
+        Wakes::Everyone => queue.wake_everyone(),
+    }
+}
