@@ -1,9 +1,10 @@
-//! YAML: a stream and a text fall into the same documents, and no document makes reading panic.
+//! YAML: a stream and a text fall into the same documents, no document makes reading panic, and
+//! what is written is read back.
 
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use yaml::{DuplicateKeys, Limits, Options, parse_with, split};
+use yaml::{DuplicateKeys, Limits, Options, parse_body, parse_with, split, write};
 
 /// Small, so that limits are met too.
 const LIMITS: Limits = Limits {
@@ -35,11 +36,14 @@ fuzz_target!(|bytes: &[u8]| {
             (left, right) => panic!("the stream says {left:?}, the text {right:?}"),
         }
     }
+    let _ = parse_body(text, &LIMITS);
     for document in borrowed.into_iter().flatten() {
         for duplicate_keys in [DuplicateKeys::Reject, DuplicateKeys::LastWins] {
             let options = Options { duplicate_keys };
             if let Ok(node) = parse_with(document.text, document.line, &LIMITS, options) {
-                let _ = node.to_json();
+                let written = write::to_string(&node.to_json());
+                let read = parse_with(&written, 1, &Limits::default(), options).unwrap();
+                assert_eq!(write::to_string(&read.to_json()), written);
             }
         }
     }

@@ -24,7 +24,7 @@
 //! The server is a value: [`router`] gives an `axum::Router`, which a shell may bind to a
 //! socket with TLS, or a client in the same process may call directly.
 //!
-//! The room refuses to know what the objects are for. It imports no other room, opens no
+//! The room refuses to know what the objects are for. It imports no other room but `yaml`, opens no
 //! socket, and takes the time and its randomness from a [`World`].
 //!
 //! Start reading at [`log`], then [`rest`].

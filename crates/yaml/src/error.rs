@@ -19,6 +19,18 @@ pub struct ParseError {
     pub hint: Option<String>,
     /// The class of the mistake, for those who decide by it.
     pub kind: ParseErrorKind,
+    upstream: Option<Upstream>,
+}
+
+/// What Go's library says of a mistake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Upstream {
+    /// A word that cannot be; the line is the one it is in.
+    Word(&'static str),
+    /// A word that lacks something, which is noticed in the next line.
+    Lack(&'static str),
+    /// Words that do not go together; the line is the one before.
+    Order(&'static str),
 }
 
 /// The class of a mistake.
@@ -56,7 +68,30 @@ impl ParseError {
         position: Position,
         message: impl Into<String>,
     ) -> Self {
-        Self { position, message: message.into(), hint: None, kind }
+        Self { position, message: message.into(), hint: None, kind, upstream: None }
+    }
+
+    /// The mistake in the words of Go's library where we know them, else in ours: clients of the
+    /// API server show these to people, and some look for them.
+    pub fn in_go_words(&self) -> String {
+        let line = self.position.line;
+        let at = |line: u32| if line == 0 { String::new() } else { format!("line {line}: ") };
+        match (&self.kind, self.upstream) {
+            (ParseErrorKind::Limit { name: "depth_max" }, _) => {
+                "yaml: exceeded max depth of 10000".to_owned()
+            }
+            (ParseErrorKind::Limit { .. }, _) => {
+                "yaml: document contains excessive aliasing".to_owned()
+            }
+            // The first line is never named.
+            (_, Some(Upstream::Word(said))) if line == 1 => format!("yaml: {said}"),
+            (_, Some(Upstream::Word(said))) => format!("yaml: {}{said}", at(line)),
+            (_, Some(Upstream::Lack(said))) => format!("yaml: {}{said}", at(line + 1)),
+            (_, Some(Upstream::Order(said))) => {
+                format!("yaml: {}{said}", at(line.saturating_sub(1)))
+            }
+            (_, None) => format!("yaml: {}{}", at(line), self.message),
+        }
     }
 
     pub(super) fn hint(mut self, hint: impl Into<String>) -> Self {
@@ -71,6 +106,11 @@ impl ParseError {
 
     /// A mistake the grammar found, in words for authors where we have them.
     pub(super) fn grammar(error: &ScanError, position: Position, depth_max: usize) -> Self {
+        let upstream = upstream(error.kind());
+        Self { upstream, ..Self::for_authors(error, position, depth_max) }
+    }
+
+    fn for_authors(error: &ScanError, position: Position, depth_max: usize) -> Self {
         use ParseErrorKind::{Alias, Syntax};
         let own = |kind, message: &str, hint: &str| Self::new(kind, position, message).hint(hint);
         match error.kind() {
@@ -113,7 +153,9 @@ impl ParseError {
     /// A tab in the indentation.
     pub(super) fn tab(position: Position) -> Self {
         let message = "found a tab where indentation is expected; YAML is indented with spaces";
-        Self::new(ParseErrorKind::Tab, position, message).hint("replace the tab with spaces")
+        let upstream = Some(Upstream::Word(NO_TOKEN));
+        let error = Self::new(ParseErrorKind::Tab, position, message);
+        Self { upstream, ..error.hint("replace the tab with spaces") }
     }
 
     /// Collections nested too deeply.
@@ -121,6 +163,34 @@ impl ParseError {
         let message = format!("collections are nested deeper than the limit of {depth_max}");
         Self::limit("depth_max", position, &message)
     }
+}
+
+/// What Go's library says of a tab, and of other characters that start nothing.
+const NO_TOKEN: &str = "found character that cannot start any token";
+
+/// What Go's library says where the grammar stumbled.
+fn upstream(kind: &ErrorKind) -> Option<Upstream> {
+    use Upstream::{Lack, Order, Word};
+    Some(match kind {
+        kind if is_tab(kind) => Word(NO_TOKEN),
+        ErrorKind::UnexpectedCharacter { .. } => Word(NO_TOKEN),
+        ErrorKind::MappingValueNotAllowed => Word("mapping values are not allowed in this context"),
+        ErrorKind::InvalidQuotedScalarIndent | ErrorKind::UnclosedQuotedScalar => {
+            Word("found unexpected end of stream")
+        }
+        ErrorKind::SimpleKeyExpected => Lack("could not find expected ':'"),
+        ErrorKind::UnexpectedEofFlowMapping | ErrorKind::ExpectedFlowMappingSeparator => {
+            Order("did not find expected ',' or '}'")
+        }
+        ErrorKind::UnexpectedEofFlowSequence | ErrorKind::ExpectedFlowSequenceSeparator => {
+            Order("did not find expected ',' or ']'")
+        }
+        ErrorKind::ExpectedBlockMappingKey => Order("did not find expected key"),
+        ErrorKind::ExpectedBlockSequenceEntry => Order("did not find expected '-' indicator"),
+        ErrorKind::ExpectedNodeContent => Order("did not find expected node content"),
+        ErrorKind::ExpectedDocumentStart => Order("did not find expected <document start>"),
+        _ => return None,
+    })
 }
 
 /// Whether the grammar stumbled over a tab.

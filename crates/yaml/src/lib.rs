@@ -1,4 +1,4 @@
-//! # Room `yaml`: YAML as Kubernetes tools read it
+//! # Room `yaml`: YAML as Kubernetes tools read and write it
 //!
 //! A package is one long YAML stream, and the tools that will read it later (`kubectl`, the API
 //! server, Crossplane) all go through the same Go library. That library follows YAML 1.1 for
@@ -19,10 +19,11 @@
 //! * [`mod@parse`] builds the tree, expands aliases and merge keys, and refuses what would be lost or
 //!   read differently elsewhere: duplicate keys, a second document, numbers JSON cannot carry.
 //! * [`tree`] is what everyone else works with.
+//! * [`mod@write`] is the way back: JSON as the same library writes it.
 //!
 //! Input is never trusted. Every quantity an author can inflate (bytes, documents, depth, nodes,
 //! aliases) has a place in [`Limits`], and an error that names the limit it met. Nothing here
-//! recurses over input, touches files or knows what a package is.
+//! recurses over text, touches files or knows what a package is.
 
 pub mod error;
 mod merge;
@@ -33,9 +34,11 @@ mod strict;
 mod tabs;
 mod tag;
 pub mod tree;
+pub mod write;
 
 pub use error::{ParseError, ParseErrorKind};
-pub use parse::{DuplicateKeys, Options, parse, parse_with};
+pub use merge::Repeated;
+pub use parse::{DuplicateKeys, Options, parse, parse_body, parse_with};
 pub use split::{RawDocument, RawDocumentRef, SplitError};
 pub use tree::{Entry, Node, Position, Value};
 

@@ -9,7 +9,28 @@ use std::collections::HashMap;
 
 use super::error::{ParseError, ParseErrorKind};
 use super::parse::DuplicateKeys;
-use super::tree::{Entry, Node, Value};
+use super::tree::{Entry, Node, Position, Value};
+
+/// A key that was set before, in a reading that lets the last one win.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Repeated {
+    /// Where the value stands that won.
+    pub position: Position,
+    /// The key.
+    pub key: String,
+}
+
+impl std::fmt::Display for Repeated {
+    /// In the words of Go's library, where only text is quoted.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (line, key) = (self.position.line, &self.key);
+        if super::scalar::is_text(key) {
+            write!(f, "line {line}: key {key:?} already set in map")
+        } else {
+            write!(f, "line {line}: key {key} already set in map")
+        }
+    }
+}
 
 /// Mappings up to this size are compared pair by pair, which beats hashing for short keys.
 const PAIRWISE_MAX: usize = 24;
@@ -33,8 +54,9 @@ pub(super) fn join<'a>(
     entries: Vec<Entry<'a>>,
     merges: &[usize],
     duplicates: DuplicateKeys,
+    repeated: &mut Vec<Repeated>,
 ) -> Result<Vec<Entry<'a>>, ParseError> {
-    let mut joined = Joined { duplicates, entries: Vec::new(), slots: HashMap::new() };
+    let mut joined = Joined { duplicates, entries: Vec::new(), slots: HashMap::new(), repeated };
     for (at, entry) in entries.into_iter().enumerate() {
         if merges.binary_search(&at).is_ok() {
             joined.merge(entry)?;
@@ -53,13 +75,14 @@ enum Origin {
 }
 
 /// A mapping under construction, with the place and origin of each key.
-struct Joined<'a> {
+struct Joined<'a, 'r> {
     duplicates: DuplicateKeys,
     entries: Vec<Entry<'a>>,
     slots: HashMap<String, (usize, Origin)>,
+    repeated: &'r mut Vec<Repeated>,
 }
 
-impl<'a> Joined<'a> {
+impl<'a> Joined<'a, '_> {
     /// Takes in the value of one `<<`.
     fn merge(&mut self, entry: Entry<'a>) -> Result<(), ParseError> {
         let position = entry.value.position;
@@ -92,6 +115,8 @@ impl<'a> Joined<'a> {
                 Origin::Merged => overruled(first, &entry),
             });
         }
+        let (position, key) = (entry.value.position, entry.key.clone().into_owned());
+        self.repeated.push(Repeated { position, key });
         *before = origin;
         *first = entry;
         Ok(())
@@ -99,7 +124,7 @@ impl<'a> Joined<'a> {
 }
 
 /// The error for an alias or value under `<<` that cannot be merged.
-pub(super) fn no_mapping(position: super::Position) -> ParseError {
+pub(super) fn no_mapping(position: Position) -> ParseError {
     let message = "the merge key `<<` needs a mapping, or a list of mappings, as its value";
     ParseError::new(ParseErrorKind::Merge, position, message)
         .hint("quote the key as \"<<\" if it is meant as text")

@@ -4,11 +4,12 @@ use axum::body::Body;
 use bytes::Bytes;
 use serde_json::Value;
 
+use super::negotiate;
 use super::query::FieldValidation;
 use super::status::Failure;
 use crate::kind::Kind;
 use crate::object::field_error::FieldError;
-use crate::object::{meta, strict};
+use crate::object::{lines, meta, strict};
 
 /// The biggest body accepted.
 pub const BODY_MAX: usize = 3 << 20;
@@ -37,12 +38,8 @@ pub struct Decoded {
 
 /// Parses the body of a create or an update.
 pub fn decode(kind: &Kind, media: &str, bytes: &[u8]) -> Result<Decoded, Failure> {
-    if !["application/json", "", "*/*"].contains(&media) {
-        return Err(unknown_media(kind));
-    }
-    let (mut object, duplicates) =
-        strict::parse(bytes).map_err(|error| unparsable(kind, bytes, &error))?;
-    check_kind(kind, bytes, &object)?;
+    let (mut object, mut odd) = parse(kind, media, bytes)?;
+    check_kind(kind, media, bytes, &object)?;
     for (field, value) in [("apiVersion", kind.api_version()), ("kind", kind.kind.clone())] {
         if let Value::Object(map) = &mut object {
             map.insert(field.to_owned(), Value::String(value));
@@ -54,10 +51,32 @@ pub fn decode(kind: &Kind, media: &str, bytes: &[u8]) -> Result<Decoded, Failure
             kind.kind, kind.version, kind.kind
         )));
     }
-    let mut odd: Vec<String> =
-        duplicates.iter().map(|path| format!("duplicate field {path:?}")).collect();
     odd.extend(shape(kind, &mut object));
     Ok(Decoded { object, odd })
+}
+
+/// A body as JSON, and what it says twice.
+pub fn parse(kind: &Kind, media: &str, bytes: &[u8]) -> Result<(Value, Vec<String>), Failure> {
+    match media {
+        "application/json" | "" | "*/*" => {
+            let (object, duplicates) = strict::parse(bytes).map_err(|error| {
+                let said = super::syntax::complaint(bytes).unwrap_or_else(|| error.to_string());
+                let why = format!("couldn't get version/kind; json parse error: {said}");
+                unrecognized(kind, bytes, &why)
+            })?;
+            let odd = duplicates.iter().map(|path| format!("duplicate field {path:?}")).collect();
+            Ok((object, odd))
+        }
+        negotiate::YAML => {
+            let (mut object, odd) =
+                lines::parse(bytes).map_err(|why| unrecognized(kind, bytes, &why))?;
+            if object.is_null() {
+                object = Value::Object(serde_json::Map::new());
+            }
+            Ok((object, odd.into_iter().collect()))
+        }
+        _ => Err(unknown_media(kind)),
+    }
 }
 
 /// Drops what nobody knows; names what was dropped.
@@ -102,7 +121,7 @@ pub fn judge(
 ) -> Result<Vec<String>, Failure> {
     match validation {
         FieldValidation::Ignore => Ok(Vec::new()),
-        FieldValidation::Warn => Ok(odd),
+        FieldValidation::Warn => Ok(odd.into_iter().flat_map(lines::warnings).collect()),
         FieldValidation::Strict if odd.is_empty() => Ok(odd),
         FieldValidation::Strict => Err(Failure::bad_request(format!(
             "{} in version {:?} cannot be handled as a {}: strict decoding error: {}",
@@ -122,17 +141,15 @@ fn unknown_media(_kind: &Kind) -> Failure {
     ])
 }
 
-fn unparsable(kind: &Kind, bytes: &[u8], error: &serde_json::Error) -> Failure {
+fn unrecognized(kind: &Kind, bytes: &[u8], why: &str) -> Failure {
     Failure::bad_request(format!(
-        "the object provided is unrecognized (must be of type {}): couldn't get version/kind; \
-         json parse error: {} ({})",
+        "the object provided is unrecognized (must be of type {}): {why} ({})",
         kind.kind,
-        super::syntax::complaint(bytes).unwrap_or_else(|| error.to_string()),
         super::syntax::excerpt(bytes)
     ))
 }
 
-fn check_kind(kind: &Kind, bytes: &[u8], object: &Value) -> Result<(), Failure> {
+fn check_kind(kind: &Kind, media: &str, bytes: &[u8], object: &Value) -> Result<(), Failure> {
     let what = match object {
         Value::Object(_) => "",
         Value::Array(_) => "array",
@@ -141,14 +158,12 @@ fn check_kind(kind: &Kind, bytes: &[u8], object: &Value) -> Result<(), Failure> 
         _ => "number",
     };
     if !what.is_empty() {
-        return Err(Failure::bad_request(format!(
-            "the object provided is unrecognized (must be of type {}): couldn't get version/kind; \
-             json parse error: json: cannot unmarshal {what} into Go value of type struct {{ \
-             APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \
-             \"json:\\\"kind,omitempty\\\"\" }} ({})",
-            kind.kind,
-            super::syntax::excerpt(bytes)
-        )));
+        let why = format!(
+            "couldn't get version/kind; json parse error: json: cannot unmarshal {what} into Go \
+             value of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind \
+             string \"json:\\\"kind,omitempty\\\"\" }}"
+        );
+        return Err(unrecognized(kind, bytes, &why));
     }
     for (field, value) in ["apiVersion", "kind"].map(|field| (field, &object[field])) {
         let what = match value {
@@ -165,20 +180,19 @@ fn check_kind(kind: &Kind, bytes: &[u8], object: &Value) -> Result<(), Failure> 
     }
     let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
     let (version, name) = (text("apiVersion"), text("kind"));
-    if name.is_empty() || version.is_empty() {
+    // Only JSON is looked at for its version before that is compared.
+    let unsaid = name.is_empty() || (version.is_empty() && media != negotiate::YAML);
+    if kind.custom && unsaid {
+        let why = format!(
+            "Object '{}' is missing in '{}'",
+            if name.is_empty() { "Kind" } else { "apiVersion" },
+            String::from_utf8_lossy(bytes),
+        );
+        return Err(unrecognized(kind, bytes, &why));
+    }
+    if !kind.custom && (name.is_empty() || version.is_empty()) {
         // Upstream takes what the URL says for what the body leaves out.
-        return if kind.custom {
-            Err(Failure::bad_request(format!(
-                "the object provided is unrecognized (must be of type {}): Object '{}' is missing \
-                 in '{}' ({})",
-                kind.kind,
-                if name.is_empty() { "Kind" } else { "apiVersion" },
-                String::from_utf8_lossy(bytes),
-                super::syntax::excerpt(bytes)
-            )))
-        } else {
-            Ok(())
-        };
+        return Ok(());
     }
     if name == kind.kind && version == kind.api_version() {
         return Ok(());

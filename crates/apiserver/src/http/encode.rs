@@ -1,4 +1,5 @@
-//! How an answer is written: in lines for people, and small when it is big.
+//! How an answer is written: in lines for people, as YAML for those who ask, and small when it
+//! is big.
 
 use std::io::Write as _;
 
@@ -8,6 +9,7 @@ use flate2::write::GzEncoder;
 use http::{HeaderMap, HeaderValue, Response, header};
 use serde_json::Value;
 
+use super::negotiate;
 use super::query::Query;
 
 /// Answers longer than this are compressed for those who can read it.
@@ -16,6 +18,8 @@ const COMPRESS_FROM: usize = 128 << 10;
 /// How the client wants its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Wish {
+    /// As YAML.
+    pub(super) yaml: bool,
     /// With every field on a line of its own.
     pub(super) pretty: bool,
     /// Compressed, if it is long.
@@ -37,9 +41,19 @@ impl Wish {
                 .any(|agent| text(header::USER_AGENT).starts_with(agent)),
         };
         let gzip = text(header::ACCEPT_ENCODING).split(',').any(|one| one.trim() == "gzip");
-        Self { pretty: pretty && !described, gzip: gzip && !described }
+        let discovery = ["/api", "/apis"].contains(&uri.path().trim_end_matches('/'));
+        let accepted = negotiate::accept(text(header::ACCEPT), discovery);
+        Self {
+            yaml: accepted.is_some_and(|accepted| accepted.yaml),
+            pretty: pretty && !described,
+            gzip: gzip && !described,
+        }
     }
 }
+
+/// Answers that are JSON whatever was asked for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct AsIs;
 
 /// Writes an answer as it is wished. Streams are left alone.
 pub(super) async fn write(response: Response<Body>, wish: Wish) -> Response<Body> {
@@ -48,14 +62,18 @@ pub(super) async fn write(response: Response<Body>, wish: Wish) -> Response<Body
     let json = response.headers().get(header::CONTENT_TYPE).is_some_and(|media| {
         media.to_str().is_ok_and(|media| media.starts_with("application/json"))
     });
-    if length.is_none() || !json || !(wish.pretty || wish.gzip && long) {
+    let yaml = wish.yaml && response.extensions().get::<AsIs>().is_none();
+    if length.is_none() || !json || !(yaml || wish.pretty || wish.gzip && long) {
         return response;
     }
     let (mut parts, body) = response.into_parts();
     let Ok(mut bytes) = axum::body::to_bytes(body, usize::MAX).await else {
         return Response::from_parts(parts, Body::empty());
     };
-    if wish.pretty
+    if yaml && let Ok(value) = serde_json::from_slice(&bytes) {
+        bytes = ::yaml::write::to_string(&value).into();
+        name_yaml(&mut parts.headers);
+    } else if wish.pretty
         && let Some(lines) = in_lines(&bytes)
     {
         bytes = lines.into();
@@ -69,6 +87,15 @@ pub(super) async fn write(response: Response<Body>, wish: Wish) -> Response<Body
         parts.headers.append(header::VARY, HeaderValue::from_static("Accept-Encoding"));
     }
     Response::from_parts(parts, Body::from(bytes))
+}
+
+/// Says that an answer is YAML; what else its type says, such as the form, stays.
+fn name_yaml(headers: &mut HeaderMap) {
+    let said = headers.get(header::CONTENT_TYPE).and_then(|media| media.to_str().ok());
+    let named = said.unwrap_or_default().replace("application/json", negotiate::YAML);
+    if let Ok(named) = HeaderValue::from_str(&named) {
+        headers.insert(header::CONTENT_TYPE, named);
+    }
 }
 
 fn in_lines(bytes: &[u8]) -> Option<String> {
@@ -101,14 +128,14 @@ mod tests {
     #[tokio::test]
     async fn long_answers_are_compressed_for_those_who_ask() {
         let long = format!("{{\"a\":{:?}}}\n", "x".repeat(COMPRESS_FROM));
-        let gzip = Wish { pretty: false, gzip: true };
+        let gzip = Wish { yaml: false, pretty: false, gzip: true };
         let (coding, small) = written(&long, gzip).await;
         assert_eq!(coding.as_deref(), Some("gzip"));
         let mut back = String::new();
         flate2::read::GzDecoder::new(small.as_slice()).read_to_string(&mut back).unwrap();
         assert_eq!(back, long);
         assert_eq!(written("{}\n", gzip).await, (None, b"{}\n".to_vec()));
-        let plain = Wish { pretty: false, gzip: false };
+        let plain = Wish { yaml: false, pretty: false, gzip: false };
         assert_eq!(written(&long, plain).await.0, None);
     }
 

@@ -48,8 +48,9 @@ async fn respond(server: Arc<Server>, request: http::Request<Body>) -> Response<
         Err(failure) => return refuse_entry(&failure),
     };
     let host = header_text(&parts.headers, &header::HOST);
+    let accept = header_text(&parts.headers, &header::ACCEPT);
     if let Some(answer) = about_itself(&server, &path, host) {
-        return answer;
+        return as_is(answer, accept);
     }
     if parts.method == http::Method::GET
         && let Some(answer) = discover(&server, &path, &parts.headers)
@@ -89,6 +90,25 @@ fn about_itself(server: &Server, path: &str, host: &str) -> Option<Response<Body
     }
 }
 
+/// An answer that has one form only, for those who take it.
+fn as_is(mut answer: Response<Body>, accept: &str) -> Response<Body> {
+    let media = answer.headers().get(header::CONTENT_TYPE).and_then(|media| media.to_str().ok());
+    let json = media.filter(|media| media.contains("json"));
+    let takes = |media: &str| {
+        accept.trim().is_empty()
+            || accept
+                .split(',')
+                .map(body::media)
+                .any(|one| [media, "*/*", "application/*"].contains(&one))
+    };
+    if let Some(media) = json.filter(|media| !takes(media)) {
+        let message = format!("406: Not Acceptable\n\nAvailable representations: {media}");
+        return refuse(&Failure::new(406, "NotAcceptable", message).with(json!({})));
+    }
+    answer.extensions_mut().insert(encode::AsIs);
+    answer
+}
+
 /// Whether a path lies in a group that is always there: then what is missing is a thing,
 /// not a page.
 fn has_builtin_group(server: &Server, path: &str) -> bool {
@@ -107,7 +127,7 @@ fn header_text<'a>(headers: &'a HeaderMap, name: &header::HeaderName) -> &'a str
 fn discover(server: &Server, path: &str, headers: &HeaderMap) -> Option<Response<Body>> {
     let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
     let accept = header_text(headers, &header::ACCEPT);
-    let all = negotiate::accept(accept, true) == Some(Form::Discovery);
+    let all = negotiate::accept(accept, true).is_some_and(|it| it.form == Form::Discovery);
     let host = header_text(headers, &header::HOST);
     match parts.as_slice() {
         ["api"] if all => Some(aggregated(server, true, headers)),
@@ -126,14 +146,21 @@ fn discover(server: &Server, path: &str, headers: &HeaderMap) -> Option<Response
             // A document without fields, in protobuf, has no bytes.
             Some(self::answer(200, OPENAPI_V2, Body::empty()))
         }
-        ["openapi", "v2"] => Some(json_answer(200, &openapi::old())),
-        ["openapi", "v3"] => Some(json_answer(200, &openapi::root(&server.kinds))),
+        ["openapi", "v2"] => Some(described(&openapi::old())),
+        ["openapi", "v3"] => Some(described(&openapi::root(&server.kinds))),
         ["openapi", "v3", ..] => {
             let path = path.trim_matches('/').trim_start_matches("openapi/v3/");
-            openapi::document(&server.kinds, path).map(|answer| json_answer(200, &answer))
+            openapi::document(&server.kinds, path).map(|answer| described(&answer))
         }
         _ => None,
     }
+}
+
+/// A description of the API, which is JSON whatever was asked for.
+fn described(document: &Value) -> Response<Body> {
+    let mut response = json_answer(200, document);
+    response.extensions_mut().insert(encode::AsIs);
+    response
 }
 
 /// Aggregated discovery, with a tag by which a client can ask whether it changed.
@@ -186,20 +213,28 @@ async fn objects(
     if !part || question || (target.namespace.is_some() && !kind.namespaced) {
         return Ok(None);
     }
-    let form = negotiate::accept(header_text(&parts.headers, &header::ACCEPT), false)
+    let accepted = negotiate::accept(header_text(&parts.headers, &header::ACCEPT), false)
         .ok_or_else(|| Failure::not_acceptable(kind.custom))?;
+    let query = Query::parse(parts.uri.query().unwrap_or_default());
+    if accepted.yaml && parts.method == http::Method::GET && query.flag("watch") {
+        return Err(Failure::no_stream());
+    }
     let mut media = body::media(header_text(&parts.headers, &header::CONTENT_TYPE)).to_owned();
     let mut body = body::read(body).await?;
     if media == protobuf::MEDIA && protobuf::may_carry(&kind, &parts.method, &body) {
         body = protobuf::read(&kind, &parts.method, &body)?.to_string().into();
         "application/json".clone_into(&mut media);
     }
+    if media == negotiate::YAML && parts.method == http::Method::DELETE && !body.is_empty() {
+        let (options, _) = crate::object::lines::parse(&body).map_err(Failure::bad_request)?;
+        body = crate::object::text(&options).into();
+    }
     let request = rest::Request {
         kind,
         user,
         target,
-        query: Query::parse(parts.uri.query().unwrap_or_default()),
-        form,
+        query,
+        form: accepted.form,
         agent: header_text(&parts.headers, &header::USER_AGENT).to_owned(),
         media,
         body,

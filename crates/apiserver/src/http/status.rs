@@ -144,6 +144,13 @@ impl Failure {
         Self::new(406, "NotAcceptable", message).with(json!({}))
     }
 
+    /// 406 for a watch in a format that has no end of its own.
+    pub fn no_stream() -> Self {
+        let message = "only the following media types are accepted: application/json;stream=watch, \
+                       application/vnd.kubernetes.protobuf;stream=watch";
+        Self::new(406, "NotAcceptable", message)
+    }
+
     /// 415 from the outer door.
     pub fn unsupported_media() -> Self {
         Self::new(415, "UnsupportedMediaType", "415: Unsupported Media Type").with(json!({}))

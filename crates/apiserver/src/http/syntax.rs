@@ -13,16 +13,23 @@ pub fn complaint(text: &[u8]) -> Option<String> {
     Some(invalid(left, "after top-level value"))
 }
 
+/// The longest excerpt, in bytes.
+const EXCERPT_MAX: usize = 30;
+
 /// How the complaint shows the text: as it is when it looks like an object, else in hex.
 pub fn excerpt(text: &[u8]) -> String {
     use std::fmt::Write;
-    let text = &text[..text.len().min(1024)];
-    if text.trim_ascii_start().starts_with(b"{") {
-        return String::from_utf8_lossy(text).into_owned();
-    }
-    let mut out = String::new();
-    for byte in text {
-        let _ = write!(out, "{byte:02x}");
+    let shown = &text[..text.len().min(EXCERPT_MAX)];
+    let mut out = match shown.first() {
+        None => return "<empty>".to_owned(),
+        Some(b'{') => String::from_utf8_lossy(shown).into_owned(),
+        Some(_) => shown.iter().fold(String::new(), |mut out, byte| {
+            let _ = write!(out, "{byte:02x}");
+            out
+        }),
+    };
+    if shown.len() < text.len() {
+        out.push_str(" ...");
     }
     out
 }

@@ -4,6 +4,7 @@
 //! heard of, so there is no struct to put them in.
 
 pub mod field_error;
+pub mod lines;
 pub mod meta;
 pub mod name;
 pub mod path;

@@ -1,6 +1,6 @@
 //! PATCH: a change described instead of a new form.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ use crate::http::query::WriteOptions;
 use crate::http::status::Failure;
 use crate::kind::shape;
 use crate::object::field_error::FieldError;
-use crate::object::{meta_text, strict};
+use crate::object::{lines, meta_text, strict};
 use crate::patch::{self, strategic, strategic::StrategicError};
 use crate::schema::text;
 
@@ -28,12 +28,12 @@ pub(crate) async fn patch(server: &Arc<Server>, request: &Request) -> Result<Ans
     }
     let options = request.query.write_options("PatchOptions", &request.agent)?;
     let (patch, duplicates) = parse(request)?;
-    let warnings = std::sync::Mutex::new(Vec::new());
+    let warnings = Mutex::new(Vec::new());
     let changed = store::change(server, request, options.dry_run, |old| {
         let mut odd = duplicates.clone();
         let mut new = patched(request, &patch, &old, &mut odd)?;
         let said = judged(request, odd, &options)?;
-        *warnings.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = said;
+        *warnings.lock().unwrap_or_else(PoisonError::into_inner) = said;
         create::place(request, &mut new)?;
         update::check_name(request, &new)?;
         let version = meta_text(&new, "resourceVersion");
@@ -58,27 +58,33 @@ async fn apply(server: &Arc<Server>, request: &Request) -> Result<Answer, Failur
         let wrong = FieldError::required("fieldManager", "is required for apply patch");
         return Err(Failure::invalid_options("PatchOptions", &[wrong]));
     }
-    let (config, duplicates) = strict::parse(&request.body)
-        .map_err(|error| Failure::bad_request(format!("error decoding YAML: {error}")))?;
-    let duplicates: Vec<String> =
-        duplicates.iter().map(|path| format!("duplicate field {path:?}")).collect();
-    let warnings = body::judge(&request.kind, duplicates, options.validation)?;
+    let (config, odd) = configuration(&request.body)?;
+    let warnings = Mutex::new(Vec::new());
+    // What is written twice matters only once the rest is in order.
+    let judge = || -> Result<(), Failure> {
+        let said = repeated(odd.clone(), &options)?;
+        *warnings.lock().unwrap_or_else(PoisonError::into_inner) = said;
+        Ok(())
+    };
+    let taken = || std::mem::take(&mut *warnings.lock().unwrap_or_else(PoisonError::into_inner));
     if server.log.get(&request.key()).is_none() {
         if request.subresource() == "status" {
             return Err(Failure::not_found(&request.kind, request.name()));
         }
         let mut object = owner::applied(server, request, &options, None, &config)?;
+        judge()?;
         update::check_name(request, &object)?;
         if !request.kind.custom {
             body::shape(&request.kind, &mut object);
         }
         let object = create::insert(server, request, object, &options, Tracked::Yes).await;
-        let object = object.map_err(|failure| failure.warned(&warnings))?;
+        let object = object.map_err(|failure| failure.warned(&taken()))?;
         let body = present::one(server, request, object);
-        return Ok(Answer::Object { code: 201, body, warnings });
+        return Ok(Answer::Object { code: 201, body, warnings: taken() });
     }
     let changed = store::change(server, request, options.dry_run, |old| {
         let mut new = owner::applied(server, request, &options, Some(&old), &config)?;
+        judge()?;
         if !request.kind.custom {
             body::shape(&request.kind, &mut new);
         }
@@ -92,9 +98,45 @@ async fn apply(server: &Arc<Server>, request: &Request) -> Result<Answer, Failur
         Ok(update::advance(new))
     })
     .await
-    .map_err(|failure| failure.warned(&warnings))?;
+    .map_err(|failure| failure.warned(&taken()))?;
     let body = present::one(server, request, changed.object);
-    Ok(Answer::Object { code: 200, body, warnings })
+    Ok(Answer::Object { code: 200, body, warnings: taken() })
+}
+
+/// What a client wants to be so, from a body in YAML, and what that says twice. Nearly everybody
+/// sends JSON, which is YAML too and read faster as what it is.
+fn configuration(text: &[u8]) -> Result<(Value, Option<String>), Failure> {
+    let wrong = |why: String| Failure::bad_request(format!("error decoding YAML: {why}"));
+    let json = text.trim_ascii_start().starts_with(b"{").then(|| strict::parse(text).ok());
+    let (config, odd) = match json.flatten().filter(|(_, duplicates)| duplicates.is_empty()) {
+        Some((config, _)) => (config, None),
+        None => lines::parse(text)
+            .map_err(|why| wrong(format!("error converting YAML to JSON: {why}")))?,
+    };
+    let found = match config {
+        Value::Object(_) => return Ok((config, odd)),
+        Value::Null => return Ok((Value::Object(serde_json::Map::new()), odd)),
+        Value::Array(_) => "array",
+        Value::String(_) => "string",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+    };
+    Err(wrong(format!(
+        "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {found} into Go \
+         value of type map[string]interface {{}}"
+    )))
+}
+
+/// What becomes of keys that are set twice: warnings, a refusal, or nothing.
+fn repeated(odd: Option<String>, options: &WriteOptions) -> Result<Vec<String>, Failure> {
+    use crate::http::query::FieldValidation::{Ignore, Strict, Warn};
+    match (odd, options.validation) {
+        (None, _) | (_, Ignore) => Ok(Vec::new()),
+        (Some(odd), Warn) => Ok(lines::warnings(odd)),
+        (Some(odd), Strict) => Err(Failure::bad_request(format!(
+            "error strict decoding YAML: error converting YAML to JSON: {odd}"
+        ))),
+    }
 }
 
 /// The body, if its type is one we take.

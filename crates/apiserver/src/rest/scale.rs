@@ -6,11 +6,12 @@ use serde_json::{Value, json};
 
 use super::{Answer, Request, owner, patch as patches, store, update};
 use crate::Server;
+use crate::http::body;
 use crate::http::query::WriteOptions;
 use crate::http::status::Failure;
 use crate::kind::Scale;
 use crate::object::field_error::FieldError;
-use crate::object::{map_at, meta_text, metadata, path, strict};
+use crate::object::{map_at, meta_text, metadata, path};
 use crate::patch as rules;
 
 /// The scale of an object.
@@ -26,8 +27,7 @@ pub(crate) fn get(server: &Server, request: &Request) -> Result<Answer, Failure>
 /// Sets the wished number from a whole `Scale`.
 pub(crate) async fn put(server: &Arc<Server>, request: &Request) -> Result<Answer, Failure> {
     let options = request.query.write_options("UpdateOptions", &request.agent)?;
-    let (wished, _) = strict::parse(&request.body)
-        .map_err(|error| Failure::bad_request(format!("the scale is not JSON: {error}")))?;
+    let (wished, _) = body::parse(&request.kind, &request.media, &request.body)?;
     set(server, request, options, |_| Ok(wished.clone())).await
 }
 

@@ -105,7 +105,9 @@ fn mask_text(text: &str) -> String {
     for base in ["gen-", "Gen_"] {
         out = mask_suffix(&out, base);
     }
-    for mark in ["current: ", "resource version: ", "record (", "too old. (", "ResourceVersion: "] {
+    let marks = ["current: ", "resource version: ", "record (", "too old. (", "ResourceVersion: "];
+    // The last is a line of YAML.
+    for mark in marks.into_iter().chain(["resourceVersion: \""]) {
         out = mask_number(&out, mark);
     }
     out

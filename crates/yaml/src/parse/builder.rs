@@ -7,7 +7,7 @@ use granit_parser::{Event, Marker, ScalarStyle, Span, Tag, YamlVersion};
 use super::budget::{Budget, Weight};
 use super::{Limits, Options, ParseError, strict};
 use crate::error::ParseErrorKind;
-use crate::merge;
+use crate::merge::{self, Repeated};
 use crate::scalar::{self, Scalar, ScalarError, Style};
 use crate::tabs::Tabs;
 use crate::tree::{Entry, Node, Position, Value};
@@ -63,6 +63,10 @@ pub(super) struct Builder<'a> {
     /// By granit's number, which counts from 1.
     anchors: Vec<Anchor<'a>>,
     documents: usize,
+    /// Whether the first document has ended.
+    ended: bool,
+    /// Keys that were set twice, where that is allowed.
+    repeated: Vec<Repeated>,
 }
 
 impl<'a> Builder<'a> {
@@ -80,13 +84,20 @@ impl<'a> Builder<'a> {
             entries: Vec::new(),
             anchors: Vec::new(),
             documents: 0,
+            ended: false,
+            repeated: Vec::new(),
         }
     }
 
-    /// The tree; a document without content is null.
-    pub(super) fn finish(self) -> Node<'a> {
+    /// Whether a whole document has been read.
+    pub(super) fn has_document(&self) -> bool {
+        self.ended
+    }
+
+    /// The tree, and the keys that were set twice; a document without content is null.
+    pub(super) fn finish(self) -> (Node<'a>, Vec<Repeated>) {
         let position = Position { line: self.first_line, column: 1 };
-        self.root.unwrap_or(Node { value: Value::Null, position })
+        (self.root.unwrap_or(Node { value: Value::Null, position }), self.repeated)
     }
 
     /// Takes in one event.
@@ -117,6 +128,10 @@ impl<'a> Builder<'a> {
             Event::Alias(anchor) => self.alias(anchor, position),
             Event::Anchor(_, name) => strict::check_anchor(&name, position),
             Event::DocumentStart(_, version) => self.document(version, position),
+            Event::DocumentEnd => {
+                self.ended = true;
+                Ok(())
+            }
             Event::StreamEnd => self.tabs.end(),
             // The rest marks ends.
             _ => Ok(()),
@@ -217,7 +232,7 @@ impl<'a> Builder<'a> {
                     !merges.is_empty() || merge::has_duplicates(&self.entries[frame.start..]);
                 let entries: Vec<_> = self.entries.drain(frame.start..).collect();
                 Value::Mapping(if joins {
-                    merge::join(entries, &merges, self.options.duplicate_keys)?
+                    merge::join(entries, &merges, self.options.duplicate_keys, &mut self.repeated)?
                 } else {
                     entries
                 })

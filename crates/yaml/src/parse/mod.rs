@@ -14,6 +14,7 @@ use granit_parser::Parser;
 
 use super::Limits;
 use super::error::ParseError;
+use super::merge::Repeated;
 use super::strict;
 use super::tree::Node;
 
@@ -54,9 +55,31 @@ pub fn parse_with<'a>(
     limits: &Limits,
     options: Options,
 ) -> Result<Node<'a>, ParseError> {
+    read(text, first_line, limits, options, false).map(|(node, _)| node)
+}
+
+/// Reads the first document of a text as the API server reads a body: of two equal keys the last
+/// one counts and is told of, and whatever follows the document is not looked at.
+pub fn parse_body<'a>(
+    text: &'a str,
+    limits: &Limits,
+) -> Result<(Node<'a>, Vec<Repeated>), ParseError> {
+    let (node, mut repeated) =
+        read(text, 1, limits, Options { duplicate_keys: DuplicateKeys::LastWins }, true)?;
+    repeated.sort_by_key(|repeated| repeated.position);
+    Ok((node, repeated))
+}
+
+fn read<'a>(
+    text: &'a str,
+    first_line: u32,
+    limits: &Limits,
+    options: Options,
+    first_only: bool,
+) -> Result<(Node<'a>, Vec<Repeated>), ParseError> {
     let depth_max = limits.depth_max.min(DEPTH_CEILING);
     let builder = Builder::new(text, first_line, Limits { depth_max, ..*limits }, options);
-    build(text, first_line, builder, depth_max)
+    build(text, first_line, builder, depth_max, first_only)
         .map_err(|error| strict::point_at_tab(error, text, first_line))
 }
 
@@ -66,7 +89,8 @@ fn build<'a>(
     first_line: u32,
     mut builder: Builder<'a>,
     depth_max: usize,
-) -> Result<Node<'a>, ParseError> {
+    first_only: bool,
+) -> Result<(Node<'a>, Vec<Repeated>), ParseError> {
     strict::check_directives(text, first_line)?;
     let grammar = granit_parser::options! {
         flow_nesting_limit: depth_max,
@@ -79,6 +103,9 @@ fn build<'a>(
             ParseError::grammar(&error, builder.position(error.marker()), depth_max)
         })?;
         builder.event(event, &span)?;
+        if first_only && builder.has_document() {
+            break;
+        }
     }
     Ok(builder.finish())
 }

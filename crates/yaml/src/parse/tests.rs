@@ -344,3 +344,36 @@ proptest! {
         prop_assert_eq!(node.to_json(), json);
     }
 }
+
+#[test]
+fn a_body_is_its_first_document_and_tells_of_keys_set_twice() {
+    let body = |text: &str| {
+        let (node, repeated) = parse_body(text, &Limits::default()).unwrap();
+        let said: Vec<_> = repeated.iter().map(ToString::to_string).collect();
+        (node.to_json().to_string(), said.join("; "))
+    };
+    let check = |text: &str, json: &str, said: &str| {
+        assert_eq!(body(text), (json.to_owned(), said.to_owned()), "{text}");
+    };
+    check("a: 1\n---\nb: [\n", r#"{"a":1}"#, "");
+    check("a: 1\n...\nb: [\n", r#"{"a":1}"#, "");
+    check("---\n---\na: 1\n", "null", "");
+    check("a: 1\na:\n  b: 2\n", r#"{"a":{"b":2}}"#, "line 3: key \"a\" already set in map");
+    let twice = "line 2: key 5 already set in map; line 4: key true already set in map";
+    check("5: 1\n5: 2\non: 2\non: 3\n", r#"{"5":2,"true":3}"#, twice);
+    check("a: 1\n<<: {a: 2}\n", r#"{"a":2}"#, "line 2: key \"a\" already set in map");
+}
+
+#[test]
+fn mistakes_are_also_known_in_the_words_of_go() {
+    let check = |text: &str, said: &str| {
+        let error = parse_body(text, &Limits::default()).unwrap_err();
+        assert_eq!(error.in_go_words(), said, "{text}");
+    };
+    check("a: b: c\n", "yaml: mapping values are not allowed in this context");
+    check("a: 1\n  b: 2\n", "yaml: line 2: mapping values are not allowed in this context");
+    check("\tx: 1\n", "yaml: found character that cannot start any token");
+    check("a: @x\n", "yaml: found character that cannot start any token");
+    check("a: \"x\n", "yaml: line 2: found unexpected end of stream");
+    check("a: 1\nb\n", "yaml: line 3: could not find expected ':'");
+}

@@ -170,6 +170,36 @@ fn tagged<'a>(text: Cow<'a, str>, name: &str) -> Result<Scalar<'a>, ScalarError>
     }
 }
 
+/// Whether a plain text would be read as something other than that text, here or by older readers:
+/// then it must be quoted to stay text.
+pub(crate) fn means_more_than_text(text: &str) -> bool {
+    let sexagesimal =
+        || text.starts_with(|c: char| c.is_ascii_digit() || "+-".contains(c)) && is_base_60(text);
+    text == "<<" || plain(text).is_some() || is_timestamp(text) || sexagesimal()
+}
+
+/// Whether a plain scalar is text, and not a number or a word with a meaning.
+pub(crate) fn is_text(text: &str) -> bool {
+    plain(text).is_none()
+}
+
+/// `[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?`, a number in YAML 1.1 that nobody reads any more.
+fn is_base_60(text: &str) -> bool {
+    let text = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let is_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'_');
+    let mut parts = whole.split(':');
+    let first = parts.next().unwrap_or_default();
+    let is_part = |part: &str| match part.as_bytes() {
+        [tens, ones] => (b'0'..=b'5').contains(tens) && ones.is_ascii_digit(),
+        [ones] => ones.is_ascii_digit(),
+        _ => false,
+    };
+    let starts = first.bytes().next().is_some_and(|byte| byte.is_ascii_digit());
+    let rest = whole.contains(':') && parts.all(is_part);
+    starts && rest && is_digits(first) && is_digits(fraction)
+}
+
 /// What a plain scalar means, if not the string it is.
 fn plain(text: &str) -> Option<Scalar<'static>> {
     // The first character is enough to know that most scalars are strings.
