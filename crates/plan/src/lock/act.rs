@@ -106,13 +106,9 @@ fn free_name(kind: PackageKind, name: &Name, taken: &BTreeSet<(String, String)>)
 }
 
 fn set(package: &Package, written: &str, to: &Pin) -> Action {
-    let object = json!({
-        "apiVersion": package.api_version,
-        "kind": package.kind,
-        "metadata": {"name": package.metadata.name},
-        "spec": {"package": image(written, to)},
-    });
-    Action::Apply { object, expect: Expect::as_seen(&package.metadata) }
+    let change = json!({"spec": {"package": image(written, to)}});
+    let expect = Expect::as_seen(&package.metadata);
+    Action::Merge { target: target_of(package), change, expect }
 }
 
 /// An image as a package object names it.

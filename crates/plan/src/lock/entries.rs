@@ -2,10 +2,11 @@
 
 use super::contents::{self, Contents};
 use super::members::{Member, Members};
-use super::{World, finalizer, target};
+use super::{World, target};
 use crate::step::{Action, Expect};
-use api::pkg::lock::{Lock, LockPackage, NAME};
-use serde_json::{Value as Json, json};
+use api::pkg::FINALIZER_LOCK;
+use api::pkg::lock::{LockPackage, NAME};
+use serde_json::{Map, Value as Json, json};
 use solver::Conflict;
 use std::collections::BTreeMap;
 
@@ -89,38 +90,62 @@ fn owners<'a>(
     owners
 }
 
-/// Makes the lock say this, with our finalizer while it lists something. There is one as soon as
-/// there is something to say, if only that somebody is refused.
-pub(super) fn write(world: &World, entries: &Entries, has_news: bool) -> Vec<Action> {
+/// Makes the lock say this, with our finalizer while it lists something, in one write. There is a
+/// lock as soon as there is something to say, if only that somebody is refused.
+pub(super) fn write(world: &World, entries: &Entries, has_news: bool) -> Option<Action> {
     let is_needed = entries.packages.as_ref().is_some_and(|packages| !packages.is_empty());
-    if world.lock.is_none() && !is_needed && !has_news {
-        return Vec::new();
-    }
-    let seen = world.lock.as_ref();
-    let same = seen.is_some_and(|seen| is_same(seen, entries));
-    let mut actions = Vec::new();
-    if !same {
-        let target = target(world);
+    let packages = serde_json::to_value(&entries.packages).unwrap_or(Json::Null);
+    let target = target(world);
+    let Some(lock) = &world.lock else {
+        let finalizers: Vec<&str> = is_needed.then_some(FINALIZER_LOCK).into_iter().collect();
         let object = json!({
             "apiVersion": target.api_version,
             "kind": target.kind,
-            "metadata": {"name": NAME},
-            "packages": serde_json::to_value(&entries.packages).unwrap_or(Json::Null),
+            "metadata": {"name": NAME, "finalizers": finalizers},
+            "packages": packages,
             "customResourceDefinitions": entries.crds,
             "compositions": entries.compositions,
         });
-        let expect = seen.map_or(Expect::Absent, |seen| Expect::as_seen(&seen.metadata));
-        actions.push(Action::Apply { object, expect });
+        let is_wanted = is_needed || has_news;
+        return is_wanted.then_some(Action::Apply { object, expect: Expect::Absent });
+    };
+    let mut change = Map::new();
+    if lock.packages.as_deref().unwrap_or_default()
+        != entries.packages.as_deref().unwrap_or_default()
+    {
+        change.insert("packages".to_owned(), packages);
     }
-    // The finalizer goes last, and comes last, too: an empty lock needs nobody to wait.
-    actions.extend(finalizer(world, is_needed));
-    actions
+    let crds = difference(lock.custom_resource_definitions.as_ref(), &entries.crds);
+    change.extend(crds.map(|crds| ("customResourceDefinitions".to_owned(), crds)));
+    let compositions = difference(lock.compositions.as_ref(), &entries.compositions);
+    change.extend(compositions.map(|it| ("compositions".to_owned(), it)));
+    let finalizers = finalizers(&lock.metadata.finalizers, is_needed);
+    change.extend(finalizers.map(|all| ("metadata".to_owned(), json!({"finalizers": all}))));
+    let expect = Expect::as_seen(&lock.metadata);
+    (!change.is_empty()).then_some(Action::Merge { target, change: Json::Object(change), expect })
 }
 
-fn is_same(seen: &Lock, entries: &Entries) -> bool {
-    let none = BTreeMap::new();
-    let ours = entries.packages.as_deref().unwrap_or_default();
-    seen.packages.as_deref().unwrap_or_default() == ours
-        && seen.custom_resource_definitions.as_ref().unwrap_or(&none) == &entries.crds
-        && seen.compositions.as_ref().unwrap_or(&none) == &entries.compositions
+/// How one record becomes another; nothing if it is that already.
+fn difference(
+    seen: Option<&BTreeMap<String, String>>,
+    wanted: &BTreeMap<String, String>,
+) -> Option<Json> {
+    let mut change = Map::new();
+    for gone in seen.into_iter().flatten().filter(|(key, _)| !wanted.contains_key(*key)) {
+        change.insert(gone.0.clone(), Json::Null);
+    }
+    for (key, owner) in wanted {
+        if seen.and_then(|seen| seen.get(key)) != Some(owner) {
+            change.insert(key.clone(), json!(owner));
+        }
+    }
+    (!change.is_empty()).then_some(Json::Object(change))
+}
+
+/// The finalizers with or without ours; nothing if they are that already.
+fn finalizers(seen: &[String], is_wanted: bool) -> Option<Vec<String>> {
+    let is_there = seen.iter().any(|one| one == FINALIZER_LOCK);
+    let others = seen.iter().filter(|one| *one != FINALIZER_LOCK).cloned();
+    let ours = is_wanted.then(|| FINALIZER_LOCK.to_owned());
+    (is_there != is_wanted).then(|| others.chain(ours).collect())
 }

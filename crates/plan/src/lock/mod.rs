@@ -37,7 +37,7 @@ use crate::step::{Action, Expect, Need, Plan, Step, Target, Wake};
 use api::condition::{self, Condition, reasons, types};
 use api::pkg::lock::{Lock, LockStatus, NAME};
 use api::pkg::revision::Revision;
-use api::pkg::{ANNOTATION_PAUSED, FINALIZER_LOCK, ImageConfig, Package};
+use api::pkg::{ANNOTATION_PAUSED, ImageConfig, Package};
 use members::Members;
 use oci::{Digest, Repository};
 use question::Question;
@@ -170,9 +170,11 @@ fn settle(
     let entries = entries::of(world, members, &report.conflicts);
     let is_needed = entries.packages.as_ref().is_some_and(|packages| !packages.is_empty());
     let status = status(world, is_needed, &report.conflicts);
-    plan.actions.extend(events(world, &status, &report.conflicts, members));
-    plan.actions.extend(entries::write(world, &entries, !report.conflicts.is_empty()));
-    plan.actions.extend(write_status(world, &status));
+    match entries::write(world, &entries, !report.conflicts.is_empty()) {
+        // What is written makes another state, which the status is then told of.
+        Some(action) => plan.actions.push(action),
+        None => plan.actions.extend(tell(world, &status, &report.conflicts, members)),
+    }
     plan.report.splice(0..0, report.sentences());
     plan.wake = wake(world, &report.conflicts);
     Decided { plan, verdicts, report }
@@ -239,14 +241,16 @@ fn words(conflict: &Conflict) -> String {
     format!("{conflict}; hint: {}", conflict.hint)
 }
 
-/// Tells packages that became part of a conflict; a conflict that was told stays quiet.
-fn events(
+/// Puts the conditions into the lock, and tells packages that became part of a conflict; what was
+/// told stays quiet.
+fn tell(
     world: &World,
     status: &LockStatus,
     conflicts: &[Conflict],
     members: &Members<'_>,
 ) -> Vec<Action> {
-    if world.lock.as_ref().and_then(|lock| lock.status.as_ref()) == Some(status) {
+    let Some(lock) = &world.lock else { return Vec::new() };
+    if lock.status.as_ref().unwrap_or(&LockStatus::default()) == status {
         return Vec::new();
     }
     let event = |conflict: &Conflict| {
@@ -255,21 +259,13 @@ fn events(
         let (is_warning, reason) = (true, "ResolveDependencies");
         Some(Action::Event { target, is_warning, reason, message: words(conflict) })
     };
-    conflicts.iter().filter_map(event).collect()
-}
-
-fn write_status(world: &World, status: &LockStatus) -> Option<Action> {
-    let seen = world.lock.as_ref().and_then(|lock| lock.status.clone()).unwrap_or_default();
-    let expect = match &world.lock {
-        // Whoever comes first makes it; the status then follows.
-        None => Expect::Anything,
-        Some(lock) => Expect::as_seen(&lock.metadata),
-    };
-    (seen != *status).then(|| Action::Status {
+    let mut actions: Vec<Action> = conflicts.iter().filter_map(event).collect();
+    actions.push(Action::Status {
         target: target(world),
         status: serde_json::to_value(status).unwrap_or(Json::Null),
-        expect,
-    })
+        expect: Expect::as_seen(&lock.metadata),
+    });
+    actions
 }
 
 /// While somebody lacks something, or something could not be found out, the world may change
@@ -280,16 +276,4 @@ fn wake(world: &World, conflicts: &[Conflict]) -> Wake {
         || known.contents.values().any(Result::is_err)
         || known.digests.values().any(Result::is_err);
     if failed || !conflicts.is_empty() { Wake::After(RECHECK) } else { Wake::OnChange }
-}
-
-/// Our finalizer on the lock, there or not.
-fn finalizer(world: &World, is_wanted: bool) -> Option<Action> {
-    let seen = world.lock.as_ref().map(|lock| &lock.metadata);
-    let is_there = seen.is_some_and(|seen| seen.finalizers.iter().any(|it| it == FINALIZER_LOCK));
-    (is_there != is_wanted).then(|| Action::Finalizer {
-        target: target(world),
-        finalizer: FINALIZER_LOCK.to_owned(),
-        is_wanted,
-        expect: Expect::Anything,
-    })
 }

@@ -248,10 +248,14 @@ impl Cluster {
                     }
                 }
             }
-            Action::Finalizer { finalizer, is_wanted, .. } => {
-                let lock = self.world.lock.as_mut().unwrap();
-                lock.metadata.finalizers.retain(|one| *one != finalizer);
-                lock.metadata.finalizers.extend(is_wanted.then_some(finalizer));
+            Action::Merge { target, change, .. } if target.kind == "Lock" => {
+                let mut lock = serde_json::to_value(self.world.lock.take().unwrap()).unwrap();
+                merge(&mut lock, &change);
+                self.world.lock = serde_json::from_value(lock).unwrap();
+            }
+            Action::Merge { target, change, .. } => {
+                let image = change["spec"]["package"].as_str().unwrap();
+                self.install(&target.kind, &target.name, image);
             }
             Action::Event { .. } => {}
             other => panic!("no business of a lock: {other:?}"),
@@ -262,14 +266,8 @@ impl Cluster {
         let (kind, name) =
             (object["kind"].as_str().unwrap(), object["metadata"]["name"].as_str().unwrap());
         if kind == "Lock" {
-            let before = self.world.lock.take();
-            assert_eq!(before.is_none(), *expect == Expect::Absent);
-            let mut lock: api::pkg::lock::Lock = serde_json::from_value(object.clone()).unwrap();
-            if let Some(before) = before {
-                lock.status = before.status;
-                lock.metadata.finalizers = before.metadata.finalizers;
-            }
-            self.world.lock = Some(lock);
+            assert!(self.world.lock.is_none() && *expect == Expect::Absent);
+            self.world.lock = serde_json::from_value(object.clone()).unwrap();
         } else if kind.ends_with("Revision") {
             let mut revision: Revision = serde_json::from_value(object.clone()).unwrap();
             let mut seen = self.world.revisions.iter_mut();
@@ -376,29 +374,45 @@ pub(super) fn show(decided: &Decided) -> Vec<String> {
 }
 
 fn show_action(action: &Action) -> Option<String> {
+    let text = |value: &Json| value.as_str().unwrap().to_owned();
+    let lock = |change: &Json| {
+        let packages = change["packages"].as_array()?.iter();
+        let packages: Vec<String> = packages
+            .map(|one| format!("{} {}", text(&one["source"]), text(&one["version"])))
+            .collect();
+        let listed = if packages.is_empty() { "nothing".to_owned() } else { packages.join(", ") };
+        Some(format!("lock {listed}"))
+    };
     match action {
-        Action::Apply { object, expect } if object["kind"] != "Lock" => {
-            let how = if *expect == Expect::Absent { "create" } else { "set" };
-            let text = |value: &Json| value.as_str().unwrap().to_owned();
-            let (kind, name) = (text(&object["kind"]), text(&object["metadata"]["name"]));
-            Some(format!("{how} {kind} {name} {}", text(&object["spec"]["package"])))
-        }
+        Action::Apply { object, .. } if object["kind"] == "Lock" => lock(object),
         Action::Apply { object, .. } => {
-            let packages = object["packages"].as_array().unwrap().iter();
-            let packages = packages.map(|one| {
-                format!("{} {}", one["source"].as_str().unwrap(), one["version"].as_str().unwrap())
-            });
-            let packages: Vec<String> = packages.collect();
-            let listed =
-                if packages.is_empty() { "nothing".to_owned() } else { packages.join(", ") };
-            Some(format!("lock {listed}"))
+            let (kind, name) = (text(&object["kind"]), text(&object["metadata"]["name"]));
+            Some(format!("create {kind} {name} {}", text(&object["spec"]["package"])))
         }
+        Action::Merge { target, change, .. } if target.kind == "Lock" => lock(change),
+        Action::Merge { target, change, .. } => Some(format!(
+            "set {} {} {}",
+            target.kind,
+            target.name,
+            text(&change["spec"]["package"])
+        )),
         Action::Event { target, message, .. } => Some(format!("event {}: {message}", target.name)),
-        Action::Finalizer { is_wanted, .. } => {
-            Some(if *is_wanted { "hold on to the lock" } else { "let go of the lock" }.to_owned())
-        }
         Action::Status { .. } => None,
         other => panic!("no business of a lock: {other:?}"),
+    }
+}
+
+fn merge(into: &mut Json, change: &Json) {
+    let Json::Object(fields) = change else { return change.clone_into(into) };
+    if !into.is_object() {
+        *into = json!({});
+    }
+    for (key, value) in fields {
+        if value.is_null() {
+            into.as_object_mut().unwrap().remove(key);
+        } else {
+            merge(&mut into[key], value);
+        }
     }
 }
 

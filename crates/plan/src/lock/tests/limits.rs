@@ -36,7 +36,6 @@ fn the_example_of_two_configurations_goes_from_version_to_version() {
     create Configuration dep1 r.io/dep1:v0.0.1
     create Configuration dep2 r.io/dep2:v0.0.1
     lock r.io/config1 v0.0.1, r.io/config2 v0.0.1
-    hold on to the lock
     --
     lock r.io/config1 v0.0.1, r.io/config2 v0.0.1, r.io/dep1 v0.0.1, r.io/dep2 v0.0.1, r.io/transitive v0.0.1
 
@@ -90,7 +89,6 @@ fn all_that_is_missing_is_installed_at_once_and_what_is_needed_first() {
     create Configuration a r.io/a:v1.0.0
     create Provider b r.io/b:v1.0.0
     lock r.io/top v1.0.0
-    hold on to the lock
     --
     lock r.io/a v1.0.0, r.io/b v1.0.0, r.io/c v1.0.0, r.io/top v1.0.0
     ");
@@ -142,12 +140,13 @@ fn a_bad_constraint_in_one_package_blocks_nobody_else() {
     let told = [cluster.run(), cluster.show(), cluster.resolved()];
     assert_snapshot!(told.join("\n"), @r#"
     create Provider c r.io/c:v1.0.0
-    event bad: r.io/bad v1.0.0 cannot be installed: it needs r.io/c in version "not-a-version", which is not a version constraint: improper constraint "not-a-version"; hint: install another version, or ask its author
     lock r.io/good v1.0.0
-    hold on to the lock
     # again in 60 s
     --
     lock r.io/c v1.0.0, r.io/good v1.0.0
+    # again in 60 s
+    --
+    event bad: r.io/bad v1.0.0 cannot be installed: it needs r.io/c in version "not-a-version", which is not a version constraint: improper constraint "not-a-version"; hint: install another version, or ask its author
     # again in 60 s
 
     Configuration bad r.io/bad:v1.0.0 conflict: r.io/bad v1.0.0 cannot be installed: it needs r.io/c in version "not-a-version", which is not a version constraint: improper constraint "not-a-version"; hint: install another version, or ask its author
@@ -192,12 +191,13 @@ fn an_unreachable_registry_blocks_only_who_needs_it_and_is_asked_again() {
     told.extend([format!("\nit is back\n{}", cluster.run()), cluster.show()]);
     assert_snapshot!(told.join("\n"), @r"
     create Provider c r.io/c:v1.0.0
-    event a: r.io/a v1.0.0 needs r.io/gone >=v1.0.0; the versions of r.io/gone cannot be listed: no such repository; hint: make sure that r.io/gone can be reached
     lock r.io/good v1.0.0
-    hold on to the lock
     # again in 60 s
     --
     lock r.io/c v1.0.0, r.io/good v1.0.0
+    # again in 60 s
+    --
+    event a: r.io/a v1.0.0 needs r.io/gone >=v1.0.0; the versions of r.io/gone cannot be listed: no such repository; hint: make sure that r.io/gone can be reached
     # again in 60 s
 
     Configuration a r.io/a:v1.0.0 conflict: r.io/a v1.0.0 needs r.io/gone >=v1.0.0; the versions of r.io/gone cannot be listed: no such repository; hint: make sure that r.io/gone can be reached
@@ -385,12 +385,14 @@ fn a_lock_that_lists_nothing_lets_go() {
     let mut cluster = cluster("r.io/a v1.0.0 Provider");
     cluster.install("Provider", "a", "r.io/a:v1.0.0");
     cluster.run();
+    let finalizers = |cluster: &super::cluster::Cluster| {
+        cluster.world.lock.as_ref().unwrap().metadata.finalizers.clone()
+    };
+    assert_eq!(finalizers(&cluster), ["lock.pkg.crossplane.io"]);
     cluster.uninstall("a");
-    assert_snapshot!(format!("{}{}", cluster.run(), cluster.resolved()), @r"
-    lock nothing
-    let go of the lock
-    ");
+    assert_snapshot!(format!("{}{}", cluster.run(), cluster.resolved()), @"lock nothing");
     assert_eq!(cluster.run(), "nothing");
+    assert_eq!(finalizers(&cluster), Vec::<String>::new());
 }
 
 #[test]
@@ -459,7 +461,6 @@ fn a_package_under_manual_waits_for_somebody_and_so_does_who_needs_it() {
     told.insert(4, needs_more);
     assert_snapshot!(told.join("\n"), @r#"
     lock r.io/a v1.0.0
-    hold on to the lock
 
     Configuration a r.io/a:v1.0.0 waiting: missing dependencies: "r.io/c" (>=v1.0.0), of which c waits for somebody to activate it
     Provider c r.io/c:v1.0.0 no revision
