@@ -4,3 +4,4 @@ mod cluster;
 mod limits;
 mod names;
 mod report;
+mod vectors;
