@@ -200,6 +200,7 @@ impl Cluster {
                 image: Image { asked: Some(digest), ..Image::default() },
                 resolved: None,
                 applied: Vec::new(),
+                refused: Vec::new(),
                 settings: package::Settings {
                     default_registry: self.world.settings.default_registry.clone(),
                     runs_packages: false,
