@@ -69,7 +69,7 @@ fn open(directory: &Path) -> Result<Log, DiskError> {
 
 /// Waits until the writer thread of a dropped log has let go of the files.
 fn reopen(directory: &Path) -> Log {
-    for _ in 0..2000 {
+    for _ in 0..60_000 {
         match open(directory) {
             Err(DiskError::InUse(_)) => std::thread::sleep(std::time::Duration::from_millis(1)),
             other => return other.unwrap(),

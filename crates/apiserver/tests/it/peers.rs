@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// The token of the administrator of the real control plane.
@@ -51,9 +52,17 @@ fn binary(name: &str) -> PathBuf {
     PathBuf::from(String::from_utf8_lossy(&output.stdout).trim())
 }
 
+/// A port nobody listens on now, below those that the system gives to connections.
 fn free_port() -> u16 {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-    listener.local_addr().expect("its address").port()
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    loop {
+        // Other processes begin elsewhere.
+        let number = std::process::id() * 101 + NEXT.fetch_add(1, Ordering::Relaxed);
+        let port = 10_000 + u16::try_from(number % 20_000).unwrap_or_default();
+        if std::net::TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
 }
 
 impl ControlPlane {

@@ -56,7 +56,7 @@ fn kubectl(access: &[&str], words: &[&str]) -> (bool, String) {
 
 /// Applies a file until all of it is taken: kubectl looks kinds up before it makes any.
 fn apply(access: &[&str], file: &str) {
-    for _ in 0..50 {
+    for _ in 0..600 {
         let (taken, said) = kubectl(access, &["apply", "--server-side", "-f", file]);
         if taken {
             return;

@@ -75,7 +75,7 @@ fn users_come_and_go_while_the_registry_runs() {
     let key = user(&scratch, &["key", "robot", "--label", "ci"]).ok().stdout.trim().to_owned();
     let head = format!("GET /v2/ HTTP/1.0\r\nAuthorization: Bearer {key}\r\n\r\n");
     let until = |status: u16| {
-        let mut answers = (0..500).map(|_| {
+        let mut answers = (0..5000).map(|_| {
             std::thread::sleep(std::time::Duration::from_millis(20));
             ask(served.address(), &head, b"").unwrap().0
         });

@@ -339,7 +339,18 @@ async fn run(keep: Option<usize>, may_relist: bool) -> Vec<(&'static str, usize,
         let api = server.api().await;
         writers.spawn(write(api, writer, Arc::clone(&stop), facts.clone()));
     }
-    for round in 0..5 {
+    let all = followers.iter().map(|(_, seen, _)| seen.clone());
+    let all: Vec<_> = all.chain(informers.iter().map(|(_, it)| it.seen.clone())).collect();
+    let lists =
+        |seen: &Shared<Seen>| seen.all().iter().filter(|seen| matches!(seen, Seen::List)).count();
+    let deadline = Instant::now() + Duration::from_secs(180);
+    for round in 0.. {
+        // Whether somebody comes back too late is a matter of luck, so it is tried until it is so.
+        let enough =
+            !may_relist || all.iter().any(|seen| lists(seen) > 1) || Instant::now() > deadline;
+        if round >= 5 && enough {
+            break;
+        }
         let before = facts.all().len();
         while facts.all().len() < before + 120 {
             tokio::time::sleep(Duration::from_millis(10)).await;

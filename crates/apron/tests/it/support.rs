@@ -7,6 +7,7 @@ use std::io::Read;
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// A scratch directory that is gone when the test is.
@@ -260,14 +261,23 @@ impl Drop for Registry {
 
 const BCRYPT_OF_SECRET: &str = "$2b$05$KHepF81Mvtu6THnVqQKxfuxhuq9Dm8TY7F.GAgVgxpNYDDkWrohFO";
 
-/// A port nobody listens on now.
+/// A port nobody listens on now. The system gives ports above these to connections and to whoever
+/// asks for any, so nobody is given this one before it is used.
 pub(crate) fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    loop {
+        // Other processes begin elsewhere.
+        let number = std::process::id() * 101 + NEXT.fetch_add(1, Ordering::Relaxed);
+        let port = 10_000 + u16::try_from(number % 20_000).unwrap();
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
 }
 
 /// Waits until somebody listens.
 pub(crate) fn wait_for(address: &str) {
-    let deadline = Instant::now() + Duration::from_secs(20);
+    let deadline = Instant::now() + Duration::from_secs(120);
     while TcpStream::connect(address).is_err() {
         assert!(Instant::now() < deadline, "nothing listens on {address}");
         std::thread::sleep(Duration::from_millis(20));

@@ -29,17 +29,10 @@ impl Mirror {
         selector: &Selector,
     ) -> Result<Stated<Arc<Manifest>>, Error> {
         let here = self.manifest_here(name, selector).await?;
-        let done = match (&here, selector) {
-            (Some(_), Selector::Digest(_)) => true,
-            (Some(_), Selector::Tag(tag)) => {
-                self.memory.is_fresh(name, tag.as_str(), self.upstream.fresh)
-            }
-            (None, _) => false,
-        };
-        if let (true, Some(manifest)) = (done, &here) {
+        if let Some(manifest) = here.as_ref().filter(|_| self.will_do(name, selector)) {
             return Ok(Stated::plain(manifest.clone()));
         }
-        match (self.renew(name, selector, here.clone()).await, here) {
+        match (self.renew(name, selector).await, here) {
             (Ok(manifest), _) => Ok(Stated::plain(manifest)),
             // That it is gone is an answer; everything else is a reason to serve what we have.
             (Err(Halt::Trouble(trouble)), Some(value)) if trouble != Trouble::Missing => {
@@ -47,6 +40,14 @@ impl Mirror {
                 Ok(Stated { value, warning })
             }
             (Err(halt), _) => Err(self.error(halt, Error::ManifestUnknown(selector.to_string()))),
+        }
+    }
+
+    /// Whether what is here needs no look at the other registry.
+    fn will_do(&self, name: &Name, selector: &Selector) -> bool {
+        match selector {
+            Selector::Digest(_) => true,
+            Selector::Tag(tag) => self.memory.is_fresh(name, tag.as_str(), self.upstream.fresh),
         }
     }
 
@@ -62,17 +63,20 @@ impl Mirror {
         }
     }
 
-    /// Asks the other registry, once for all who want to know.
+    /// Asks the other registry, once for all who want to know, unless that was done a moment ago.
     async fn renew(
         self: &Arc<Self>,
         name: &Name,
         selector: &Selector,
-        here: Option<Arc<Manifest>>,
     ) -> Result<Arc<Manifest>, Halt> {
         self.check(name, &selector.to_string())?;
         let key = format!("{name} {selector}");
         let (mirror, name, selector) = (self.clone(), name.clone(), selector.clone());
         let errand = self.manifests.join(key, || async move {
+            let here = mirror.manifest_here(&name, &selector).await?;
+            if let Some(manifest) = here.as_ref().filter(|_| mirror.will_do(&name, &selector)) {
+                return Ok(manifest.clone());
+            }
             let renewed = mirror.renew_now(&name, &selector, here).await?;
             if let Selector::Tag(tag) = &selector {
                 mirror.memory.checked(&name, tag.as_str(), mirror.upstream.fresh);

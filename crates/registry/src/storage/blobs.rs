@@ -83,10 +83,10 @@ impl Registry {
         if digest.matches(&bytes) { Ok(bytes) } else { Err(unknown()) }
     }
 
-    /// Removes a file that got its name but no row, because the change was refused. The caller
-    /// holds the digest.
+    /// Removes a file that got its name but no row, because the change was refused, and for good.
+    /// The caller holds the digest.
     pub(super) fn drop_unknown_file(&self, digest: &Digest) {
-        if matches!(self.inner.metadata.is_known(digest), Ok(false)) {
+        if matches!(self.inner.metadata.is_orphan(digest), Ok(true)) {
             // What cannot be removed now is collected later.
             let _ = self.inner.content.remove(digest);
         }

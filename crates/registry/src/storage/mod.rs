@@ -111,13 +111,26 @@ struct Inner {
     /// Where there is a directory to draw them in.
     views: Option<views::Views>,
     events: broadcast::Sender<Event>,
-    /// Held as long as the registry is open; no second process gets it.
-    _lock: Option<File>,
+    /// Held as long as anybody uses the directory; no second process gets it.
+    _lock: Option<Arc<File>>,
 }
 
 impl Registry {
     /// Opens a data directory, making it if it is not there, and finishes what a crash left.
     pub fn open(root: &Path, settings: Settings) -> Result<Self, OpenError> {
+        Self::open_with(root, settings, Box::new(now))
+    }
+
+    /// The same for tests and simulations: it tells the time that it is told.
+    pub fn open_telling(
+        root: &Path,
+        settings: Settings,
+        clock: impl Fn() -> SystemTime + Send + Sync + 'static,
+    ) -> Result<Self, OpenError> {
+        Self::open_with(root, settings, Box::new(move || since_1970(clock())))
+    }
+
+    fn open_with(root: &Path, settings: Settings, clock: Clock) -> Result<Self, OpenError> {
         fs_err::create_dir_all(root)?;
         let files = Files::new(root);
         let lock = lock(&files)?;
@@ -128,7 +141,7 @@ impl Registry {
         files.prepare()?;
         let metadata = Sqlite::open(&files.database())?;
         sync_directory(root)?;
-        Self::in_directory(files, lock, Arc::new(metadata), settings, Box::new(now))
+        Self::in_directory(files, lock, Arc::new(metadata), settings, clock)
     }
 
     /// A registry that keeps everything in memory and ends with the process, for tests and
@@ -150,7 +163,8 @@ impl Registry {
         clock: Clock,
     ) -> Result<Self, OpenError> {
         uploads::sweep_at_start(&files, &*metadata)?;
-        let views = views::Views::start(&files, &metadata)?;
+        let lock = Arc::new(lock);
+        let views = views::Views::start(&files, &metadata, &lock)?;
         let place = Some((lock, views));
         Ok(Self::assemble(Arc::new(files), metadata, settings, clock, place))
     }
@@ -161,7 +175,7 @@ impl Registry {
         metadata: Arc<dyn Metadata>,
         settings: Settings,
         clock: Clock,
-        place: Option<(File, views::Views)>,
+        place: Option<(Arc<File>, views::Views)>,
     ) -> Self {
         let (lock, views) = place.unzip();
         let inner = Inner {

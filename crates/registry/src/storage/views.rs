@@ -9,6 +9,7 @@ use crate::error::{Error, OpenError};
 use crate::limits::VIEW_INTERVAL;
 use crate::name::Name;
 use oci::{Descriptor, Index};
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -36,12 +37,19 @@ pub(super) struct Views {
 struct Artist {
     files: Files,
     metadata: Arc<dyn Metadata>,
+    /// The directory is in use until the last drawing is done and the database is let go.
+    _lock: Arc<File>,
 }
 
 impl Views {
-    pub(super) fn start(files: &Files, metadata: &Arc<dyn Metadata>) -> Result<Self, OpenError> {
+    pub(super) fn start(
+        files: &Files,
+        metadata: &Arc<dyn Metadata>,
+        lock: &Arc<File>,
+    ) -> Result<Self, OpenError> {
         let (sender, receiver) = channel();
-        let artist = Artist { files: files.clone(), metadata: metadata.clone() };
+        let artist =
+            Artist { files: files.clone(), metadata: metadata.clone(), _lock: lock.clone() };
         std::thread::Builder::new()
             .name("registry-views".to_owned())
             .spawn(move || artist.work(&receiver))?;

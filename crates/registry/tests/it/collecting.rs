@@ -4,7 +4,8 @@ use crate::support::{World, artifact, hasty};
 use oci::{Digest, Raw};
 use registry::{Collect, Collected, Settings};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::time::{Duration, SystemTime};
 
 #[tokio::test]
 async fn what_nothing_refers_to_goes_and_the_rest_stays() {
@@ -91,15 +92,18 @@ async fn damaged_blobs_are_taken_out_of_service_and_healed_by_a_push() {
     assert!(world.registry.scrub().await.unwrap().damaged.is_empty());
 }
 
-/// How long the soak lasts; leases are shorter, so that things die and come back meanwhile.
-const SOAK: Duration = Duration::from_secs(9);
-const LEASE: Duration = Duration::from_secs(3);
+/// Rounds of the soak. Between two of them time goes on, within one it stands still, so that how
+/// fast the machine is decides nothing.
+const ROUNDS: u64 = 80;
+const ROUND: Duration = Duration::from_secs(10);
+/// Over in the fourth round after the one it was given in.
+const LEASE: Duration = Duration::from_secs(35);
 
 /// Pushes an image whose blobs others push too, under a manifest of one's own; pulls it; and
 /// deletes it. Nothing may be missing at any step.
-async fn push_pull_delete(world: &World, pusher: usize, round: u128) {
+async fn push_pull_delete(world: &World, pusher: usize, content: u64) {
     let (name, tag) = (format!("r{}", pusher % 2), format!("t{pusher}"));
-    let shared = world.image(&name, &format!("shared {round}")).await;
+    let shared = world.image(&name, &format!("shared {content}")).await;
     let mut manifest = shared.manifest().unwrap().clone();
     manifest.annotations.insert("pusher".to_owned(), pusher.to_string());
     let raw = Raw::from_manifest(&manifest).unwrap();
@@ -114,38 +118,33 @@ async fn push_pull_delete(world: &World, pusher: usize, round: u128) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn collection_never_races_with_pushes() {
-    let world = Arc::new(World::with(Settings { lease: LEASE, ..Settings::default() }));
-    let start = Instant::now();
-    let collector = tokio::spawn({
-        let world = world.clone();
-        async move {
-            let mut total = 0;
-            while start.elapsed() < SOAK {
-                total += world.registry.collect(&Collect::default()).await.unwrap().blobs;
-                tokio::time::sleep(Duration::from_millis(2)).await;
-            }
-            total
+    let (time, settings) = (Arc::new(AtomicU64::new(0)), Settings { lease: LEASE, ..hasty() });
+    let told = time.clone();
+    let clock = move || SystemTime::UNIX_EPOCH + ROUND * u32::try_from(told.load(SeqCst)).unwrap();
+    let world = Arc::new(World::telling(settings, clock));
+    let mut collected = 0;
+    for round in 0..ROUNDS {
+        time.store(round, SeqCst);
+        let pushers: Vec<_> = (0..4)
+            .map(|pusher| {
+                let world = world.clone();
+                // Some contents come back in the round in which their leases are over, beside
+                // the collection; others only after it.
+                let content = round % if pusher < 2 { 4 } else { 6 };
+                tokio::spawn(async move { push_pull_delete(&world, pusher, content).await })
+            })
+            .collect();
+        while pushers.iter().any(|pusher| !pusher.is_finished()) {
+            collected += world.registry.collect(&Collect::default()).await.unwrap().blobs;
         }
-    });
-    let pushers = (0..4).map(|pusher| {
-        let world = world.clone();
-        tokio::spawn(async move {
-            let mut rounds = 0;
-            while start.elapsed() < SOAK {
-                // Contents come back about when their leases end.
-                let round = start.elapsed().as_millis() / 50 % (LEASE.as_millis() / 50);
-                push_pull_delete(&world, pusher, round).await;
-                rounds += 1;
-            }
-            rounds
-        })
-    });
-    let mut rounds = 0;
-    for pusher in pushers.collect::<Vec<_>>() {
-        rounds += pusher.await.unwrap();
+        for pusher in pushers {
+            pusher.await.unwrap();
+        }
+        // Whatever nobody took up again is gone for certain before the next.
+        collected += world.registry.collect(&Collect::default()).await.unwrap().blobs;
     }
-    let collected = collector.await.unwrap();
-    println!("{rounds} pushes beside {collected} collected blobs");
-    assert!(collected > 10, "the soak must see blobs die: {collected}");
+    println!("{collected} collected blobs beside {} pushes", ROUNDS * 4);
+    // In every six rounds, both blobs of two contents that come back only after six.
+    assert!(collected >= ROUNDS / 6 * 4 - 8, "the soak must see blobs die: {collected}");
     assert!(world.registry.scrub().await.unwrap().damaged.is_empty());
 }

@@ -53,6 +53,12 @@ async fn every_repository_is_a_layout_that_others_read() {
     assert!(layout.blob(layer).await.unwrap().is_some());
 }
 
+/// Waits until the last handle's threads have let go of a directory.
+fn released(root: &std::path::Path) {
+    let file = fs_err::File::open(root.join("lock")).unwrap().into_parts().0;
+    file.lock().unwrap();
+}
+
 #[tokio::test]
 async fn a_lost_database_is_made_again_from_the_views() {
     let world = World::new();
@@ -68,7 +74,7 @@ async fn a_lost_database_is_made_again_from_the_views() {
     let root = copy.directory.path().to_owned();
     let keep = copy.directory;
     drop((copy.registry, copy.router));
-    // The last handle's threads may need a moment to let go of the database.
+    released(&root);
     for name in ["meta.db", "meta.db-wal", "meta.db-shm"] {
         let _ = fs_err::remove_file(root.join(name));
     }

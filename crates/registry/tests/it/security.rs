@@ -103,7 +103,7 @@ fn seconds() -> u64 {
 /// The audit log, once it holds a word.
 async fn audit(world: &World, awaited: &str) -> String {
     let path = world.directory.path().join(AUDIT_FILE);
-    for _ in 0..500 {
+    for _ in 0..6000 {
         let text = fs_err::read_to_string(&path).unwrap();
         if text.contains(awaited) {
             return text;

@@ -67,6 +67,17 @@ impl World {
         Self { directory, registry, router }
     }
 
+    /// A registry that tells the time that it is told.
+    pub(crate) fn telling(
+        settings: Settings,
+        clock: impl Fn() -> SystemTime + Send + Sync + 'static,
+    ) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let registry = Registry::open_telling(directory.path(), settings, clock).unwrap();
+        let router = registry::router(registry.clone(), Options::open());
+        Self { directory, registry, router }
+    }
+
     /// A registry without a directory; that of this world stays empty.
     pub(crate) fn in_memory(
         settings: Settings,

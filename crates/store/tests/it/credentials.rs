@@ -20,7 +20,7 @@ fn helpers(directory: &Path, script: &str) -> Helpers {
     let path = directory.join("docker-credential-test");
     fs_err::write(&path, format!("#!/bin/sh\ncd {}\n{script}\n", directory.display())).unwrap();
     fs_err::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
-    Helpers { directory: Some(directory.to_owned()), timeout: Duration::from_secs(5) }
+    Helpers { directory: Some(directory.to_owned()), timeout: Duration::from_secs(60) }
 }
 
 const KEEPER: &str = r#"case "$1" in
@@ -122,12 +122,14 @@ async fn a_helper_that_fails_is_an_error_that_names_it() {
     let scripts = [
         ("echo locked; exit 1", "locked"),
         ("echo nonsense", "not valid JSON"),
-        ("exec sleep 60", "no answer"),
+        ("exec sleep 600", "no answer"),
     ];
     for (script, expected) in scripts {
         let directory = tempfile::tempdir().unwrap();
         let mut helpers = helpers(directory.path(), script);
-        helpers.timeout = Duration::from_millis(500);
+        if expected == "no answer" {
+            helpers.timeout = Duration::from_millis(500);
+        }
         let (_, keychain) = with_store(directory.path(), "credsStore").await;
         let outcome = keychain.with_helpers(helpers).credential(&repository("r.io/a")).await;
         let error = chain(&outcome.unwrap_err());

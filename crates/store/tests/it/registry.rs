@@ -6,6 +6,7 @@ use std::fmt::Write;
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use store::auth::{Credential, Keychain};
 use store::remote::{Client, HttpSettings, Settings, http_client};
@@ -29,10 +30,23 @@ impl Drop for Registry {
     }
 }
 
+/// A port nobody listens on now, below those that the system gives to connections.
+fn free_port() -> u16 {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    loop {
+        // Other processes begin elsewhere.
+        let number = std::process::id() * 101 + NEXT.fetch_add(1, Ordering::Relaxed);
+        let port = 10_000 + u16::try_from(number % 20_000).unwrap_or_default();
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
+}
+
 impl Registry {
     pub(crate) async fn start(kind: Kind) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = free_port();
         let config = directory.path().join("config.yml");
         fs_err::write(&config, kind.config(directory.path(), port)).unwrap();
         let log = fs_err::File::create(directory.path().join("log")).unwrap();
@@ -50,7 +64,7 @@ impl Registry {
     }
 
     async fn wait(&self) {
-        for _ in 0..500 {
+        for _ in 0..4500 {
             if tokio::net::TcpStream::connect(("127.0.0.1", self.port)).await.is_ok() {
                 return;
             }

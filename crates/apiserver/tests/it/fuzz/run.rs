@@ -85,7 +85,7 @@ impl Both {
         assert_eq!((real.code, ours.code), (201, 201), "{real:?}\n{ours:?}");
         let (version, plural) = (&made.versions[made.versions.len() - 1].0, &made.plural);
         let list = format!("/apis/{GROUP}/{version}/namespaces/default/{plural}");
-        for _ in 0..600 {
+        for _ in 0..1800 {
             let wire = wire("GET", &list, Value::Null);
             let (real, ours) = tokio::join!(self.real(&wire), self.ours(&wire));
             if (real.code, ours.code) == (200, 200) {

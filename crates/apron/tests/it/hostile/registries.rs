@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 
 const MANIFEST: &str = "application/vnd.docker.distribution.manifest.v2+json";
 /// `ada:secret`, as a credentials file has it.
+/// Far more than it takes on a busy machine, and far less than for ever.
+const IN_TIME: Duration = Duration::from_secs(150);
 const ADA: &str = "YWRhOnNlY3JldA==";
 
 /// A request as it came: the first line and the headers, in lower case.
@@ -175,7 +177,7 @@ fn registries_that_fall_silent_are_given_up_in_time() {
                 let start = Instant::now();
                 let said = refused_by(server, &["--timeout"]);
                 assert!(said.contains("nothing for 2 seconds"), "{name}: {said}");
-                assert!(start.elapsed() < Duration::from_secs(25), "{name}: {:?}", start.elapsed());
+                assert!(start.elapsed() < IN_TIME, "{name}: {:?}", start.elapsed());
                 assert!(server.requests() <= 6, "{name}: {} requests", server.requests());
             });
         }
@@ -193,7 +195,7 @@ fn a_silent_registry_is_given_up_in_time_whatever_it_speaks() {
         ["inspect", "--timeout", "1", &server.reference()],
         &["nothing for 1 seconds"],
     );
-    assert!(start.elapsed() < Duration::from_secs(15), "{:?}", start.elapsed());
+    assert!(start.elapsed() < IN_TIME, "{:?}", start.elapsed());
 }
 
 #[test]
@@ -407,7 +409,7 @@ fn a_missing_tag_with_endless_others_is_explained_in_time() {
     });
     let start = Instant::now();
     refused_by(&endless, &["does not exist"]);
-    assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
+    assert!(start.elapsed() < IN_TIME, "{:?}", start.elapsed());
     // Large pages without end.
     let page = |number: usize| {
         let tags: Vec<String> =
@@ -424,7 +426,7 @@ fn a_missing_tag_with_endless_others_is_explained_in_time() {
     });
     let start = Instant::now();
     refused_by(&large, &["does not exist"]);
-    assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());
+    assert!(start.elapsed() < IN_TIME, "{:?}", start.elapsed());
     // Slow pages.
     let slow = Server::start(move |request, stream| {
         if let Some(done) = missing(request, stream) {
@@ -435,7 +437,7 @@ fn a_missing_tag_with_endless_others_is_explained_in_time() {
     });
     let start = Instant::now();
     refused_by(&slow, &["does not exist"]);
-    assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
+    assert!(start.elapsed() < IN_TIME, "{:?}", start.elapsed());
     // Tags that are no tags.
     let odd = Server::start(move |request, stream| {
         if let Some(done) = missing(request, stream) {

@@ -103,7 +103,7 @@ fn words(line: &str) -> Vec<String> {
 }
 
 fn compare(real: &Side, ours: &Side, mode: Mode, command: &[String]) -> Option<String> {
-    let tries = if mode == Mode::Eventually { 60 } else { 1 };
+    let tries = if mode == Mode::Eventually { 360 } else { 1 };
     for attempt in 1.. {
         let (one, other) = std::thread::scope(|scope| {
             let one = scope.spawn(|| real.run(command));

@@ -1,6 +1,6 @@
 //! Both planes. The real one trusts the certificates of ours, so that one user comes to both.
 
-use std::net::TcpListener;
+use crate::support::free_port;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -41,10 +41,6 @@ pub(crate) fn peer(name: &str) -> PathBuf {
     let found = Command::new(root.join("scripts/peers")).args(["path", name]).output().unwrap();
     assert!(found.status.success(), "the peer {name} is missing: run scripts/peers");
     PathBuf::from(String::from_utf8_lossy(&found.stdout).trim())
-}
-
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 /// Waits until kubectl finds the server ready.

@@ -2,15 +2,17 @@
 
 use super::{Served, ask, json};
 use crate::support::{Scratch, apron, command_at};
-use serde_json::Value;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 pub(super) const KIND: &str = "application/vnd.oci.image.manifest.v1+json";
 
 /// Pushes blobs and manifests until nobody answers; gives what was acknowledged.
-fn push_until_killed(address: &str, seed: usize) -> Vec<String> {
+fn push_until_killed(address: &str, seed: usize, count: &AtomicUsize) -> Vec<String> {
     let mut acknowledged = Vec::new();
     for number in 0.. {
         let content =
@@ -30,6 +32,7 @@ fn push_until_killed(address: &str, seed: usize) -> Vec<String> {
         };
         assert_eq!(status, 201);
         acknowledged.push(format!("/v2/{name}/blobs/{digest}"));
+        count.fetch_add(1, Ordering::Relaxed);
         let kind = KIND;
         let manifest = format!(
             r#"{{"schemaVersion":2,"mediaType":"{kind}","config":{{"mediaType":"application/json","size":{},"digest":"{digest}"}},"layers":[]}}"#,
@@ -39,6 +42,7 @@ fn push_until_killed(address: &str, seed: usize) -> Vec<String> {
         let Some(status) = post(&path, kind, "PUT", &manifest) else { break };
         assert_eq!(status, 201);
         acknowledged.push(path);
+        count.fetch_add(1, Ordering::Relaxed);
     }
     acknowledged
 }
@@ -53,14 +57,20 @@ fn nothing_acknowledged_is_lost_when_the_registry_is_killed() {
             let (status, _) = served.get(path);
             assert_eq!(status, 200, "round {round}: {path} was acknowledged and is gone");
         }
+        let count = Arc::new(AtomicUsize::new(0));
         let pushers: Vec<_> = (0..3)
             .map(|pusher| {
-                let address = served.address.clone();
-                std::thread::spawn(move || push_until_killed(&address, round * 10 + pusher))
+                let (address, count) = (served.address.clone(), count.clone());
+                let seed = round * 10 + pusher;
+                std::thread::spawn(move || push_until_killed(&address, seed, &count))
             })
             .collect();
         // Another moment each time, from the first request to the middle of many.
-        std::thread::sleep(Duration::from_millis(5 + 23 * round as u64));
+        let deadline = Instant::now() + Duration::from_secs(120);
+        while count.load(Ordering::Relaxed) < round * 7 {
+            assert!(Instant::now() < deadline, "round {round}: pushes come to a halt");
+            std::thread::sleep(Duration::from_micros(300));
+        }
         served.kill();
         for pusher in pushers {
             acknowledged.extend(pusher.join().unwrap());
@@ -78,9 +88,9 @@ fn nothing_acknowledged_is_lost_when_the_registry_is_killed() {
 
 /// What a client knows after some requests.
 #[derive(Default)]
-struct Known {
+pub(super) struct Known {
     /// Must be there.
-    acknowledged: Vec<String>,
+    pub(super) acknowledged: Vec<String>,
     /// Must not be there.
     deleted: Vec<String>,
 }
@@ -111,7 +121,7 @@ fn image(address: &str, number: usize) -> Option<(String, String)> {
 }
 
 /// Pushes two images, moves a tag, deletes a tag and a manifest; stops when nobody answers.
-fn scenario(address: &str, known: &mut Known) -> Option<()> {
+pub(super) fn scenario(address: &str, known: &mut Known) -> Option<()> {
     for number in 0..2 {
         let (manifest, blob) = image(address, number)?;
         known.acknowledged.push(blob);
@@ -135,22 +145,24 @@ fn scenario(address: &str, known: &mut Known) -> Option<()> {
 }
 
 /// Everything a client knows is so, every tag leads to whole manifests and blobs.
-fn check(served: &Served, known: &Known, when: &str) {
+pub(super) fn check(served: &Served, known: &Known, when: &str) {
     for path in &known.acknowledged {
         assert_eq!(served.get(path).0, 200, "{when}: {path} was acknowledged and is gone");
     }
     for path in &known.deleted {
         assert_eq!(served.get(path).0, 404, "{when}: {path} was deleted and is there");
     }
-    let body = |path: &str| -> Option<Value> {
-        let (status, answer) = served.get(path);
-        let (_, body) = answer.split_once("\r\n\r\n")?;
-        (status == 200).then(|| json(body))
-    };
-    let Some(tags) = body("/v2/team/p/tags/list") else { return };
+    let (status, answer) = served.get("/v2/team/p/tags/list");
+    if status == 404 {
+        return;
+    }
+    assert_eq!(status, 200, "{when}: {answer}");
+    let tags = json(answer.split_once("\r\n\r\n").unwrap().1);
     for tag in tags["tags"].as_array().unwrap() {
-        let manifest = body(&format!("/v2/team/p/manifests/{}", tag.as_str().unwrap()));
-        let manifest = manifest.unwrap_or_else(|| panic!("{when}: {tag} leads nowhere"));
+        let (status, answer) =
+            served.get(&format!("/v2/team/p/manifests/{}", tag.as_str().unwrap()));
+        assert_eq!(status, 200, "{when}: {tag} leads nowhere: {answer}");
+        let manifest = json(answer.split_once("\r\n\r\n").unwrap().1);
         let config = manifest["config"]["digest"].as_str().unwrap();
         let (status, _) = served.get(&format!("/v2/team/p/blobs/{config}"));
         assert_eq!(status, 200, "{when}: {tag} names a blob that is gone");
@@ -171,7 +183,7 @@ const CALLS: [&str; 6] = ["fdatasync", "fsync", "rename", "pwrite64", "unlink", 
 
 #[test]
 fn killed_at_any_step_of_a_push_or_deletion_it_opens_again() {
-    let mut kills = 0;
+    let mut kills = BTreeMap::new();
     for call in CALLS {
         for nth in 1..12 {
             let scratch = Scratch::new();
@@ -185,7 +197,7 @@ fn killed_at_any_step_of_a_push_or_deletion_it_opens_again() {
                     break;
                 }
             }
-            kills += 1;
+            *kills.entry(call).or_insert(0) += 1;
             let served = Served::start(&scratch);
             check(&served, &known, &when);
             let mut again = Known::default();
@@ -193,7 +205,11 @@ fn killed_at_any_step_of_a_push_or_deletion_it_opens_again() {
             check(&served, &again, &when);
         }
     }
-    assert!(kills > 20, "{kills}");
+    println!("killed at {kills:?}");
+    // How often each is made on one thread is a matter of scheduling; that it is made is not.
+    for call in ["fdatasync", "fsync", "rename", "pwrite64"] {
+        assert!(kills.contains_key(call), "never killed at {call}: {kills:?}");
+    }
 }
 
 #[test]
@@ -208,7 +224,7 @@ fn killed_at_any_step_of_a_collection_it_loses_nothing_in_use() {
     // The blobs of the deleted manifest have no claim any more.
     known.acknowledged.retain(|path| path.ends_with("/moving"));
     assert!(served.stop().success());
-    let mut kills = 0;
+    let mut kills = BTreeMap::new();
     for call in CALLS {
         for nth in 1..12 {
             let scratch = Scratch::new();
@@ -227,112 +243,13 @@ fn killed_at_any_step_of_a_collection_it_loses_nothing_in_use() {
             if finished {
                 break;
             }
-            kills += 1;
+            *kills.entry(call).or_insert(0) += 1;
         }
     }
-    assert!(kills > 5, "{kills}");
-}
-
-/// Pushes blobs and manifests to a registry whose disk fails; gives what was acknowledged.
-/// Whatever is refused is refused for that, or because a refused thing is missing.
-fn push_while_failing(address: &str, when: &str, refused: u16) -> Known {
-    let mut known = Known::default();
-    for number in 0..8 {
-        let content = format!("content {number}").repeat(100_000);
-        let digest = oci::Digest::of(content.as_bytes());
-        let upload = format!("/v2/team/p/blobs/uploads/?digest={digest}");
-        let (status, answer) = send(address, "POST", &upload, &content).expect("it answers");
-        assert!(status == 201 || status == refused, "{when}: {answer}");
-        let size = content.len();
-        let manifest = format!(
-            r#"{{"schemaVersion":2,"mediaType":"{KIND}","config":{{"mediaType":"application/json","size":{size},"digest":"{digest}"}},"layers":[]}}"#
-        );
-        let path = format!("/v2/team/p/manifests/t{number}");
-        let (put, answer) = send(address, "PUT", &path, &manifest).expect("it answers");
-        let expected = put == refused || put == if status == 201 { 201 } else { 404 };
-        assert!(expected, "{when}: {answer}");
-        if status == 201 {
-            known.acknowledged.push(format!("/v2/team/p/blobs/{digest}"));
-        }
-        if put == 201 {
-            known.acknowledged.push(path);
-        }
+    println!("killed at {kills:?}");
+    for call in ["fsync", "pwrite64", "unlink"] {
+        assert!(kills.contains_key(call), "never killed at {call}: {kills:?}");
     }
-    known
-}
-
-/// apron, for which a system call fails from the nth time on, for every file or for one.
-fn failing(scratch: &Scratch, call: &str, error: &str, when: &str, file: Option<&str>) -> Command {
-    let mut command = command_at(scratch, Path::new("strace"));
-    command.args(["-f", "-qq", "-o", "/dev/null", "-e", &format!("trace={call}")]);
-    command.args(["-e", &format!("inject={call}:error={error}:when={when}")]);
-    if let Some(file) = file {
-        command.arg("-P").arg(scratch.join(file));
-    }
-    command.arg(env!("CARGO_BIN_EXE_apron"));
-    command
-}
-
-const LOG: Option<&str> = Some("data/meta.db-wal");
-
-/// Lets a call fail from one moment on, at several moments.
-fn fails_cleanly(call: &str, error: &str, file: Option<&str>, status: u16) -> usize {
-    let mut refused = 0;
-    for nth in [1, 2, 3, 5, 9, 14] {
-        let scratch = Scratch::new();
-        let when = format!("{error} {call} {nth} {file:?}");
-        let failing = failing(&scratch, call, error, &format!("{nth}+"), file);
-        let Some(served) = Served::try_start(failing, &scratch, &[]) else { continue };
-        let known = push_while_failing(&served.address, &when, status);
-        refused += usize::from(known.acknowledged.len() < 16);
-        check(&served, &known, &when);
-        served.end_tree();
-        let served = Served::start(&scratch);
-        check(&served, &known, &when);
-        assert_eq!(push_while_failing(&served.address, &when, status).acknowledged.len(), 16);
-    }
-    refused
-}
-
-#[test]
-fn a_full_disk_is_refused_cleanly() {
-    let mut refused = 0;
-    for (call, file) in [("pwrite64", None), ("pwrite64", LOG), ("rename", None)] {
-        refused += fails_cleanly(call, "ENOSPC", file, 507);
-    }
-    assert!(refused > 3, "{refused}");
-}
-
-#[test]
-fn a_broken_disk_is_refused_cleanly() {
-    let mut refused = 0;
-    for (call, file) in
-        [("pwrite64", None), ("fdatasync", None), ("fsync", None), ("fsync", LOG), ("rename", None)]
-    {
-        refused += fails_cleanly(call, "EIO", file, 500);
-    }
-    assert!(refused > 3, "{refused}");
-}
-
-#[test]
-fn an_upload_whose_flush_failed_is_not_believed_the_next_time() {
-    let scratch = Scratch::new();
-    // Nothing is flushed at the start of a registry that was there before.
-    assert!(Served::start(&scratch).stop().success());
-    let failing = failing(&scratch, "fdatasync", "EIO", "1", None);
-    let served = Served::try_start(failing, &scratch, &[]).unwrap();
-    let (_, begun) = send(&served.address, "POST", "/v2/team/p/blobs/uploads/", "").unwrap();
-    let location = begun.lines().find_map(|line| line.strip_prefix("location: ")).unwrap().trim();
-    assert_eq!(send(&served.address, "PATCH", location, "content").unwrap().0, 500);
-    let digest = oci::Digest::of(b"content");
-    let put = format!("{location}?digest={digest}");
-    assert_eq!(send(&served.address, "PUT", &put, "").unwrap().0, 404);
-    served.end_tree();
-    let served = Served::start(&scratch);
-    assert_eq!(served.get(location).0, 404);
-    let mut known = Known::default();
-    scenario(&served.address, &mut known).expect("it serves as if nothing had been");
-    check(&served, &known, "after a flush failed");
 }
 
 /// The first of some steps that a log does not have, each a line with all its words, in order.
@@ -347,7 +264,7 @@ fn missing_step<'steps>(
 
 /// Waits until a log has all steps in order: a call is logged a moment after it was made.
 fn in_order(log: &dyn Fn() -> String, steps: &[&[&str]]) {
-    let deadline = Instant::now() + Duration::from_secs(5);
+    let deadline = Instant::now() + Duration::from_secs(120);
     while let Some(missing) = missing_step(&log(), steps) {
         assert!(Instant::now() < deadline, "no {missing:?} in order in\n{}", log());
         std::thread::sleep(Duration::from_millis(10));

@@ -1,6 +1,6 @@
 //! apron's own registry, met by everybody's clients; killed, and opened again.
 
-use crate::support::{Registry as Debian, Scratch, apron, command, free_port, peer, program};
+use crate::support::{Registry as Debian, Scratch, apron, command, peer, program};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -10,6 +10,7 @@ use std::process::{Child, Command, Stdio};
 mod attack;
 mod conformance;
 mod crash;
+mod faults;
 mod mirror;
 mod power;
 
@@ -39,16 +40,16 @@ impl Served {
     /// The same, with its standard error where the program was told to put it.
     fn try_start_saying(mut program: Command, scratch: &Scratch, flags: &[&str]) -> Option<Self> {
         let data = scratch.join("data");
-        let address = format!("127.0.0.1:{}", free_port());
-        program
-            .args(["registry", "serve", "--listen", &address, "--data-dir"])
-            .arg(&data)
-            .args(flags);
+        program.args(["registry", "serve", "--listen", "127.0.0.1:0", "--data-dir"]);
+        program.arg(&data).args(flags);
         let mut child = program.stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        // "serving http://127.0.0.1:41234 from …"
+        let address = line.split_once("://").and_then(|(_, rest)| rest.split(' ').next());
+        let address = address.unwrap_or_default().trim().to_owned();
         let served = Self { child, address, data };
-        line.contains(&served.address).then_some(served)
+        (!served.address.is_empty()).then_some(served)
     }
 
     pub(crate) fn address(&self) -> &str {
@@ -80,12 +81,17 @@ impl Served {
     }
 
     fn signal_tree(mut self, signal: &str) {
-        let id = self.child.id();
-        let children = fs_err::read_to_string(format!("/proc/{id}/task/{id}/children"));
-        for child in children.unwrap_or_default().split_whitespace() {
-            let _ = Command::new("kill").args([signal, child]).status();
+        for child in self.children() {
+            let _ = Command::new("kill").args([signal, &child]).status();
         }
         self.child.wait().unwrap();
+    }
+
+    /// What another program started for us.
+    fn children(&self) -> Vec<String> {
+        let id = self.child.id();
+        let children = fs_err::read_to_string(format!("/proc/{id}/task/{id}/children"));
+        children.unwrap_or_default().split_whitespace().map(str::to_owned).collect()
     }
 
     /// Asks it to end.

@@ -170,7 +170,7 @@ impl Registry {
         blocking(move || {
             // Whoever gives a file its row holds the digest from before the file has its name.
             let held = registry.inner.metadata.hold(&digest)?;
-            let orphan = !registry.inner.metadata.is_known(&digest)?;
+            let orphan = registry.inner.metadata.is_orphan(&digest)?;
             if orphan {
                 registry.inner.content.remove(&digest)?;
             }

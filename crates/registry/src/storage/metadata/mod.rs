@@ -7,6 +7,8 @@
 //! - **A method is a transaction.** It happens entirely or not at all, between other changes, and
 //!   is durable when it returns. Whatever must be decided again at that moment (children that
 //!   must be there, a quota, a lease that may have been renewed) is decided inside.
+//! - **One that fails with its storage is in doubt**: nobody sees it happen, and after a crash it
+//!   may have happened. Bytes it would have needed stay until that is decided ([`Garbage::is_orphan`]).
 //! - **Methods wait**, for a disk or for a server: they are called on threads that may.
 //! - **Times are given**, in milliseconds since 1970: nothing here has a clock.
 //! - Lists are in ASCII order, after `last`, and at most `limit` long.
@@ -186,6 +188,9 @@ pub(crate) trait Garbage {
     fn unused(&self) -> Result<Vec<(Digest, u64)>, Error>;
     /// Forgets a blob, if it is still unused; then its bytes may go.
     fn collect_blob(&self, digest: &Digest) -> Result<bool, Error>;
+    /// Whether a digest is unknown for good: no change in doubt can make it known any more. Only
+    /// then may its bytes go.
+    fn is_orphan(&self, digest: &Digest) -> Result<bool, Error>;
     /// Those of some digests that are not known.
     fn unknown(&self, digests: Vec<Digest>) -> Result<Vec<Digest>, Error>;
     /// All blobs, with their sizes.

@@ -156,6 +156,7 @@ fn a_collection_takes_only_what_is_still_garbage() {
         let gone: Vec<bool> =
             unused.iter().map(|(digest, _)| it.collect_blob(digest).unwrap()).collect();
         assert_eq!(gone.iter().filter(|gone| **gone).count(), 1, "the other was pushed again");
+        assert!(it.is_orphan(&raw.digest).unwrap() && !it.is_orphan(&blob(0)).unwrap());
         assert_eq!(it.unknown(vec![blob(0), raw.digest.clone()]).unwrap(), [raw.digest]);
     });
 }

@@ -114,6 +114,10 @@ impl Garbage for Memory {
         self.write(|tables| Ok(tables.is_unused(digest) && tables.blobs.remove(digest).is_some()))
     }
 
+    fn is_orphan(&self, digest: &Digest) -> Result<bool, Error> {
+        Ok(self.read(|tables| !tables.blobs.contains_key(digest)))
+    }
+
     fn unknown(&self, digests: Vec<Digest>) -> Result<Vec<Digest>, Error> {
         Ok(self.read(|tables| {
             digests.into_iter().filter(|digest| !tables.blobs.contains_key(digest)).collect()

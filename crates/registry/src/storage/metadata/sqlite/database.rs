@@ -5,6 +5,11 @@
 //! sleep until told. Many pushes share one flush of the disk, nobody hears "done" before it is,
 //! and a push that is alone commits on the thread it is on. Readers see the last commit and
 //! never wait for a writer (WAL).
+//!
+//! A commit that fails may have happened: its frames can be in the log, to be found there by
+//! whoever opens the database after a crash. Until something else has been written over them it
+//! is in doubt, so that comes first before any other change, and changes that have run know what
+//! is so for good.
 
 use super::schema;
 use crate::error::{Error, OpenError};
@@ -13,13 +18,16 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{TryRecvError, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Thread};
+use std::vec::IntoIter;
 
 /// A change that ran and waits for the commit.
 type Ran = Box<dyn FnOnce(Result<(), Error>) + Send>;
-/// A change that waits for its turn; it says what becomes of the transaction.
-type Work = Box<dyn FnOnce(&Transaction<'_>, Company) -> (Ran, End) + Send>;
+/// A change that waits for its turn, or to hear why it gets none; it says what becomes of the
+/// transaction.
+type Work = Box<dyn FnOnce(Result<Turn<'_, '_>, Error>) -> (Ran, End) + Send>;
+type Turn<'a, 'connection> = (&'a Transaction<'connection>, Company);
 
 /// Whether a change has its transaction for itself.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -43,8 +51,15 @@ pub(super) struct Database {
 
 struct Writer {
     /// Not here while somebody leads.
-    connection: Option<Connection>,
+    pen: Option<Pen>,
     waiting: VecDeque<(Thread, Work)>,
+}
+
+/// The connection that writes.
+struct Pen {
+    connection: Connection,
+    /// Whether a commit failed, and may be found in the log after a crash.
+    doubt: bool,
 }
 
 struct Readers {
@@ -55,8 +70,8 @@ struct Readers {
 impl Database {
     /// Opens the database.
     pub(super) fn open(path: &Path) -> Result<Self, OpenError> {
-        let connection = Some(schema::open_writer(path)?);
-        let writer = Writer { connection, waiting: VecDeque::new() };
+        let pen = Pen { connection: schema::open_writer(path)?, doubt: false };
+        let writer = Writer { pen: Some(pen), waiting: VecDeque::new() };
         let readers = Readers { path: path.to_owned(), idle: Mutex::default() };
         Ok(Self { writer: Mutex::new(writer), readers })
     }
@@ -65,7 +80,7 @@ impl Database {
     pub(super) fn close(self) -> Result<(), OpenError> {
         drop(self.readers);
         let writer = self.writer.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let Some(connection) = writer.connection else { return Ok(()) };
+        let Some(Pen { connection, .. }) = writer.pen else { return Ok(()) };
         connection.pragma_update(None, "journal_mode", "DELETE")?;
         Ok(connection.close().map_err(|(_, error)| error)?)
     }
@@ -77,10 +92,11 @@ impl Database {
         F: FnOnce(&Transaction<'_>) -> Result<T, Error> + Send + 'static,
     {
         let (answer, answered) = sync_channel(1);
-        let work: Work = Box::new(move |transaction, company| {
-            let (result, end) = match company {
-                Company::Alone => alone(transaction, change),
-                Company::Others => behind_savepoint(transaction, change),
+        let work: Work = Box::new(move |turn| {
+            let (result, end) = match turn {
+                Ok((transaction, Company::Alone)) => alone(transaction, change),
+                Ok((transaction, Company::Others)) => behind_savepoint(transaction, change),
+                Err(error) => (Err(error), End::Undo),
             };
             let tell = move |committed: Result<(), Error>| {
                 let _ = answer.send(result.and_then(|value| committed.map(|()| value)));
@@ -100,17 +116,17 @@ impl Database {
 
     /// Commits what waits, if nobody else does.
     fn lead(&self) -> bool {
-        let (mut connection, group) = {
+        let (mut pen, group) = {
             let mut writer = self.writer();
-            let Some(connection) = writer.connection.take() else { return false };
+            let Some(pen) = writer.pen.take() else { return false };
             let count = writer.waiting.len().min(GROUP_COMMIT_MAX);
             let group: Vec<_> = writer.waiting.drain(..count).collect();
-            (connection, group)
+            (pen, group)
         };
         let (threads, works): (Vec<Thread>, Vec<Work>) = group.into_iter().unzip();
-        commit(&mut connection, works);
+        pen.write(works);
         let mut writer = self.writer();
-        writer.connection = Some(connection);
+        writer.pen = Some(pen);
         let next = writer.waiting.front().map(|(thread, _)| thread.clone());
         drop(writer);
         threads.iter().chain(&next).for_each(Thread::unpark);
@@ -170,15 +186,39 @@ fn behind_savepoint<T>(
     (result, end)
 }
 
-/// Runs a group of changes in one transaction. If the database itself fails, all of them hear of
-/// it, and those that did not run are told to try again.
-fn commit(connection: &mut Connection, group: Vec<Work>) {
-    let company = if group.len() == 1 { Company::Alone } else { Company::Others };
-    let mut ran = Vec::with_capacity(group.len());
-    let outcome = (|| {
-        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+impl Pen {
+    /// Runs a group of changes in one transaction. If the database itself fails, all of them
+    /// hear of it.
+    fn write(&mut self, group: Vec<Work>) {
+        let (mut waiting, mut ran) = (group.into_iter(), Vec::new());
+        let outcome = self.settle().and_then(|()| self.commit(&mut waiting, &mut ran));
+        self.doubt |= outcome.is_err();
+        let failure = outcome.err();
+        let told = || failure.as_ref().map_or(Ok(()), |error| Err(shared(error)));
+        for answer in ran {
+            answer(told());
+        }
+        for work in waiting {
+            let (answer, _) = work(told().and(Err(Error::Closed)));
+            answer(Ok(()));
+        }
+    }
+
+    /// Writes over a commit that failed, if there was one.
+    fn settle(&mut self) -> rusqlite::Result<()> {
+        if self.doubt {
+            schema::write_something(&self.connection)?;
+            self.doubt = false;
+        }
+        Ok(())
+    }
+
+    fn commit(&mut self, group: &mut IntoIter<Work>, ran: &mut Vec<Ran>) -> rusqlite::Result<()> {
+        let company = if group.len() == 1 { Company::Alone } else { Company::Others };
+        let immediate = TransactionBehavior::Immediate;
+        let transaction = self.connection.transaction_with_behavior(immediate)?;
         for work in group {
-            let (answer, end) = work(&transaction, company);
+            let (answer, end) = work(Ok((&transaction, company)));
             ran.push(answer);
             match end {
                 End::Commit => {}
@@ -187,19 +227,12 @@ fn commit(connection: &mut Connection, group: Vec<Work>) {
             }
         }
         transaction.commit()
-    })();
-    let failure = outcome.err().map(Arc::new);
-    for answer in ran {
-        answer(match &failure {
-            None => Ok(()),
-            Some(error) => Err(shared(error)),
-        });
     }
 }
 
 /// The same error for one of many senders.
-fn shared(error: &Arc<rusqlite::Error>) -> Error {
-    match error.as_ref() {
+fn shared(error: &rusqlite::Error) -> Error {
+    match error {
         rusqlite::Error::SqliteFailure(code, text) => {
             rusqlite::Error::SqliteFailure(*code, text.clone()).into()
         }

@@ -94,6 +94,12 @@ impl Garbage for Sqlite {
         })
     }
 
+    fn is_orphan(&self, digest: &Digest) -> Result<bool, Error> {
+        let digest = digest.clone();
+        // A change that changes nothing: what was in doubt is decided before it runs.
+        self.database.write(move |transaction| Ok(!blobs::is_known(transaction, &digest)?))
+    }
+
     fn unknown(&self, digests: Vec<Digest>) -> Result<Vec<Digest>, Error> {
         self.database.read(|database| {
             let mut all = Vec::new();

@@ -100,6 +100,11 @@ pub(super) fn open_writer(path: &Path) -> Result<Connection, OpenError> {
     Ok(connection)
 }
 
+/// Commits something that changes nothing and is written all the same.
+pub(super) fn write_something(connection: &Connection) -> rusqlite::Result<()> {
+    connection.pragma_update(None, "user_version", FORMAT)
+}
+
 /// Opens a connection that only reads.
 pub(super) fn open_reader(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
