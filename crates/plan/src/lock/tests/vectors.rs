@@ -124,9 +124,9 @@ fn fewer_packages_lack_something_than_after_upstream() {
         let ours = lacking(&vector, &cluster, &state(&cluster));
         assert!(ours <= theirs, "{}: {ours} > {theirs}\n{told}\n{}", vector["id"], cluster.show());
         if ours < theirs {
-            better += 1
+            better += 1;
         } else {
-            equal += 1
+            equal += 1;
         }
         assert_eq!(cluster.run(), "nothing", "{}", vector["id"]);
     }
