@@ -140,6 +140,17 @@ impl Fetcher {
         Ok(digest)
     }
 
+    /// What a reference means now, without fetching the package.
+    pub async fn head(
+        &self,
+        reference: &Reference,
+        keychain: Keychain,
+    ) -> Result<Digest, FetchError> {
+        let remote = self.remote(reference.repository(), keychain);
+        let found = remote.head(reference.identifier()).await?;
+        Ok(found.ok_or_else(|| FetchError::Absent(reference.to_string()))?.digest)
+    }
+
     /// What is in a package, from the cache or else from the registry.
     pub async fn contents(
         &self,

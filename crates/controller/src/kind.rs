@@ -5,6 +5,7 @@ use crate::cluster;
 use kube::core::DynamicObject;
 use kube::core::PartialObjectMeta;
 use plan::step::{Need, Refusal, Step};
+use tokio::sync::broadcast;
 
 /// A kind of object that is looked after. It gathers what decides about one object, lets `plan`
 /// decide, and finds out what `plan` asks for; it makes no choices itself.
@@ -17,6 +18,11 @@ pub trait Kind: Send + Sync + 'static {
 
     /// Which objects are watched, and whom news of them concerns.
     fn watches(&self, hands: &Hands) -> Vec<Watch>;
+
+    /// Keys to look at besides those that watches wake, as they come.
+    fn calls(&self, _: &Hands) -> Option<broadcast::Receiver<String>> {
+        None
+    }
 
     /// What is known about an object; nothing if it is not there.
     fn gather(

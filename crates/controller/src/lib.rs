@@ -21,6 +21,7 @@
 //! - [`Hands::cluster`]: objects by kind and name, whole or only their metadata.
 //! - [`Hands::fetch`] and [`Hands::cache`]: packages by digest; what is in them
 //!   ([`cache::Contents`]) without their bytes; single documents.
+//! - [`Hands::verdicts`]: what the lock says about revisions, and news of it.
 //! - [`access::access`]: the credentials that Secrets have for registries.
 //! - [`act::try_out`]: what the API server would say to actions, without carrying them out.
 //! - [`Hands::now`]: the time, as conditions write it. There is no other clock than this and
@@ -41,11 +42,13 @@ pub mod cluster;
 pub mod fetch;
 mod install;
 pub mod kind;
+pub mod lock;
 pub mod metrics;
 pub mod package;
 pub mod queue;
 pub mod run;
 mod tidy;
+pub mod verdicts;
 mod watch;
 
 pub use kind::Kind;
@@ -55,10 +58,12 @@ use cache::Cache;
 use cluster::{Cluster, Error};
 use fetch::Fetcher;
 use metrics::Metrics;
+pub use plan::lock::Movement;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch::Receiver;
 use tokio::task::JoinSet;
+use verdicts::Verdicts;
 
 /// How the manager is set up.
 #[derive(Clone, Debug)]
@@ -73,6 +78,8 @@ pub struct Settings {
     pub group_suffix: String,
     /// The registry of references that name none.
     pub default_registry: String,
+    /// How far installed packages may be moved for the sake of others.
+    pub movement: Movement,
     /// Kinds of packages whose runtime is this manager's business.
     pub runs: Vec<PackageKind>,
     /// Objects of one kind that are looked at at once.
@@ -134,6 +141,8 @@ pub struct Hands {
     pub fetch: Fetcher,
     /// What was fetched.
     pub cache: Cache,
+    /// What the lock says about revisions.
+    pub verdicts: Arc<Verdicts>,
     /// How the manager is set up.
     pub settings: Settings,
     /// What is counted.
@@ -179,6 +188,8 @@ impl Manager {
             let (packages, hands) = (package::Packages(kind), Arc::clone(&self.hands));
             kinds.spawn(run::run(packages, hands, stop.clone()));
         }
+        let locks = lock::Locks::new(&self.hands);
+        kinds.spawn(run::run(locks, Arc::clone(&self.hands), stop.clone()));
         kinds.spawn(tidy::run(Arc::clone(&self.hands), stop.clone()));
         while kinds.join_next().await.is_some() {}
         Ok(())

@@ -8,6 +8,7 @@ use crate::{Entry, cluster, watch};
 use plan::step::{Plan, Refusal, Step, Wake};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::broadcast::{self, error::RecvError};
 use tokio::sync::watch::Receiver;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -21,6 +22,9 @@ pub(crate) async fn run<K: Kind>(kind: K, hands: Arc<Hands>, mut stop: Receiver<
     let mut watches = JoinSet::new();
     for one in kind.watches(&hands) {
         watches.spawn(watch::watch(Arc::clone(&hands), one, Arc::clone(&queue)));
+    }
+    if let Some(calls) = kind.calls(&hands) {
+        watches.spawn(hear(Arc::clone(&queue), calls));
     }
     watches.spawn(resync(Arc::clone(&queue), hands.settings.sync_interval));
     let mut work = JoinSet::new();
@@ -42,6 +46,17 @@ pub(crate) async fn run<K: Kind>(kind: K, hands: Arc<Hands>, mut stop: Receiver<
     }
     drop(watches);
     while work.join_next().await.is_some() {}
+}
+
+/// Looks at whom somebody calls; who missed a call looks at everyone.
+async fn hear(queue: Arc<Queue>, mut calls: broadcast::Receiver<String>) {
+    loop {
+        match calls.recv().await {
+            Ok(key) => queue.wake(&key),
+            Err(RecvError::Lagged(_)) => queue.wake_everyone(),
+            Err(RecvError::Closed) => return,
+        }
+    }
 }
 
 /// Looks at everyone from time to time, in case something was missed.

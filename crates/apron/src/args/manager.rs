@@ -4,6 +4,7 @@ use super::duration;
 use crate::command::manager::Request;
 use api::meta::PackageKind;
 use clap::Args;
+use controller::Movement;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -73,6 +74,14 @@ pub(super) struct ManagerArguments {
     /// How often everything is looked at though nothing happened
     #[arg(long, short, value_name = "TIME", default_value = "1h", value_parser = duration::parse)]
     sync_interval: Duration,
+    /// Move packages that others need to higher versions when those need them
+    #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set,
+          num_args = 0..=1, default_missing_value = "true")]
+    enable_dependency_version_upgrades: bool,
+    /// And to lower versions, too
+    #[arg(long, value_name = "BOOL", default_value_t = false, action = clap::ArgAction::Set,
+          num_args = 0..=1, default_missing_value = "true")]
+    enable_dependency_version_downgrades: bool,
     /// Install the definitions of its kinds at the start, or bring them up to date
     #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
     install_crds: bool,
@@ -106,6 +115,13 @@ fn runs(text: &str) -> Result<Runs, String> {
 
 impl ManagerArguments {
     pub(super) fn into_request(self) -> Request {
+        let movement = if self.enable_dependency_version_downgrades {
+            Movement::Any
+        } else if self.enable_dependency_version_upgrades {
+            Movement::Upgrades
+        } else {
+            Movement::Held
+        };
         Request {
             kubeconfig: self.kubeconfig,
             cache_dir: self.cache_dir,
@@ -116,6 +132,7 @@ impl ManagerArguments {
                 service_account: self.service_account,
                 group_suffix: self.group_suffix,
                 default_registry: self.registry,
+                movement,
                 runs: self.package_runtime.0,
                 concurrency_max: usize::from(self.max_concurrent_reconciles),
                 sync_interval: self.sync_interval,

@@ -77,6 +77,7 @@ async fn hands(request: &Request, environment: &Settings, client: Client) -> Out
         cluster: Cluster::new(client, Arc::clone(&metrics)),
         fetch: Fetcher::new(transport, remote, keychain, cache.clone()),
         cache,
+        verdicts: Arc::default(),
         settings: request.settings.clone(),
         metrics,
         clock: Arc::new(now),

@@ -125,3 +125,14 @@ pub(super) fn target_of(package: &Package) -> Target {
         name: package.metadata.name.clone(),
     }
 }
+
+/// Whether an action is about an object.
+pub(super) fn is_about(action: &Action, refused: &Target) -> bool {
+    match action {
+        Action::Apply { object, .. } => {
+            object["kind"] == refused.kind && object["metadata"]["name"] == refused.name
+        }
+        Action::Merge { target, .. } => target == refused,
+        _ => false,
+    }
+}

@@ -1,5 +1,6 @@
 //! What is inside a package, as far as others are concerned.
 
+use crate::revision;
 use api::meta::{Dependency, Meta, Target, TargetKind};
 use api::pkg::lock::{self, Lock, LockPackage};
 use oci::Digest;
@@ -21,6 +22,19 @@ pub struct Contents {
 }
 
 impl Contents {
+    /// What others are concerned with of a package, or why it is of no use to anybody.
+    pub fn of(package: &revision::Contents) -> Result<Self, String> {
+        let Some(meta) = &package.meta else {
+            let faults = package.faults.first().map_or("it has no metadata", String::as_str);
+            return Err(faults.to_owned());
+        };
+        let mut contents = Self::new(package.package.clone(), meta);
+        for document in &package.documents {
+            contents.bring(&document.kind, &document.name);
+        }
+        Ok(contents)
+    }
+
     /// A package with this metadata that brings nothing.
     pub fn new(digest: Digest, meta: &Meta) -> Self {
         Self {
@@ -31,16 +45,12 @@ impl Contents {
         }
     }
 
-    /// The package brings this object, too. A composite resource that can be claimed has a
-    /// second CRD for its claims, whose name is given.
-    pub fn bring(&mut self, kind: &str, name: &str, claims: Option<&str>) {
+    /// The package brings this object, too.
+    pub fn bring(&mut self, kind: &str, name: &str) {
         match kind {
             "CustomResourceDefinition"
             | "CompositeResourceDefinition"
-            | "ManagedResourceDefinition" => {
-                self.crds.insert(name.to_owned());
-                self.crds.extend(claims.map(str::to_owned));
-            }
+            | "ManagedResourceDefinition" => drop(self.crds.insert(name.to_owned())),
             "Composition" => drop(self.compositions.insert(name.to_owned())),
             _ => {}
         }

@@ -32,8 +32,9 @@ mod verdicts;
 
 pub use contents::Contents;
 pub use report::Report;
+pub use solver::Movement;
 
-use crate::step::{Action, Expect, Need, Plan, Step, Target, Wake};
+use crate::step::{Action, Expect, Need, Plan, Refusal, Step, Target, Wake};
 use api::condition::{self, Condition, reasons, types};
 use api::pkg::lock::{Lock, LockStatus, NAME};
 use api::pkg::revision::Revision;
@@ -42,7 +43,7 @@ use members::Members;
 use oci::{Digest, Repository};
 use question::Question;
 use serde_json::Value as Json;
-use solver::{Conflict, Movement, Outcome, Settlement};
+use solver::{Conflict, Outcome, Settlement};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -64,6 +65,8 @@ pub struct World {
     pub image_configs: Vec<ImageConfig>,
     /// What is known besides.
     pub known: Known,
+    /// What the API server refused of what was decided before.
+    pub refused: Vec<Refusal>,
     /// How this manager is set up.
     pub settings: Settings,
     /// The time, as conditions write it.
@@ -167,16 +170,20 @@ fn settle(
         return Decided { plan, verdicts, report };
     }
     let mut plan = act::packages(world, members, question, &report);
+    // What was refused would be refused again.
+    plan.actions
+        .retain(|action| !world.refused.iter().any(|one| act::is_about(action, &one.target)));
     let entries = entries::of(world, members, &report.conflicts);
     let is_needed = entries.packages.as_ref().is_some_and(|packages| !packages.is_empty());
-    let status = status(world, is_needed, &report.conflicts);
-    match entries::write(world, &entries, !report.conflicts.is_empty()) {
+    let troubles = troubles(world, &report.conflicts);
+    let status = status(world, is_needed, &troubles);
+    match entries::write(world, &entries, !troubles.is_empty()) {
         // What is written makes another state, which the status is then told of.
         Some(action) => plan.actions.push(action),
         None => plan.actions.extend(tell(world, &status, &report.conflicts, members)),
     }
     plan.report.splice(0..0, report.sentences());
-    plan.wake = wake(world, &report.conflicts);
+    plan.wake = wake(world, &troubles);
     Decided { plan, verdicts, report }
 }
 
@@ -194,14 +201,14 @@ fn target(world: &World) -> Target {
 }
 
 /// The conditions of the lock; one that lists nothing has none.
-fn status(world: &World, is_needed: bool, conflicts: &[Conflict]) -> LockStatus {
+fn status(world: &World, is_needed: bool, troubles: &[String]) -> LockStatus {
     let seen = world.lock.as_ref().and_then(|lock| lock.status.clone());
     let mut status = seen.unwrap_or_default();
-    if !is_needed && conflicts.is_empty() {
+    if !is_needed && troubles.is_empty() {
         status.conditions = None;
         return status;
     }
-    let (is_resolved, reason) = match conflicts {
+    let (is_resolved, reason) = match troubles {
         [] => (true, reasons::RESOLVED),
         _ => (false, reasons::UNRESOLVED),
     };
@@ -210,7 +217,7 @@ fn status(world: &World, is_needed: bool, conflicts: &[Conflict]) -> LockStatus 
         status: if is_resolved { "True" } else { "False" }.to_owned(),
         last_transition_time: world.now.clone(),
         reason: reason.to_owned(),
-        message: (!is_resolved).then(|| message(conflicts)),
+        message: (!is_resolved).then(|| message(troubles)),
         observed_generation: world.lock.as_ref().and_then(|lock| lock.metadata.generation),
         ..Condition::default()
     };
@@ -227,11 +234,21 @@ fn status(world: &World, is_needed: bool, conflicts: &[Conflict]) -> LockStatus 
     status
 }
 
-/// All conflicts in one message, each with whose it is and what to do.
-fn message(conflicts: &[Conflict]) -> String {
-    let told = conflicts.iter().take(TOLD_MAX);
-    let told: Vec<String> = told.map(|one| format!("of {}: {}", one.name, words(one))).collect();
-    let more = conflicts.len().saturating_sub(TOLD_MAX);
+/// Whatever keeps packages from having what they need, each with whose it is and what to do.
+fn troubles(world: &World, conflicts: &[Conflict]) -> Vec<String> {
+    let refused = world.refused.iter().map(|Refusal { target, message }| {
+        let Target { kind, name, .. } = target;
+        format!(
+            "of {name}: the API server will not have the {kind}: {message}; hint: make it by hand"
+        )
+    });
+    let conflicts = conflicts.iter().map(|one| format!("of {}: {}", one.name, words(one)));
+    conflicts.chain(refused).collect()
+}
+
+fn message(troubles: &[String]) -> String {
+    let told = troubles.get(..TOLD_MAX).unwrap_or(troubles);
+    let more = troubles.len() - told.len();
     let more = if more > 0 { format!("; and {more} more") } else { String::new() };
     format!("Error occurred during dependency resolution {}{more}", told.join("; and "))
 }
@@ -270,10 +287,10 @@ fn tell(
 
 /// While somebody lacks something, or something could not be found out, the world may change
 /// without a sign.
-fn wake(world: &World, conflicts: &[Conflict]) -> Wake {
+fn wake(world: &World, troubles: &[String]) -> Wake {
     let known = &world.known;
     let failed = known.tags.values().any(Result::is_err)
         || known.contents.values().any(Result::is_err)
         || known.digests.values().any(Result::is_err);
-    if failed || !conflicts.is_empty() { Wake::After(RECHECK) } else { Wake::OnChange }
+    if failed || !troubles.is_empty() { Wake::After(RECHECK) } else { Wake::OnChange }
 }

@@ -363,7 +363,7 @@ fn contents(kind: &str, needs: &str, line: &str) -> Contents {
     let meta = Meta::from_json(&meta).unwrap();
     let mut contents = Contents::new(Digest::of(bytes.as_bytes()), &meta);
     for (kind, name) in brings {
-        contents.bring(kind, name, None);
+        contents.bring(kind, name);
     }
     contents
 }

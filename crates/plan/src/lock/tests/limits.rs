@@ -484,3 +484,31 @@ fn a_package_under_manual_waits_for_somebody_and_so_does_who_needs_it() {
     Provider c r.io/c:v1.2.0 resolved 0/0/0
     "#);
 }
+
+#[test]
+fn what_the_api_server_will_not_have_is_told_and_not_tried_again() {
+    let mut cluster = cluster(
+        "r.io/a v1.0.0 Configuration: r.io/c >=v1.0.0, r.io/d >=v1.0.0
+         r.io/c v1.0.0 Provider
+         r.io/d v1.0.0 Provider",
+    );
+    cluster.install("Configuration", "a", "r.io/a:v1.0.0");
+    cluster.world.refused = vec![crate::step::Refusal {
+        target: crate::step::Target {
+            api_version: "pkg.crossplane.io/v1".to_owned(),
+            kind: "Provider".to_owned(),
+            namespace: None,
+            name: "c".to_owned(),
+        },
+        message: "no more than 3 providers".to_owned(),
+    }];
+    assert_snapshot!(format!("{}{}", cluster.run(), cluster.resolved()), @r"
+    create Provider d r.io/d:v1.0.0
+    lock r.io/a v1.0.0
+    # again in 60 s
+    --
+    lock r.io/a v1.0.0, r.io/d v1.0.0
+    # again in 60 s
+    Resolved=False DependencyResolutionFailed (Error occurred during dependency resolution of c: the API server will not have the Provider: no more than 3 providers; hint: make it by hand)
+    ");
+}

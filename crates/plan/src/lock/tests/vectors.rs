@@ -123,11 +123,8 @@ fn fewer_packages_lack_something_than_after_upstream() {
         let told = cluster.run();
         let ours = lacking(&vector, &cluster, &state(&cluster));
         assert!(ours <= theirs, "{}: {ours} > {theirs}\n{told}\n{}", vector["id"], cluster.show());
-        if ours < theirs {
-            better += 1;
-        } else {
-            equal += 1;
-        }
+        let counted = if ours < theirs { &mut better } else { &mut equal };
+        *counted += 1;
         assert_eq!(cluster.run(), "nothing", "{}", vector["id"]);
     }
     println!("better {better}, equal {equal}");

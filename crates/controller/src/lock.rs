@@ -1,0 +1,298 @@
+//! The lock: all packages together, and what they need of each other.
+//!
+//! There is one lock and one turn at a time. Whatever happens to a package, a revision or an image
+//! configuration concerns it, and one look takes in everything that happened since the last.
+
+use crate::access::access;
+use crate::kind::{Kind, Learnt, Meta, Wakes, Watch};
+use crate::package::typed;
+use crate::{Hands, cluster, fetch};
+use api::meta::PackageKind;
+use api::pkg::lock::NAME;
+use api::pkg::revision::{ACTIVE, Revision};
+use api::pkg::{LABEL_PACKAGE, Package};
+use cluster::Which;
+use oci::{Digest, Identifier, Reference, Repository, Rules};
+use plan::image_config::treat;
+use plan::lock::{Contents, Known, RECHECK, Settings, World, decide};
+use plan::revision;
+use plan::step::{Need, Refusal, Step, Target};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Mutex, PoisonError};
+use store::auth::Keychain;
+use tokio::time::Instant;
+
+/// The lock.
+pub struct Locks {
+    verdicts: std::sync::Arc<crate::verdicts::Verdicts>,
+    memory: Mutex<Memory>,
+}
+
+/// What registries said lately.
+#[derive(Default)]
+struct Memory {
+    tags: HashMap<Repository, (Instant, Vec<String>)>,
+    digests: HashMap<String, (Instant, Digest)>,
+}
+
+impl Memory {
+    /// What is still believed.
+    fn fresh(&mut self) -> Known {
+        self.tags.retain(|_, (then, _)| then.elapsed() < RECHECK);
+        self.digests.retain(|_, (then, _)| then.elapsed() < RECHECK);
+        let tags = self.tags.iter().map(|(key, (_, tags))| (key.clone(), Ok(tags.clone())));
+        let digests = self.digests.iter().map(|(key, (_, one))| (key.clone(), Ok(one.clone())));
+        Known { tags: tags.collect(), digests: digests.collect(), ..Known::default() }
+    }
+}
+
+impl Locks {
+    /// The lock, which tells its verdicts to these.
+    pub fn new(hands: &Hands) -> Self {
+        Self { verdicts: std::sync::Arc::clone(&hands.verdicts), memory: Mutex::default() }
+    }
+
+    fn memory(&self) -> std::sync::MutexGuard<'_, Memory> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Kind for Locks {
+    type World = World;
+
+    fn name(&self) -> String {
+        NAME.to_owned()
+    }
+
+    fn watches(&self, hands: &Hands) -> Vec<Watch> {
+        let group = hands.settings.group();
+        let (stable, beta) = (format!("{group}/v1"), format!("{group}/v1beta1"));
+        let all = |_: &Meta| Wakes::These(vec![NAME.to_owned()]);
+        let mut watches = vec![Watch::itself(&beta, "Lock"), Watch::new(&beta, "ImageConfig", all)];
+        for kind in PackageKind::ALL {
+            watches.push(Watch::new(&stable, kind.as_str(), all));
+            watches.push(Watch::new(&stable, &revision_of(kind), all));
+        }
+        watches
+    }
+
+    async fn gather(&self, hands: &Hands, _: &str) -> Result<Option<World>, cluster::Error> {
+        let group = hands.settings.group();
+        let (stable, beta) = (format!("{group}/v1"), format!("{group}/v1beta1"));
+        let (mut packages, mut revisions): (Vec<Package>, Vec<Revision>) = Default::default();
+        for kind in PackageKind::ALL {
+            let all = hands.cluster.list(&stable, kind.as_str(), Which::default()).await?;
+            packages.extend(readable(all, hands));
+            let all = hands.cluster.list(&stable, &revision_of(kind), Which::default()).await?;
+            revisions.extend(readable(all, hands));
+        }
+        let target = Target {
+            api_version: beta.clone(),
+            kind: "Lock".to_owned(),
+            namespace: None,
+            name: NAME.to_owned(),
+        };
+        let lock = hands.cluster.get(&target).await?.map(typed).transpose()?;
+        if lock.is_none() && packages.is_empty() {
+            return Ok(None);
+        }
+        let image_configs = hands.cluster.list(&beta, "ImageConfig", Which::default()).await?;
+        let mut known = self.memory().fresh();
+        known.revisions = cached(hands, &revisions).await;
+        Ok(Some(World {
+            lock,
+            packages,
+            revisions,
+            image_configs: readable(image_configs, hands),
+            known,
+            refused: Vec::new(),
+            settings: Settings {
+                default_registry: hands.settings.default_registry.clone(),
+                group,
+                movement: hands.settings.movement,
+            },
+            now: hands.now(),
+        }))
+    }
+
+    /// What is decided about revisions is told at once: whoever waited for it looks for itself
+    /// whether the lock has been written.
+    fn step(&self, world: &World) -> Step {
+        match decide(world) {
+            Err(needs) => Step::Need(needs),
+            Ok(decided) => {
+                self.verdicts.publish(decided.verdicts);
+                Step::Do(decided.plan)
+            }
+        }
+    }
+
+    async fn learn(
+        &self,
+        hands: &Hands,
+        world: &mut World,
+        need: Need,
+    ) -> Result<Learnt, cluster::Error> {
+        let is_known = match need {
+            Need::Tags(repository) => {
+                let answer = tags(hands, world, &repository).await?;
+                let is_known = answer.is_ok();
+                if let Ok(tags) = &answer {
+                    let entry = (Instant::now(), tags.clone());
+                    self.memory().tags.insert(repository.clone(), entry);
+                }
+                world.known.tags.insert(repository, answer);
+                is_known
+            }
+            Need::Digest(reference) => {
+                let answer = digest(hands, world, &reference).await?;
+                let is_known = answer.is_ok();
+                if let Ok(digest) = &answer {
+                    let entry = (Instant::now(), digest.clone());
+                    self.memory().digests.insert(reference.name(), entry);
+                }
+                world.known.digests.insert(reference.name(), answer);
+                is_known
+            }
+            Need::Contents(reference) => {
+                let answer = contents(hands, world, &reference).await?;
+                let is_known = answer.is_ok();
+                world.known.contents.insert(reference.name(), answer);
+                is_known
+            }
+            other => return Err(cluster::Error::Refused(format!("the lock asks for {other:?}"))),
+        };
+        Ok(if is_known { Learnt::Known } else { Learnt::Unknown })
+    }
+
+    fn refuse(&self, world: &mut World, refusals: Vec<Refusal>) {
+        world.refused = refusals;
+    }
+}
+
+fn revision_of(kind: PackageKind) -> String {
+    format!("{}Revision", kind.as_str())
+}
+
+/// Those that can be read: one that cannot must not keep the others from being looked at.
+fn readable<T: serde::de::DeserializeOwned>(all: Vec<serde_json::Value>, hands: &Hands) -> Vec<T> {
+    let read = all.into_iter().filter_map(|one| match typed(one) {
+        Ok(one) => Some(one),
+        Err(error) => {
+            hands.say(crate::Entry::trouble(NAME, "", &error.to_string()));
+            None
+        }
+    });
+    read.collect()
+}
+
+/// What is inside active revisions that are in the cache. A revision is named after the bytes it
+/// is, so what a tag meant when it was fetched can be told from what it means now.
+async fn cached(hands: &Hands, revisions: &[Revision]) -> BTreeMap<String, Contents> {
+    let mut known = BTreeMap::new();
+    let rules = Rules::weak().any_digest().default_registry(&hands.settings.default_registry);
+    for revision in revisions.iter().filter(|one| one.spec.desired_state == ACTIVE) {
+        let name = &revision.metadata.name;
+        let Ok(reference) = Reference::parse(&revision.spec.image, &rules) else { continue };
+        let digest = match reference.identifier() {
+            Identifier::Digest(digest) => Some(digest.clone()),
+            Identifier::Tag(_) => hands.cache.tag(&reference.name()),
+        };
+        let package = revision.metadata.labels.get(LABEL_PACKAGE).map_or("", String::as_str);
+        let is_its = |digest: &Digest| xpkg::label::friendly_id(package, digest.hex()) == *name;
+        let Some(digest) = digest.filter(is_its) else { continue };
+        let Ok(found) = hands.cache.contents(&digest).await else { continue };
+        let found = Contents::of(&revision::Contents::of(digest, &found.opened));
+        known.extend(found.ok().map(|found| (name.clone(), found)));
+    }
+    known
+}
+
+/// Where an image really is, and credentials for it; or why that cannot be said.
+async fn place(
+    hands: &Hands,
+    world: &World,
+    image: &str,
+) -> Result<Result<(String, Keychain), String>, cluster::Error> {
+    let treatment = match treat(&world.image_configs, image, &hands.settings.default_registry) {
+        Ok(treatment) => treatment,
+        Err(error) => return Ok(Err(error.to_string())),
+    };
+    let secrets: Vec<String> = treatment.pull_secret.into_iter().collect();
+    let access = access(hands, &secrets).await?;
+    Ok(Ok((treatment.resolved, access.keychain)))
+}
+
+fn rules(hands: &Hands) -> Rules {
+    Rules::weak().any_digest().default_registry(&hands.settings.default_registry)
+}
+
+async fn tags(
+    hands: &Hands,
+    world: &World,
+    repository: &Repository,
+) -> Result<Result<Vec<String>, String>, cluster::Error> {
+    let (name, keychain) = match place(hands, world, &repository.to_string()).await? {
+        Ok(found) => found,
+        Err(why) => return Ok(Err(why)),
+    };
+    let repository = match Repository::parse(&name, &rules(hands)) {
+        Ok(repository) => repository,
+        Err(error) => return Ok(Err(error.to_string())),
+    };
+    Ok(hands.fetch.tags(&repository, keychain).await.map_err(|error| error.text()))
+}
+
+async fn located(
+    hands: &Hands,
+    world: &World,
+    reference: &Reference,
+) -> Result<Result<(Reference, Keychain), String>, cluster::Error> {
+    Ok(match place(hands, world, &reference.name()).await? {
+        Ok((name, keychain)) => Reference::parse(&name, &rules(hands))
+            .map(|reference| (reference, keychain))
+            .map_err(|error| error.to_string()),
+        Err(why) => Err(why),
+    })
+}
+
+async fn digest(
+    hands: &Hands,
+    world: &World,
+    reference: &Reference,
+) -> Result<Result<Digest, String>, cluster::Error> {
+    let (reference, keychain) = match located(hands, world, reference).await? {
+        Ok(found) => found,
+        Err(why) => return Ok(Err(why)),
+    };
+    Ok(hands.fetch.head(&reference, keychain).await.map_err(|error| error.text()))
+}
+
+async fn contents(
+    hands: &Hands,
+    world: &World,
+    reference: &Reference,
+) -> Result<Result<Contents, String>, cluster::Error> {
+    let (reference, keychain) = match located(hands, world, reference).await? {
+        Ok(found) => found,
+        Err(why) => return Ok(Err(why)),
+    };
+    Ok(match fetched(hands, &reference, keychain).await {
+        Ok((digest, found)) => Contents::of(&revision::Contents::of(digest, &found.opened)),
+        Err(error) => Err(error.text()),
+    })
+}
+
+async fn fetched(
+    hands: &Hands,
+    reference: &Reference,
+    keychain: Keychain,
+) -> Result<(Digest, std::sync::Arc<crate::cache::Contents>), fetch::FetchError> {
+    let digest = match (reference.identifier(), hands.fetch.remembered(reference)) {
+        (Identifier::Digest(digest), _) => digest.clone(),
+        (Identifier::Tag(_), Some(digest)) => digest,
+        (Identifier::Tag(_), None) => hands.fetch.digest(reference, keychain.clone()).await?,
+    };
+    let found = hands.fetch.contents(reference.repository(), &digest, keychain).await?;
+    Ok((digest, found))
+}

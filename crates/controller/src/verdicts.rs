@@ -1,0 +1,72 @@
+//! What the lock says about revisions, for those who look after them.
+//!
+//! The lock is looked at as a whole, and what comes of it concerns single revisions. It is kept
+//! here; whoever asks for [`news`](Verdicts::news) hears of those, and only those, of which
+//! something else is said than before.
+
+use plan::lock::Verdict;
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+use tokio::sync::broadcast;
+
+/// News that may wait to be heard; who is further behind looks at everyone.
+const NEWS_MAX: usize = 1024;
+
+/// What the lock says about each revision.
+#[derive(Debug)]
+pub struct Verdicts {
+    known: Mutex<BTreeMap<String, Verdict>>,
+    news: broadcast::Sender<String>,
+}
+
+impl Default for Verdicts {
+    fn default() -> Self {
+        Self { known: Mutex::default(), news: broadcast::Sender::new(NEWS_MAX) }
+    }
+}
+
+impl Verdicts {
+    /// What the lock says about a revision; nothing while it has not been asked.
+    pub fn of(&self, revision: &str) -> Option<Verdict> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.get(revision).cloned()
+    }
+
+    /// The names of revisions of which something new is said from now on.
+    pub fn news(&self) -> broadcast::Receiver<String> {
+        self.news.subscribe()
+    }
+
+    /// The lock says this now.
+    pub(crate) fn publish(&self, now: BTreeMap<String, Verdict>) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = std::mem::replace(&mut *known, now);
+        for (name, verdict) in &*known {
+            if before.get(name) != Some(verdict) {
+                // That nobody listens is no trouble.
+                let _ = self.news.send(name.clone());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_news_is_told() {
+        let verdicts = Verdicts::default();
+        let mut news = verdicts.news();
+        let waiting = || Verdict::Waiting("for b".to_owned());
+        let named = |all: Vec<(&str, Verdict)>| {
+            all.into_iter().map(|(name, one)| (name.to_owned(), one)).collect()
+        };
+        verdicts.publish(named(vec![("a", waiting()), ("b", Verdict::Skipped)]));
+        verdicts.publish(named(vec![("a", waiting()), ("b", Verdict::Skipped)]));
+        verdicts.publish(named(vec![("a", Verdict::Skipped)]));
+        let heard: Vec<String> = std::iter::from_fn(|| news.try_recv().ok()).collect();
+        assert_eq!(heard, ["a", "b", "a"]);
+        assert_eq!((verdicts.of("a"), verdicts.of("b")), (Some(Verdict::Skipped), None));
+    }
+}
