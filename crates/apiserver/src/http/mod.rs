@@ -251,6 +251,11 @@ fn send(answer: Answer) -> Response<Body> {
             warn(&mut response, &warnings);
             response
         }
+        Answer::Text { body, warnings } => {
+            let mut response = self::answer(200, "application/json", Body::from(body));
+            warn(&mut response, &warnings);
+            response
+        }
         Answer::Stream(body) => self::answer(200, "application/json", body),
     }
 }

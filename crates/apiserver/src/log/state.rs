@@ -64,12 +64,15 @@ impl State {
         if at < self.oldest {
             return Err(Expired { asked: at, oldest: self.oldest });
         }
-        let mut entries: BTreeMap<Arc<str>, Entry> = self
+        let present = self
             .entries
             .range::<str, _>((Bound::Included(prefix), Bound::Unbounded))
             .take_while(|(key, _)| key.starts_with(prefix))
-            .map(|(key, entry)| (Arc::clone(key), entry.clone()))
-            .collect();
+            .map(|(key, entry)| (Arc::clone(key), entry.clone()));
+        if at == self.version {
+            return Ok(Snapshot { version: at, entries: present.collect() });
+        }
+        let mut entries: BTreeMap<Arc<str>, Entry> = present.collect();
         for event in self.ring.iter().rev().take_while(|event| event.version > at) {
             if event.key.starts_with(prefix) {
                 match &event.previous {

@@ -132,11 +132,22 @@ pub enum Answer {
         /// `Warning` headers.
         warnings: Vec<String>,
     },
+    /// The same, in words already.
+    Text {
+        /// JSON, with a line's end.
+        body: Bytes,
+        /// `Warning` headers.
+        warnings: Vec<String>,
+    },
     /// A stream of events.
     Stream(Body),
 }
 
 impl Answer {
+    fn text(body: Vec<u8>) -> Self {
+        Self::Text { body: Bytes::from(body), warnings: Vec::new() }
+    }
+
     fn ok(body: Value) -> Self {
         Self::Object { code: 200, body, warnings: Vec::new() }
     }
@@ -151,13 +162,13 @@ pub async fn serve(
     let kind = Arc::clone(&request.kind);
     let name = request.target.name.clone();
     let mut answer = answer(server, method, request).await?;
-    if let Answer::Object { warnings, .. } = &mut answer {
+    if let Answer::Object { warnings, .. } | Answer::Text { warnings, .. } = &mut answer {
         warnings.extend(kind.deprecated().map(str::to_owned));
     }
     if method != "GET" {
         let made = match &answer {
             Answer::Object { body, .. } => crate::object::meta_text(body, "name").to_owned(),
-            Answer::Stream(_) => String::new(),
+            Answer::Text { .. } | Answer::Stream(_) => String::new(),
         };
         follow(server, &kind, &name.unwrap_or(made)).await;
     }

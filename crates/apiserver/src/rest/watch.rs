@@ -5,7 +5,7 @@
 //! so (410) and starts over. No event is dropped in silence.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use axum::body::Body;
@@ -18,6 +18,7 @@ use super::{Answer, Request, present, store};
 use crate::Server;
 use crate::http::negotiate::Form;
 use crate::http::status::Failure;
+use crate::kind::Kind;
 use crate::log::{Entry, Event};
 use crate::object::field_error::FieldError;
 
@@ -27,8 +28,10 @@ const TIMEOUT_SECONDS: u64 = 1800;
 const BOOKMARK_EVERY: Duration = Duration::from_secs(10);
 /// The most events read from the log at once. A watch that nobody reads keeps them alive.
 const CHUNK: usize = 32;
-/// How many lines are kept that other watches may want to say, too.
+/// How many events are kept in words that other watches may want to use, too.
 const LINES_MAX: usize = 64;
+/// The biggest object kept so: big ones are few, and many of them would be much.
+const KEPT_BYTES_MAX: usize = 1 << 16;
 
 /// What a watch has yet to say. Objects are turned into text one by one, when there is
 /// somebody to read it.
@@ -41,28 +44,87 @@ enum Pending {
     Line(Value),
 }
 
-/// Lines that many watches say alike: by version of the log and of the API, newest last.
+/// Events that many watches tell of: by version of the log and of the API, newest last. What
+/// each client selected decides whether it hears of an event and as what; the words are the same.
 #[derive(Default)]
-pub(crate) struct Lines(Mutex<VecDeque<(u64, String, Bytes)>>);
+pub(crate) struct Lines(Mutex<VecDeque<(u64, String, Arc<Told>)>>);
+
+/// An event as objects, and in words once somebody needs them.
+struct Told {
+    before: Option<Value>,
+    now: Option<Value>,
+    added: OnceLock<Bytes>,
+    modified: OnceLock<Bytes>,
+    deleted: OnceLock<Bytes>,
+}
 
 impl Lines {
-    fn find(&self, version: u64, api_version: &str) -> Option<Bytes> {
+    /// An event as objects of a kind.
+    fn told(&self, kind: &Kind, event: &Event) -> Arc<Told> {
+        let api_version = kind.api_version();
+        if let Some(told) = self.find(event.version, &api_version) {
+            return told;
+        }
+        let told = Arc::new(Told::new(kind, event));
+        let size = event.value.as_ref().map_or(0, Bytes::len);
+        let size = size.max(event.previous.as_ref().map_or(0, |entry| entry.value.len()));
+        if size <= KEPT_BYTES_MAX {
+            let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            if lines.len() >= LINES_MAX {
+                lines.pop_front();
+            }
+            lines.push_back((event.version, api_version, Arc::clone(&told)));
+        }
+        told
+    }
+
+    fn find(&self, version: u64, api_version: &str) -> Option<Arc<Told>> {
         let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut newest = lines.iter().rev();
         let found = newest.find(|line| line.0 == version && line.1 == api_version);
-        found.map(|line| line.2.clone())
+        found.map(|line| Arc::clone(&line.2))
+    }
+}
+
+impl Told {
+    fn new(kind: &Kind, event: &Event) -> Self {
+        let open = |entry: &Entry| store::open(kind, entry).ok();
+        let now = event.value.clone().map(|value| Entry { version: event.version, value });
+        let mut before = event.previous.as_ref().and_then(open);
+        if let Some(object) = &mut before {
+            // Who sees it go sees when.
+            store::set_version(object, event.version);
+        }
+        Self {
+            before,
+            now: now.as_ref().and_then(open),
+            added: OnceLock::new(),
+            modified: OnceLock::new(),
+            deleted: OnceLock::new(),
+        }
     }
 
-    fn keep(&self, version: u64, api_version: &str, line: &Bytes) {
-        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if lines.len() >= LINES_MAX {
-            lines.pop_front();
-        }
-        // Big ones are few, and would make the rest go.
-        if line.len() < 1 << 16 {
-            lines.push_back((version, api_version.to_owned(), line.clone()));
+    /// What the event is for those who see only what they selected: its name, the object, and
+    /// its words.
+    fn seen(&self, selection: &Selection) -> Option<(&'static str, &Value, &OnceLock<Bytes>)> {
+        let wanted = |object: &&Value| selection.wants(object);
+        let before = self.before.as_ref().filter(wanted);
+        let now = self.now.as_ref().filter(wanted);
+        match (before, now) {
+            (None, Some(object)) => Some(("ADDED", object, &self.added)),
+            (Some(_), Some(object)) => Some(("MODIFIED", object, &self.modified)),
+            (Some(object), None) => Some(("DELETED", object, &self.deleted)),
+            (None, None) => None,
         }
     }
+}
+
+/// An event in words.
+fn words(kind: &str, object: &Value) -> Bytes {
+    let mut text = format!("{{\"type\":\"{kind}\",\"object\":").into_bytes();
+    text.extend(crate::object::text(object));
+    text.extend(b"}\n");
+    Bytes::from(text)
 }
 
 struct Watch {
@@ -227,51 +289,20 @@ impl Watch {
                 self.selection.wants(&object).then(|| self.say("ADDED", object))
             }
             Pending::Event(event) => {
-                // Those who want everything, whole, all hear the same.
-                let common = self.selection.is_all() && self.request.form == Form::Object;
-                let api_version = common.then(|| self.request.kind.api_version());
-                let known = api_version
-                    .as_ref()
-                    .and_then(|api_version| self.server.lines.find(event.version, api_version));
-                if known.is_some() {
-                    return known;
-                }
-                let line = self.translate(event)?;
-                if let Some(api_version) = api_version {
-                    self.server.lines.keep(event.version, &api_version, &line);
-                }
-                Some(line)
+                let told = self.server.lines.told(&self.request.kind, event);
+                let (kind, object, line) = told.seen(&self.selection)?;
+                Some(match self.request.form {
+                    Form::Object => line.get_or_init(|| words(kind, object)).clone(),
+                    _ => self.say(kind, object.clone()),
+                })
             }
-        }
-    }
-
-    /// What an event is for those who see only what they selected.
-    fn translate(&mut self, event: &Event) -> Option<Bytes> {
-        let kind = Arc::clone(&self.request.kind);
-        let open = |entry: &Entry| store::open(&kind, entry).ok();
-        let now = event.value.clone().map(|value| Entry { version: event.version, value });
-        let now = now.as_ref().and_then(open).filter(|object| self.selection.wants(object));
-        let before = event.previous.as_ref().and_then(open);
-        let before = before.filter(|object| self.selection.wants(object));
-        match (before, now) {
-            (None, Some(object)) => Some(self.say("ADDED", object)),
-            (Some(_), Some(object)) => Some(self.say("MODIFIED", object)),
-            (Some(mut object), None) => {
-                store::set_version(&mut object, event.version);
-                Some(self.say("DELETED", object))
-            }
-            (None, None) => None,
         }
     }
 
     fn say(&mut self, kind: &str, object: Value) -> Bytes {
         let object = present::event(&self.server, &self.request, object, self.first);
         self.first = false;
-        let mut line = json!({"type": kind});
-        line["object"] = object;
-        let mut text = crate::object::text(&line);
-        text.push(b'\n');
-        Bytes::from(text)
+        words(kind, &object)
     }
 
     fn bookmark(&self) -> Value {
