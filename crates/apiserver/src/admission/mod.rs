@@ -35,6 +35,11 @@ pub(crate) struct Action<'a> {
 }
 
 impl Action<'_> {
+    /// Whether the objects are `Scale`s, whatever the request's kind is.
+    fn is_scale(&self) -> bool {
+        self.request.target.subresource.as_deref() == Some("scale")
+    }
+
     fn name(&self) -> &str {
         match self.request.target.name.as_deref() {
             Some(name) => name,
@@ -102,6 +107,28 @@ pub(crate) async fn update(
         Change::Put(object) | Change::Remove(object) => object.clone(),
         _ => old.clone(),
     });
+    validate(server, &validating, &action).await?;
+    Ok(change)
+}
+
+/// The same for a `Scale`: webhooks see what `show` makes of objects, and `settle` says what an
+/// object becomes once the `Scale` is as they left it.
+pub(crate) async fn scale(
+    server: &Server,
+    request: &Request,
+    (old, scale, dry_run): (&Value, Value, bool),
+    settle: impl Fn(&Value) -> Result<Change, Failure>,
+    show: impl Fn(&Value) -> Value,
+) -> Result<Change, Failure> {
+    let mutating = server.hooks.of(server, Sort::Mutating);
+    let validating = server.hooks.of(server, Sort::Validating);
+    let (object, old) = (Some(scale), Some(show(old)));
+    let mut action = Action { request, operation: "UPDATE", object, old, dry_run };
+    mutate(server, &mutating, &mut action).await?;
+    let change = settle(action.object.as_ref().unwrap_or(&Value::Null))?;
+    if let Change::Put(object) | Change::Remove(object) = &change {
+        action.object = Some(show(object));
+    }
     validate(server, &validating, &action).await?;
     Ok(change)
 }
@@ -233,16 +260,21 @@ fn apply(action: &mut Action<'_>, kind: &Kind, patch: &Value) -> Result<bool, Fa
              not supported for this operation",
         ));
     };
+    let scale = action.is_scale();
     let mut new = object.clone();
-    new["apiVersion"] = json!(kind.api_version());
+    if !scale {
+        new["apiVersion"] = json!(kind.api_version());
+    }
     for operation in patch.as_array().into_iter().flatten() {
         if crate::patch::json(&mut new, &json!([operation])).is_err() {
             return Err(misfit(operation));
         }
     }
-    new["apiVersion"] = json!(action.request.kind.api_version());
-    crate::http::body::shape(&action.request.kind, &mut new);
-    crate::rest::fill(&action.request.kind, &mut new);
+    if !scale {
+        new["apiVersion"] = json!(action.request.kind.api_version());
+        crate::http::body::shape(&action.request.kind, &mut new);
+        crate::rest::fill(&action.request.kind, &mut new);
+    }
     let changed = new != object;
     action.object = Some(new);
     Ok(changed)

@@ -20,8 +20,13 @@ pub(super) struct Verdict {
 /// The `AdmissionReview` of a write, about its object as one of `kind`.
 pub(super) fn request(action: &Action<'_>, kind: &Kind, uid: &str) -> Value {
     let own = &action.request.kind;
-    let group_kind =
-        |kind: &Kind| json!({"group": kind.group, "version": kind.version, "kind": kind.kind});
+    let scale = action.is_scale();
+    let group_kind = |kind: &Kind| {
+        if scale {
+            return json!({"group": "autoscaling", "version": "v1", "kind": "Scale"});
+        }
+        json!({"group": kind.group, "version": kind.version, "kind": kind.kind})
+    };
     let group_resource = |kind: &Kind| json!({"group": kind.group, "version": kind.version, "resource": kind.plural});
     let mut out = Map::new();
     let mut set = |field: &str, value: Value| {
@@ -57,7 +62,9 @@ pub(super) fn request(action: &Action<'_>, kind: &Kind, uid: &str) -> Value {
     let shown = |object: &Option<Value>| match object {
         Some(object) => {
             let mut object = object.clone();
-            object["apiVersion"] = json!(kind.api_version());
+            if !scale {
+                object["apiVersion"] = json!(kind.api_version());
+            }
             object
         }
         None => Value::Null,

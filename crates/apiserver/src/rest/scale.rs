@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::store::Change;
 use super::{Answer, Request, owner, patch as patches, store, update};
 use crate::Server;
+use crate::admission;
 use crate::http::body;
 use crate::http::query::WriteOptions;
 use crate::http::status::Failure;
@@ -53,14 +55,30 @@ async fn set(
     wish: impl Fn(Value) -> Result<Value, Failure>,
 ) -> Result<Answer, Failure> {
     let rule = rule(request)?;
-    let mut plain = request.clone();
-    plain.target.subresource = None;
     let changed = store::change(server, request, options.dry_run, |old| {
         let scale = wish(view(rule, &old))?;
         let version = meta_text(&scale, "resourceVersion");
         if !version.is_empty() && version != meta_text(&old, "resourceVersion") {
             return Err(Failure::stale(&request.kind, request.name()));
         }
+        Ok(Change::AskScale(Box::new((scale, options.clone()))))
+    })
+    .await?;
+    Ok(Answer::ok(view(rule, &changed.object)))
+}
+
+/// What an object becomes whose `Scale` a client wants to be `scale`, if the webhooks agree:
+/// they are shown the `Scale`, not the object.
+pub(super) async fn admit(
+    server: &Server,
+    request: &Request,
+    old: &Value,
+    (scale, options): (Value, WriteOptions),
+) -> Result<Change, Failure> {
+    let rule = rule(request)?;
+    let mut plain = request.clone();
+    plain.target.subresource = None;
+    let settle = |scale: &Value| {
         let replicas = scale.pointer("/spec/replicas").and_then(Value::as_i64).unwrap_or(0);
         if replicas < 0 {
             let why = "should be a non-negative integer";
@@ -69,12 +87,12 @@ async fn set(
         }
         let mut new = old.clone();
         write(&mut new, &rule.spec_path, json!(replicas));
-        let mut new = owner::track(server, request, &options, Some(&old), new);
+        let mut new = owner::track(server, request, &options, Some(old), new);
         forget_time(&mut new);
-        update::settle(server, &plain, &old, new)
-    })
-    .await?;
-    Ok(Answer::ok(view(rule, &changed.object)))
+        update::settle(server, &plain, old, new)
+    };
+    let shown = |object: &Value| view(rule, object);
+    admission::scale(server, request, (old, scale, options.dry_run), settle, shown).await
 }
 
 /// Upstream carries owners through the `Scale`, where the time of this entry is lost; entries

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::{Answer, Request, present};
+use super::{Answer, Request, present, scale};
 use crate::Server;
 use crate::admission;
 use crate::crd::convert::Source;
 use crate::http::negotiate::Form;
+use crate::http::query::WriteOptions;
 use crate::http::status::Failure;
 use crate::kind::{Kind, event};
 use crate::log::{Entry, Expect, Write, WriteError};
@@ -22,6 +23,8 @@ const TRIES_MAX: usize = 64;
 pub(crate) enum Change {
     /// A client wants this; others have a say first.
     Ask(Value),
+    /// A client wants the `Scale` to be this, with these options; others have a say first.
+    AskScale(Box<(Value, WriteOptions)>),
     /// Nothing changed: nothing is written.
     Keep,
     /// This is its new form.
@@ -335,10 +338,13 @@ pub(crate) async fn change(
         }
         let change = match decided? {
             Change::Ask(new) => admission::update(server, request, &old, new, dry_run).await?,
+            Change::AskScale(wish) => scale::admit(server, request, &old, *wish).await?,
             other => other,
         };
         let (mut object, packed) = match change {
-            Change::Keep => return Ok(Changed { object: old, removed: false }),
+            Change::Keep | Change::AskScale(_) => {
+                return Ok(Changed { object: old, removed: false });
+            }
             Change::Put(object) => {
                 let packed = self::stored(server, kind, &object).await?;
                 if packed == stored {

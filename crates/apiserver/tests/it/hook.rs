@@ -116,6 +116,7 @@ fn said(path: &str, asked: &Value) -> Value {
         "/wrong-uid" => json!({"allowed": true, "uid": "another"}),
         "/patch-without-type" => json!({"allowed": true, "patch": encode(&json!([]))}),
         "/patch-misfit" => patch(&json!([{"op": "remove", "path": "/spec/nowhere"}])),
+        "/seven" => patch(&json!([{"op": "replace", "path": "/spec/replicas", "value": 7}])),
         "/default-field" => {
             patch(&json!([{"op": "add", "path": "/data/added", "value": "by the webhook"}]))
         }
