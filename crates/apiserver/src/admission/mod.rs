@@ -11,6 +11,7 @@
 
 mod config;
 mod review;
+pub(crate) mod validate;
 
 use std::sync::Arc;
 

@@ -25,6 +25,9 @@ pub fn check(kind: &Kind, object: &Value, old: Option<&Value>) -> Vec<FieldError
             keys(object, &mut wrong);
             frozen(kind, object, old, &mut wrong);
         }
+        ("admissionregistration.k8s.io", name) if name.ends_with("WebhookConfiguration") => {
+            wrong.extend(crate::admission::validate::check(kind, object));
+        }
         ("rbac.authorization.k8s.io", _) => {
             wrong.extend(crate::auth::validate::check(kind, object, old));
         }

@@ -35,7 +35,7 @@ mod format;
 pub mod jsonpath;
 mod lists;
 mod metadata;
-mod names;
+pub(crate) mod names;
 mod node;
 mod pattern;
 mod prune;
@@ -51,6 +51,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 pub use crd::validate_crd;
+pub(crate) use crd::{check_client, check_review_versions};
 pub use error::{ErrorKind, FieldError, Path, summary};
 pub use metadata::{Malformed, NameRule, Scope};
 pub use node::Pool;

@@ -54,12 +54,17 @@ pub(super) fn check(spec: &Spec, options: &Options, path: &Path, errors: &mut Ve
             let detail = "required when strategy is set to Webhook";
             errors.push(FieldError::required(&config_path, detail));
         }
-        Some(config) => check_config(config, &config_path, errors),
+        Some(config) => check_client(config, &config_path, errors),
     }
-    check_review_versions(conversion, options, &versions_path, errors);
+    let versions = review_versions(conversion);
+    if versions.is_empty() {
+        return errors.push(FieldError::required(&versions_path, ""));
+    }
+    check_review_versions(versions, options.recognized_review, &versions_path, errors);
 }
 
-fn check_config(config: &Value, path: &Path, errors: &mut Vec<FieldError>) {
+/// What is wrong with how a webhook is to be reached.
+pub(crate) fn check_client(config: &Value, path: &Path, errors: &mut Vec<FieldError>) {
     let url = config.get("url").and_then(Value::as_str);
     match (url, below(config, "service")) {
         (Some(url), None) => check_url(url, &path.child("url"), errors),
@@ -70,6 +75,10 @@ fn check_config(config: &Value, path: &Path, errors: &mut Vec<FieldError>) {
 
 fn check_url(url: &str, path: &Path, errors: &mut Vec<FieldError>) {
     let form = "; desired format: https://host[/path]";
+    if url.starts_with(':') {
+        let detail = format!("url must be a valid URL: parse {url:?}: missing protocol scheme");
+        return errors.push(FieldError::required(path, format!("{detail}{form}")));
+    }
     let (before, fragment) = url.split_once('#').unwrap_or((url, ""));
     let (before, query) = before.split_once('?').unwrap_or((before, ""));
     let (scheme, rest) = before.split_once(':').unwrap_or(("", before));
@@ -136,16 +145,14 @@ fn check_service_path(value: &str, path: &Path, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn check_review_versions(
-    conversion: &Value,
-    options: &Options,
+/// What is wrong with the versions of reviews that a webhook understands; `recognized` says that
+/// the server must know one of them.
+pub(crate) fn check_review_versions(
+    versions: &[Value],
+    recognized: bool,
     path: &Path,
     errors: &mut Vec<FieldError>,
 ) {
-    let versions = review_versions(conversion);
-    if versions.is_empty() {
-        return errors.push(FieldError::required(path, ""));
-    }
     for (i, version) in versions.iter().enumerate() {
         let name = version.as_str().unwrap_or_default();
         if versions[..i].contains(version) {
@@ -156,7 +163,7 @@ fn check_review_versions(
             errors.push(FieldError::invalid(&path.index(i), name, fault));
         }
     }
-    if options.recognized_review && !versions.iter().any(known) {
+    if recognized && !versions.iter().any(known) {
         let detail = "must include at least one of v1, v1beta1";
         errors.push(FieldError::invalid(path, Value::from(versions), detail));
     }

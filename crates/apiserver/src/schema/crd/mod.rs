@@ -23,6 +23,7 @@ use super::metadata::{self, NameRule, Scope};
 use super::names;
 use super::structural::{list, text};
 
+pub(crate) use conversion::{check_client, check_review_versions};
 pub(crate) use spec::Spec;
 
 /// Everything wrong with a definition, or with changing one into it.
