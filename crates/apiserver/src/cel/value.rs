@@ -11,10 +11,10 @@ use std::rc::Rc;
 
 use serde_json::{Map, Value};
 
-use super::library::quantity::Quantity;
 use super::library::semver::Semver;
 use super::library::url::Url;
 use super::library::{format, time};
+use crate::object::quantity::Quantity;
 use crate::schema::{Flags, Kind, ListType, Node};
 
 /// Why there is no value.

@@ -202,7 +202,7 @@ fn quantity(value: &Value) -> Result<(), String> {
     const RULE: &str = "quantities must match the regular expression \
                         '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
     let said = match value {
-        Value::String(said) => said.clone(),
+        Value::String(said) => said.trim().to_owned(),
         Value::Number(number) => number.to_string(),
         _ => return Err(RULE.to_owned()),
     };

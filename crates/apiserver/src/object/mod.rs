@@ -8,6 +8,7 @@ pub mod lines;
 pub mod meta;
 pub mod name;
 pub mod path;
+pub(crate) mod quantity;
 pub mod selector;
 pub mod strict;
 pub mod time;

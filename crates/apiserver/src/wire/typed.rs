@@ -3,6 +3,8 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::object::quantity::{self, Finest};
+
 use super::table::{self, Empty, Field, Form, SCHEMA, Type};
 
 /// Brings an object of a built-in kind into form; others are left alone.
@@ -88,6 +90,7 @@ fn inside(form: &Form, value: &mut Value) {
             Form::SchemaOrList | Form::SchemaOrFlag | Form::SchemaOrTexts,
             value @ (Value::Object(_) | Value::Array(_)),
         ) => schemas(value),
+        (Form::Quantity, value) => amount(value, Finest::Billionth),
         (Form::List(form), Value::Array(items)) => items.iter_mut().for_each(|item| {
             if item.is_null() {
                 *item = zero(form);
@@ -100,10 +103,26 @@ fn inside(form: &Form, value: &mut Value) {
                 if one.is_null() {
                     *one = zero(form);
                 }
-                inside(form, one);
+                match **form {
+                    // What pods ask for is counted in thousandths.
+                    Form::Quantity => amount(one, Finest::Thousandth),
+                    _ => inside(form, one),
+                }
             });
         }
         _ => {}
+    }
+}
+
+/// Writes a quantity as it is written.
+fn amount(value: &mut Value, finest: Finest) {
+    let said = match value {
+        Value::String(text) => quantity::canonical(text, finest),
+        Value::Number(number) => quantity::canonical(&number.to_string(), finest),
+        _ => None,
+    };
+    if let Some(canonical) = said {
+        *value = Value::String(canonical);
     }
 }
 
