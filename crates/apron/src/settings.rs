@@ -18,6 +18,8 @@ pub(crate) struct Settings {
     pub(crate) temporary: PathBuf,
     /// Where programs are looked for.
     pub(crate) path: OsString,
+    /// Where programs keep what is the user's.
+    pub(crate) data_home: Option<PathBuf>,
     /// Kubeconfigs, merged as kubectl does: the first that says something counts.
     pub(crate) kubeconfigs: Vec<PathBuf>,
 }
@@ -48,6 +50,7 @@ impl Settings {
         // Lower case wins, as with curl; upper-case HTTP_PROXY could be set by a CGI request.
         let either = |lower: &str| text(lower).or_else(|| text(&lower.to_uppercase()));
         let home = path("HOME");
+        let data_home = path("XDG_DATA_HOME").or_else(|| Some(home.as_ref()?.join(".local/share")));
         let home_kubeconfig = home.as_ref().map(|home| home.join(".kube/config"));
         let docker = path("DOCKER_CONFIG").or_else(|| Some(home.clone()?.join(".docker")));
         let docker = docker.map(|directory| directory.join("config.json"));
@@ -74,6 +77,7 @@ impl Settings {
             },
             temporary: std::env::temp_dir(),
             path: variable("PATH").unwrap_or_default(),
+            data_home,
             kubeconfigs,
         }
     }

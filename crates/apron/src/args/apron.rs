@@ -4,6 +4,7 @@ use super::Command;
 use super::packages::PackageWords;
 use super::registry::RegistryArguments;
 use super::serving::RegistryWords;
+use super::up::UpArguments;
 use crate::command::{
     apiserver, build, copy, extract, init, inspect, lint, login, pull, push, version,
 };
@@ -61,6 +62,8 @@ enum Words {
     Logout(LogoutArguments),
     #[command(flatten)]
     Packages(PackageWords),
+    /// Bring up a control plane here: API server, registry and package manager in one process
+    Up(UpArguments),
     /// Keep and serve packages: a registry of your own
     #[command(subcommand)]
     Registry(RegistryWords),
@@ -386,6 +389,7 @@ impl Arguments {
             Words::Logout(words) => {
                 Command::Logout(login::Logout { host: words.host, auth_file: words.auth_file })
             }
+            Words::Up(words) => Command::Up(words.into_request()),
             Words::Packages(words) => return words.into_command(),
             Words::Registry(words) => Command::Registry(words.into_request()),
             Words::Apiserver(ApiserverArguments {
@@ -400,7 +404,7 @@ impl Arguments {
                 token_auth_file: words.token_auth_file,
                 keep_events: words.keep_events,
             }),
-            Words::Manager(words) => Command::Manager(Box::new(words.into_request())),
+            Words::Manager(words) => words.into_command(),
             Words::Crds(words) => Command::Crds(crate::command::crds::Request {
                 group_suffix: words.group_suffix,
                 format: words.output,

@@ -45,6 +45,19 @@ pub(crate) struct Limits {
     pub(crate) quota: Option<u64>,
 }
 
+impl Limits {
+    /// For a registry that only this machine can reach, where nobody is counted.
+    pub(crate) fn local() -> Self {
+        Self {
+            budgets: Budgets::default(),
+            connections: 4096,
+            connections_per_client: 4096,
+            blob_size_max: None,
+            quota: None,
+        }
+    }
+}
+
 impl LimitArguments {
     pub(super) fn into_limits(self) -> Limits {
         let bytes = |megabytes: u64| megabytes.saturating_mul(1_000_000);

@@ -1,16 +1,22 @@
 //! The words of `apron manager`.
 
+use super::Command;
+use super::cluster::ClusterArguments;
 use super::duration;
+use crate::command::deploy;
 use crate::command::manager::Request;
 use api::meta::PackageKind;
-use clap::Args;
+use clap::{Args, Subcommand};
 use controller::Movement;
 use std::path::PathBuf;
 use std::time::Duration;
 
 /// How the package manager runs; upstream's flags where they mean the same.
 #[derive(Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(super) struct ManagerArguments {
+    #[command(subcommand)]
+    words: Option<ManagerWords>,
     /// Kubeconfig of the cluster [default: KUBECONFIG, the pod's own cluster, or ~/.kube/config]
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
@@ -90,6 +96,39 @@ pub(super) struct ManagerArguments {
     group_suffix: String,
 }
 
+/// What else can be done with a package manager.
+#[derive(Subcommand)]
+enum ManagerWords {
+    /// Install the package manager in the cluster of the current kubeconfig
+    Install(InstallArguments),
+}
+
+/// Applies a namespace, the definitions of packages, a service account, its rights and a
+/// Deployment, and can be repeated.
+#[derive(Args)]
+struct InstallArguments {
+    /// Image with apron in it
+    #[arg(long, value_name = "IMAGE", default_value = concat!("apron:", env!("CARGO_PKG_VERSION")))]
+    image: String,
+    /// Secrets with credentials for that image, in the namespace
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    image_pull_secrets: Vec<String>,
+    /// More words for `apron manager`, such as --registry=xpkg.example.org
+    #[arg(long = "arg", value_name = "ARG", allow_hyphen_values = true)]
+    arguments: Vec<String>,
+    /// Print the objects, and ask no cluster
+    #[arg(long)]
+    dry_run: bool,
+    /// Form of the objects
+    #[arg(long, short, value_enum, default_value_t)]
+    output: deploy::Format,
+    /// Wait this long until it runs, such as 30s or 5m
+    #[arg(long, short, value_name = "DURATION", value_parser = duration::parse)]
+    wait: Option<Duration>,
+    #[command(flatten)]
+    cluster: ClusterArguments,
+}
+
 /// Kinds of packages that are run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Runs(Vec<PackageKind>);
@@ -113,8 +152,30 @@ fn runs(text: &str) -> Result<Runs, String> {
     Ok(Runs(kinds))
 }
 
+impl InstallArguments {
+    fn into_request(self) -> deploy::Request {
+        deploy::Request {
+            image: self.image,
+            pull_secrets: self.image_pull_secrets,
+            arguments: self.arguments,
+            format: self.output,
+            dry_run: self.dry_run,
+            wait: self.wait,
+            cluster: self.cluster,
+        }
+    }
+}
+
 impl ManagerArguments {
-    pub(super) fn into_request(self) -> Request {
+    /// What was asked for.
+    pub(super) fn into_command(mut self) -> Command {
+        match self.words.take() {
+            Some(ManagerWords::Install(words)) => Command::Deploy(Box::new(words.into_request())),
+            None => Command::Manager(Box::new(self.into_request())),
+        }
+    }
+
+    fn into_request(self) -> Request {
         let movement = if self.enable_dependency_version_downgrades {
             Movement::Any
         } else if self.enable_dependency_version_upgrades {

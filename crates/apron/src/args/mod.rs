@@ -15,6 +15,7 @@ mod mirror;
 mod packages;
 pub(crate) mod registry;
 mod serving;
+mod up;
 
 use crate::command::{
     activate, apiserver, build, copy, extract, init, inspect, install, lint, list, login, pull,
@@ -43,10 +44,12 @@ pub(crate) enum Command {
     Status(status::Request),
     Activate(activate::Request),
     Wait(wait::Request),
+    Up(crate::command::up::Request),
     Registry(crate::command::registry::Request),
     Apiserver(apiserver::Request),
     Export(apiserver::export::Request),
     Manager(Box<crate::command::manager::Request>),
+    Deploy(Box<crate::command::deploy::Request>),
     Crds(crate::command::crds::Request),
     Completion(clap_complete::Shell),
     Version(version::Request),

@@ -16,6 +16,8 @@ const KINDS: [PackageKind; 3] =
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Inventory {
     pub(crate) packages: Vec<Installed>,
+    /// Whether the cluster has all kinds of packages.
+    pub(crate) is_complete: bool,
     /// Kind and name of packages that are gone, though revisions of theirs are not.
     leaving: Vec<(PackageKind, String)>,
     lock: Lock,
@@ -74,22 +76,23 @@ pub(crate) fn kind_named(word: &str) -> Option<PackageKind> {
 impl Inventory {
     /// Looks at a cluster.
     pub(crate) async fn gather(cluster: &Cluster) -> Outcome<Self> {
-        let (mut packages, mut leaving, mut is_known) = (Vec::new(), Vec::new(), false);
+        let (mut packages, mut leaving, mut known) = (Vec::new(), Vec::new(), 0);
         let each = KINDS.map(|kind| of_kind(cluster, kind));
         let locks = Resource::of_group(&cluster.group, "v1beta1", "locks");
         let (found, lock) =
             futures::join!(futures::future::join_all(each), cluster.get(&locks, lock::NAME));
         for found in found {
             if let Some((found, gone)) = found? {
-                is_known = true;
+                known += 1;
                 packages.extend(found);
                 leaving.extend(gone);
             }
         }
-        if !is_known {
+        if known == 0 {
             return Err(cluster.without_packages());
         }
-        Ok(Self { packages, leaving, lock: lock?.unwrap_or_default() })
+        let (is_complete, lock) = (known == KINDS.len(), lock?.unwrap_or_default());
+        Ok(Self { packages, is_complete, leaving, lock })
     }
 
     /// Whether nothing is left of a package.

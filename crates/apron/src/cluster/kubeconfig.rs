@@ -50,7 +50,7 @@ fn read(arguments: &ClusterArguments, settings: &Settings) -> Outcome<Kubeconfig
             settings.kubeconfigs.iter().map(|path| path.display().to_string()).collect();
         let mut failure = Failure::new(
             "there is no cluster to talk to",
-            "name a kubeconfig with --kubeconfig or KUBECONFIG; `apron apiserver` starts a \
+            "name a kubeconfig with --kubeconfig or KUBECONFIG; `apron up` brings up a \
              control plane here, and prints its own",
         );
         failure.causes.push(match looked.as_slice() {

@@ -51,6 +51,17 @@ impl Resource {
         }
     }
 
+    /// A kind in a group and a namespace.
+    pub(crate) fn in_namespace(group: &str, version: &str, namespace: &str, plural: &str) -> Self {
+        let path = format!("/apis/{group}/{version}/namespaces/{namespace}/{plural}");
+        Self { path, name: format!("{plural}.{group}") }
+    }
+
+    /// A kind of the core group, of the whole cluster.
+    pub(crate) fn core_of_cluster(plural: &str) -> Self {
+        Self { path: format!("/api/v1/{plural}"), name: plural.to_owned() }
+    }
+
     /// A kind of the core group, in a namespace.
     pub(crate) fn core(namespace: &str, plural: &str) -> Self {
         Self { path: format!("/api/v1/namespaces/{namespace}/{plural}"), name: plural.to_owned() }
@@ -137,6 +148,14 @@ impl Cluster {
                 Err(self.failed(format!("cannot create {}", named(resource, name)), &error))
             }
         }
+    }
+
+    /// Makes an object say this, and leaves alone what it says besides.
+    pub(crate) async fn apply(&self, resource: &Resource, name: &str, object: &Json) -> Outcome {
+        let options = PatchParams::apply(MANAGER).force();
+        let request = Request::new(&resource.path).patch(name, &options, &Patch::Apply(object));
+        let failed = |error| self.failed(format!("cannot apply {}", named(resource, name)), &error);
+        self.send::<Json>(request).await.map(|_| ()).map_err(failed)
     }
 
     /// Changes the fields that a patch names, and no others.

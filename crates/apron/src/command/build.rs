@@ -6,7 +6,7 @@ use crate::failure::{Failure, Outcome};
 use crate::output::{self, Format};
 use crate::runtime_image;
 use crate::settings::Settings;
-use api::meta::PackageKind;
+use api::meta::{Meta, PackageKind};
 use oci::layer::WrittenLayer;
 use rayon::prelude::*;
 use serde::Serialize;
@@ -80,6 +80,11 @@ struct Built {
 
 /// Builds a package.
 pub(crate) fn run(request: &Request, settings: &Settings) -> Outcome {
+    build(request, settings).map(|_| ())
+}
+
+/// Builds a package, and gives what it says about itself.
+pub(crate) fn build(request: &Request, settings: &Settings) -> Outcome<Meta> {
     let examples = match &request.examples {
         Examples::Below => Some(request.root.join("examples")),
         Examples::At(path) => Some(path.clone()),
@@ -110,7 +115,8 @@ pub(crate) fn run(request: &Request, settings: &Settings) -> Outcome {
         objects,
         warnings,
     };
-    tell(&built, &request.report)
+    tell(&built, &request.report)?;
+    Ok(plan.meta)
 }
 
 /// A package is a file with a name; a file called `-` is never what was meant.

@@ -8,14 +8,14 @@ use controller::cache::Cache;
 use controller::cluster::Cluster;
 use controller::fetch::Fetcher;
 use controller::metrics::Metrics;
-use controller::{Entry, Hands, Manager};
+use controller::{Entry, Hands, Manager, Voice};
 use k8s_openapi::jiff::Timestamp;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use store::auth::Keychain;
-use store::remote::{HttpSettings, http_client};
+use store::remote::{HttpSettings, Transport, http_client};
 
 /// What to manage, and how.
 pub(crate) struct Request {
@@ -68,21 +68,34 @@ async fn hands(request: &Request, environment: &Settings, client: Client) -> Out
         let hint = "check --ca-bundle-path and the proxy settings";
         Failure::new("cannot set up the connection to registries", hint).because(&error)
     })?;
+    let settings = request.settings.clone();
+    Ok(assemble(client, transport, keychain, cache, settings, Arc::new(say)))
+}
+
+/// Hands for that API server, who fetch packages that way.
+pub(super) fn assemble(
+    client: Client,
+    transport: Transport,
+    keychain: Keychain,
+    cache: Cache,
+    settings: controller::Settings,
+    voice: Voice,
+) -> Hands {
     let remote = store::remote::Settings {
         user_agent: format!("apron/{}", env!("CARGO_PKG_VERSION")),
         ..store::remote::Settings::default()
     };
     let metrics = Arc::new(Metrics::default());
-    Ok(Hands {
+    Hands {
         cluster: Cluster::new(client, Arc::clone(&metrics)),
         fetch: Fetcher::new(transport, remote, keychain, cache.clone()),
         cache,
         verdicts: Arc::default(),
-        settings: request.settings.clone(),
+        settings,
         metrics,
         clock: Arc::new(now),
-        voice: Arc::new(say),
-    })
+        voice,
+    }
 }
 
 fn http_settings(request: &Request, environment: &Settings) -> Outcome<HttpSettings> {
@@ -121,7 +134,7 @@ fn now() -> String {
 }
 
 /// One line of JSON for each thing there is to say.
-fn say(entry: &Entry<'_>) {
+pub(super) fn say(entry: &Entry<'_>) {
     let mut line = serde_json::json!({
         "time": now(),
         "level": if entry.is_trouble { "warning" } else { "info" },

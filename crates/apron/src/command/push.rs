@@ -40,10 +40,10 @@ struct Pushed {
 }
 
 /// A package file that was opened.
-struct Package {
+pub(super) struct Package {
     path: PathBuf,
     tarball: Tarball,
-    raw: Raw,
+    pub(super) raw: Raw,
     config: ImageConfig,
 }
 
@@ -171,7 +171,7 @@ async fn push(
 
 /// The manifest to push may carry annotations the file's own does not have, so it is sent as it is
 /// at hand, after the blobs.
-async fn push_one(
+pub(super) async fn push_one(
     package: &Package,
     sink: &dyn Store,
     to: &Identifier,
@@ -202,7 +202,8 @@ impl Package {
     }
 }
 
-async fn open(path: &Path, annotations: &Annotations) -> Outcome<Package> {
+/// Opens a package file.
+pub(super) async fn open(path: &Path, annotations: &Annotations) -> Outcome<Package> {
     let failed = |error: &Error| {
         if let Err(error) = std::fs::metadata(path) {
             return Failure::new(

@@ -84,6 +84,12 @@ pub(crate) async fn run(request: &Request, settings: &Settings) -> Outcome {
     ))
 }
 
+/// Draws packages of an inventory.
+pub(super) fn draw(inventory: &Inventory, which: &[Which]) -> Outcome {
+    let roots: Outcome<Vec<&Installed>> = which.iter().map(|it| inventory.find(it)).collect();
+    show(ObjectFormat::Text, inventory, &roots?)
+}
+
 fn show(format: ObjectFormat, inventory: &Inventory, roots: &[&Installed]) -> Outcome {
     let all: Vec<Status> = roots
         .iter()

@@ -70,12 +70,19 @@ impl Identity {
         ]
     }
 
-    /// The administrator's token.
     /// The certificates by which the server is known.
     pub(super) fn authority(&self) -> &str {
         &self.authority
     }
 
+    /// The administrator, as a certificate would show them.
+    #[expect(clippy::unused_self, reason = "who the administrator is belongs to the identity")]
+    pub(super) fn administrator(&self) -> apiserver::Identity {
+        let (user, groups) = (ADMIN.to_owned(), vec![MASTERS.to_owned()]);
+        apiserver::Identity { user, groups, credential: None }
+    }
+
+    /// The administrator's token.
     pub(super) fn admin_token(&self) -> apiserver::auth::Token {
         let user = apiserver::auth::User {
             name: ADMIN.to_owned(),

@@ -27,7 +27,7 @@ pub(super) async fn bind(address: SocketAddr) -> Outcome<TcpListener> {
 }
 
 /// Meets everybody, and asks who has a certificate of our authority to show it.
-pub(super) struct Door {
+pub(crate) struct Door {
     acceptor: TlsAcceptor,
 }
 

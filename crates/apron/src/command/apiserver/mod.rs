@@ -10,10 +10,12 @@ use crate::failure::{Failure, Outcome};
 use crate::listen::{serve, stop};
 use crate::output;
 use apiserver::log::{DiskError, Limits, Log, Sqlite};
+use axum::Router;
 use identity::Identity;
 use listen::Door;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use tower::ServiceExt as _;
 
 /// What to serve, and where.
 pub(crate) struct Request {
@@ -25,8 +27,27 @@ pub(crate) struct Request {
     pub(crate) keep_events: usize,
 }
 
+/// A server that only lacks a socket.
+pub(crate) struct Prepared {
+    router: Router,
+    identity: Identity,
+}
+
 /// Serves until told to stop.
 pub(crate) async fn run(request: &Request) -> Outcome {
+    let prepared = prepare(request).await?;
+    let listener = listen::bind(request.listen).await?;
+    let address = listener.local_addr().map_err(|error| Failure::file(&error))?;
+    let path = request.kubeconfig.clone().unwrap_or_else(|| request.data_dir.join("kubeconfig"));
+    prepared.write_kubeconfig(&path, address)?;
+    let ((door, limits), stop) = (prepared.door()?, stop()?);
+    announce(request, address, &path);
+    serve(listener, prepared.router, door, limits, stop).await;
+    Ok(())
+}
+
+/// Opens the data, and makes what every cluster has.
+pub(crate) async fn prepare(request: &Request) -> Outcome<Prepared> {
     let log = open(request)?;
     let identity = Identity::load_or_make(&request.data_dir.join("pki"))?;
     let mut tokens = vec![identity.admin_token()];
@@ -46,14 +67,36 @@ pub(crate) async fn run(request: &Request) -> Outcome {
     let router = apiserver::router_in(log, options, std::sync::Arc::new(world))
         .await
         .map_err(|error| Failure::new("cannot write the first objects", CHECK).because(&error))?;
-    let listener = listen::bind(request.listen).await?;
-    let address = listener.local_addr().map_err(|error| Failure::file(&error))?;
-    let path = request.kubeconfig.clone().unwrap_or_else(|| request.data_dir.join("kubeconfig"));
-    identity.write_kubeconfig(&path, address)?;
-    let (door, stop) = (Door::new(&identity)?, stop()?);
-    announce(request, address, &path);
-    serve(listener, router, door, listen::LIMITS, stop).await;
-    Ok(())
+    Ok(Prepared { router, identity })
+}
+
+impl Prepared {
+    /// The service, for whoever shows who they are.
+    pub(crate) fn router(&self) -> Router {
+        self.router.clone()
+    }
+
+    /// A client in this process, who may do everything.
+    pub(crate) fn client(&self) -> kube::Client {
+        let administrator = self.identity.administrator();
+        let service = self.router.clone().map_request(
+            move |mut request: axum::http::Request<kube::client::Body>| {
+                request.extensions_mut().insert(administrator.clone());
+                request
+            },
+        );
+        kube::Client::new(service, "default")
+    }
+
+    /// Who stands at the door, and how much they let in.
+    pub(crate) fn door(&self) -> Outcome<(Door, crate::listen::Limits)> {
+        Ok((Door::new(&self.identity)?, listen::LIMITS))
+    }
+
+    /// Writes a kubeconfig for the administrator.
+    pub(crate) fn write_kubeconfig(&self, path: &std::path::Path, address: SocketAddr) -> Outcome {
+        self.identity.write_kubeconfig(path, address)
+    }
 }
 
 const CHECK: &str = "check the disk and the directory, then start again";

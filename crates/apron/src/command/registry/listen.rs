@@ -26,7 +26,7 @@ pub(super) fn limits(limits: &Limits) -> listen::Limits {
 }
 
 /// How many may be in at once from one address, and with which certificate they are met.
-pub(super) struct Doors {
+pub(crate) struct Doors {
     tls: Option<Arc<Tls>>,
     per_client: usize,
     budgets: Budgets,
@@ -36,7 +36,7 @@ pub(super) struct Doors {
 }
 
 /// One connection of an address; it counts until it is dropped.
-pub(super) struct Seat {
+pub(crate) struct Seat {
     seats: Arc<Mutex<HashMap<IpAddr, usize>>>,
     network: IpAddr,
 }

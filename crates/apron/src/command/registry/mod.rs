@@ -12,6 +12,7 @@ pub(crate) mod user;
 use crate::failure::{Failure, Outcome};
 use crate::settings as environment;
 use ::registry::{Error, OpenError, Registry, Settings};
+use listen::Doors;
 use std::path::Path;
 
 /// What to do with a registry.
@@ -39,7 +40,7 @@ pub(crate) async fn run(request: &Request, environment: &environment::Settings) 
 }
 
 /// Opens a data directory that nobody else uses.
-fn open(directory: &Path, settings: Settings) -> Outcome<Registry> {
+pub(crate) fn open(directory: &Path, settings: Settings) -> Outcome<Registry> {
     Registry::open(directory, settings).map_err(|error| cannot_open(directory, &error))
 }
 
@@ -52,6 +53,12 @@ fn open_existing(directory: &Path) -> Outcome<Registry> {
         format!("{} is not the data directory of a registry", directory.display()),
         "say which it is with --data-dir; `apron registry serve` makes one",
     ))
+}
+
+/// Who stands at the door of a registry for this machine, and how much they let in.
+pub(crate) fn doors() -> (Doors, crate::listen::Limits) {
+    let limits = crate::args::limit::Limits::local();
+    (Doors::new(&limits, None, Vec::new()), listen::limits(&limits))
 }
 
 fn cannot_open(directory: &Path, error: &OpenError) -> Failure {

@@ -79,7 +79,11 @@ pub(crate) async fn run(request: &Request, environment: &environment::Settings) 
         tokio::spawn(tls.clone().keep_fresh());
     }
     if !request.gc_interval.is_zero() {
-        tokio::spawn(collect_regularly(registry.clone(), request.gc_interval));
+        tokio::spawn(collect_regularly(
+            registry.clone(),
+            request.gc_interval,
+            std::future::pending(),
+        ));
     }
     // Before anybody is told that it serves: whoever ends it at once ends it cleanly.
     let stop = listen::stop()?;
@@ -195,9 +199,18 @@ fn introduce(request: &Request, address: SocketAddr) {
     output::print("  stop  Ctrl-C");
 }
 
-async fn collect_regularly(registry: Registry, interval: Duration) {
+/// Collects garbage again and again, until there is a reason to stop.
+pub(crate) async fn collect_regularly(
+    registry: Registry,
+    interval: Duration,
+    stop: impl Future<Output = ()>,
+) {
+    let mut stop = std::pin::pin!(stop);
     loop {
-        tokio::time::sleep(interval).await;
+        tokio::select! {
+            () = tokio::time::sleep(interval) => {}
+            () = &mut stop => return,
+        }
         match registry.collect(&Collect::default()).await {
             Ok(done) if done == ::registry::Collected::default() => {}
             Ok(done) => output::say(format_args!("collected {}", keep::summary(&done))),

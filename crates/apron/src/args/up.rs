@@ -1,0 +1,55 @@
+//! The words of `apron up`.
+
+use super::duration;
+use crate::command::up::Request;
+use clap::Args;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// With a directory, the packages in it are built, put into the registry and installed with what
+/// they need; packages from elsewhere come from where they are. Everything is still there after
+/// a restart. One process at a time may use the data.
+#[derive(Args)]
+pub(super) struct UpArguments {
+    /// Directory with packages to build and install
+    #[arg(value_name = "DIR")]
+    packages: Option<PathBuf>,
+    /// Where everything is kept [default: apron in the user's data directory]
+    #[arg(long, value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+    /// Keep everything in memory only; it is gone when the process stops
+    #[arg(long)]
+    in_memory: bool,
+    /// Address of the API server [default: 127.0.0.1:6443, or any port that is free]
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<SocketAddr>,
+    /// Address of the registry [default: 127.0.0.1:5000, or any port that is free]
+    #[arg(long, value_name = "ADDRESS")]
+    registry_listen: Option<SocketAddr>,
+    /// Stop as soon as everything is healthy; fail if it does not become so
+    #[arg(long)]
+    exit_when_ready: bool,
+    /// How long packages may take to become healthy, such as 30s or 5m
+    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = duration::parse)]
+    timeout: Duration,
+    /// Tell what the package manager does
+    #[arg(long, short)]
+    verbose: bool,
+}
+
+impl UpArguments {
+    /// What was asked for.
+    pub(super) fn into_request(self) -> Request {
+        Request {
+            packages: self.packages,
+            data_dir: self.data_dir,
+            in_memory: self.in_memory,
+            listen: self.listen,
+            registry_listen: self.registry_listen,
+            exit_when_ready: self.exit_when_ready,
+            timeout: self.timeout,
+            verbose: self.verbose,
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! `manager install`: the package manager in the cluster of the current kubeconfig.
+
+mod objects;
+
+use crate::args::cluster::ClusterArguments;
+use crate::cluster::{Cluster, Resource};
+use crate::failure::{Failure, Outcome};
+use crate::output;
+use crate::settings::Settings;
+use serde_json::{Value as Json, json};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// The pause between two looks at whether it runs.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// What to install, and where.
+pub(crate) struct Request {
+    pub(crate) image: String,
+    pub(crate) pull_secrets: Vec<String>,
+    pub(crate) arguments: Vec<String>,
+    pub(crate) format: Format,
+    /// Print the objects, and ask no cluster.
+    pub(crate) dry_run: bool,
+    /// How long to wait until it runs; not at all if it is not said.
+    pub(crate) wait: Option<Duration>,
+    pub(crate) cluster: ClusterArguments,
+}
+
+/// The form of the objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, clap::ValueEnum)]
+pub(crate) enum Format {
+    /// One line for each
+    #[default]
+    Text,
+    /// YAML for kubectl
+    Yaml,
+    /// A List in JSON
+    Json,
+}
+
+/// Installs it, or prints what would be.
+pub(crate) async fn run(request: &Request, settings: &Settings) -> Outcome {
+    let objects = objects::objects(request)?;
+    if request.dry_run {
+        return print(request.format, &objects);
+    }
+    let cluster = Cluster::connect(&request.cluster, settings).await?;
+    for object in &objects {
+        let (resource, name) = address(object)?;
+        cluster.apply(&resource, &name, object).await?;
+        if request.format == Format::Text {
+            let kind = object["kind"].as_str().unwrap_or_default().to_lowercase();
+            output::print(format_args!("applied {kind}/{name}"));
+        }
+    }
+    if let Some(time) = request.wait {
+        wait(&cluster, &request.cluster.namespace, time).await?;
+    }
+    match request.format {
+        Format::Text => Ok(()),
+        format => print(format, &objects),
+    }
+}
+
+fn print(format: Format, objects: &[Json]) -> Outcome {
+    if format == Format::Json {
+        return output::print_json(&json!({"apiVersion": "v1", "kind": "List", "items": objects}));
+    }
+    for object in objects {
+        output::print_document("---");
+        output::print_yaml(object)?;
+    }
+    Ok(())
+}
+
+/// Where an object of the list is.
+fn address(object: &Json) -> Outcome<(Resource, String)> {
+    let text = |value: &Json| value.as_str().unwrap_or_default().to_owned();
+    let (kind, name) = (text(&object["kind"]), text(&object["metadata"]["name"]));
+    let namespace = text(&object["metadata"]["namespace"]);
+    let resource = match kind.as_str() {
+        "Namespace" => Resource::core_of_cluster("namespaces"),
+        "CustomResourceDefinition" => {
+            Resource::of_group("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+        }
+        "ServiceAccount" => Resource::core(&namespace, "serviceaccounts"),
+        "ClusterRole" => Resource::of_group("rbac.authorization.k8s.io", "v1", "clusterroles"),
+        "ClusterRoleBinding" => {
+            Resource::of_group("rbac.authorization.k8s.io", "v1", "clusterrolebindings")
+        }
+        "Deployment" => Resource::in_namespace("apps", "v1", &namespace, "deployments"),
+        other => {
+            let message = format!("nobody knows where a {other} belongs");
+            return Err(Failure::new(message, "please report this"));
+        }
+    };
+    Ok((resource, name))
+}
+
+/// Looks until the Deployment has a pod that is ready.
+async fn wait(cluster: &Cluster, namespace: &str, time: Duration) -> Outcome {
+    let deployments = Resource::in_namespace("apps", "v1", namespace, "deployments");
+    let end = Instant::now() + time;
+    loop {
+        let found: Option<Json> = cluster.get(&deployments, objects::NAME).await?;
+        let available = found.and_then(|found| found["status"]["availableReplicas"].as_i64());
+        if available.is_some_and(|count| count > 0) {
+            return Ok(());
+        }
+        if Instant::now() > end {
+            return Err(Failure::new(
+                format!(
+                    "the package manager did not start within {}",
+                    crate::args::duration::tell(time)
+                ),
+                format!("see why with `kubectl -n {namespace} describe pods -l app=apron`"),
+            ));
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}

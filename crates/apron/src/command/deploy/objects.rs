@@ -1,0 +1,130 @@
+//! The objects that make up an installed package manager. `charts/apron` says the same for Helm;
+//! a test holds the two together.
+
+use super::Request;
+use crate::failure::{Failure, Outcome};
+use serde_json::{Value as Json, json};
+
+/// What the Deployment and the roles are called.
+pub(super) const NAME: &str = "apron";
+/// The service account; packages' runtimes know it by upstream's name.
+const ACCOUNT: &str = "crossplane";
+/// A user that is nobody.
+const NOBODY: u32 = 65532;
+
+/// All of them, in the order in which they are made.
+pub(super) fn objects(request: &Request) -> Outcome<Vec<Json>> {
+    let suffix = &request.cluster.group_suffix;
+    let definitions = api::crd::definitions(suffix).map_err(|error| {
+        let hint = "give a suffix such as crossplane.io or ibm.crossplane.io";
+        Failure::new("cannot make definitions", hint).because(&error)
+    })?;
+    let namespace = &request.cluster.namespace;
+    let mut all =
+        vec![json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})];
+    all.extend(definitions);
+    all.push(json!({
+        "apiVersion": "v1", "kind": "ServiceAccount",
+        "metadata": {"name": ACCOUNT, "namespace": namespace, "labels": labels()},
+    }));
+    all.push(json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+        "metadata": {"name": NAME, "labels": labels()},
+        "rules": rules(suffix),
+    }));
+    all.push(json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+        "metadata": {"name": NAME, "labels": labels()},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": NAME},
+        "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": namespace}],
+    }));
+    all.push(deployment(request));
+    Ok(all)
+}
+
+fn labels() -> Json {
+    json!({"app": NAME, "app.kubernetes.io/version": env!("CARGO_PKG_VERSION")})
+}
+
+/// What the manager has to do, and no more: its own kinds and those that packages bring, what
+/// runs packages, and what packages may do. Whoever hands out rights must have them or be allowed
+/// to go beyond (`escalate`, `bind`); which ones are handed out is for the manager to say.
+fn rules(suffix: &str) -> Json {
+    let all = ["*"];
+    let change = ["get", "list", "watch", "create", "update", "patch", "delete"];
+    let mut own = vec![format!("pkg.{suffix}")];
+    for group in ["apiextensions", "ops", "protection"] {
+        own.push(format!("{group}.{}", api::crd::SUFFIX));
+    }
+    json!([
+        {"apiGroups": own, "resources": all, "verbs": all},
+        {"apiGroups": ["apiextensions.k8s.io"],
+         "resources": ["customresourcedefinitions", "customresourcedefinitions/status"], "verbs": all},
+        {"apiGroups": [""], "resources": ["secrets", "configmaps", "serviceaccounts", "services"],
+         "verbs": change},
+        {"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get", "list", "watch", "create"]},
+        {"apiGroups": ["", "events.k8s.io"], "resources": ["events"],
+         "verbs": ["create", "update", "patch", "delete"]},
+        {"apiGroups": ["apps"], "resources": ["deployments"], "verbs": change},
+        {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": change},
+        {"apiGroups": ["admissionregistration.k8s.io"],
+         "resources": ["validatingwebhookconfigurations", "mutatingwebhookconfigurations"],
+         "verbs": change},
+        {"apiGroups": ["rbac.authorization.k8s.io"],
+         "resources": ["clusterroles", "clusterrolebindings", "roles", "rolebindings"],
+         "verbs": ["get", "list", "watch", "create", "update", "patch", "delete", "escalate", "bind"]},
+    ])
+}
+
+fn deployment(request: &Request) -> Json {
+    let namespace = &request.cluster.namespace;
+    let mut arguments = vec!["manager".to_owned(), "--cache-dir=/cache".to_owned()];
+    if request.cluster.group_suffix != api::crd::SUFFIX {
+        arguments.push(format!("--group-suffix={}", request.cluster.group_suffix));
+    }
+    arguments.extend(request.arguments.iter().cloned());
+    let field = |name: &str, path: &str| json!({"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}});
+    let secrets: Vec<Json> =
+        request.pull_secrets.iter().map(|name| json!({"name": name})).collect();
+    let container = json!({
+        "name": NAME,
+        "image": request.image,
+        "imagePullPolicy": "IfNotPresent",
+        "args": arguments,
+        "env": [
+            field("POD_NAME", "metadata.name"),
+            field("POD_NAMESPACE", "metadata.namespace"),
+            field("POD_SERVICE_ACCOUNT", "spec.serviceAccountName"),
+        ],
+        "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}, "limits": {"memory": "512Mi"}},
+        "securityContext": {
+            "allowPrivilegeEscalation": false,
+            "capabilities": {"drop": ["ALL"]},
+            "readOnlyRootFilesystem": true,
+        },
+        "volumeMounts": [
+            {"name": "cache", "mountPath": "/cache"},
+            {"name": "tmp", "mountPath": "/tmp"},
+        ],
+    });
+    let mut pod = json!({
+        "serviceAccountName": ACCOUNT,
+        "securityContext": {"runAsNonRoot": true, "runAsUser": NOBODY, "runAsGroup": NOBODY, "fsGroup": NOBODY},
+        "containers": [container],
+        "volumes": [{"name": "cache", "emptyDir": {}}, {"name": "tmp", "emptyDir": {}}],
+    });
+    if !secrets.is_empty() {
+        pod["imagePullSecrets"] = json!(secrets);
+    }
+    json!({
+        "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {"name": NAME, "namespace": namespace, "labels": labels()},
+        "spec": {
+            "replicas": 1,
+            // Two managers at once do no harm, but do everything twice.
+            "strategy": {"type": "Recreate"},
+            "selector": {"matchLabels": {"app": NAME}},
+            "template": {"metadata": {"labels": labels()}, "spec": pod},
+        },
+    })
+}

@@ -1,0 +1,85 @@
+//! `up`: a control plane in this process: API server, registry and package manager, with one
+//! data directory. With a directory of packages, those are built, kept in the registry and
+//! installed.
+//!
+//! ```text
+//!   kubectl ──TLS──► API server ◄── manager ──► registry ◄──HTTP── apron push
+//!                        │           (no sockets in between)  │
+//!                        └───────────── data directory ───────┘
+//! ```
+
+mod home;
+mod install;
+mod manager;
+mod nearby;
+mod packages;
+mod plane;
+
+use crate::failure::Outcome;
+use crate::listen;
+use crate::output;
+use crate::settings::Settings;
+use home::Home;
+use plane::Plane;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// What to bring up, and where.
+pub(crate) struct Request {
+    /// Packages to build and install.
+    pub(crate) packages: Option<PathBuf>,
+    /// One of the user's own, if it is not said.
+    pub(crate) data_dir: Option<PathBuf>,
+    pub(crate) in_memory: bool,
+    /// The usual port, or any that is free, if it is not said.
+    pub(crate) listen: Option<SocketAddr>,
+    pub(crate) registry_listen: Option<SocketAddr>,
+    pub(crate) exit_when_ready: bool,
+    /// How long packages may take to become healthy.
+    pub(crate) timeout: Duration,
+    /// Tell what the package manager does.
+    pub(crate) verbose: bool,
+}
+
+/// Serves until told to stop, or until everything is healthy.
+pub(crate) async fn run(request: &Request, settings: &Settings) -> Outcome {
+    let start = Instant::now();
+    // Before anybody is told that it serves: whoever ends it at once ends it cleanly.
+    let mut stop = std::pin::pin!(listen::stop()?);
+    let home = Home::open(request, settings)?;
+    let plane = Plane::start(request, &home, settings).await?;
+    plane.introduce();
+    let work = async {
+        if let Some(directory) = &request.packages {
+            install::install(directory, &plane, request.timeout, settings).await?;
+            output::print(format_args!("ready after {}", seconds(start.elapsed())));
+        }
+        Ok(())
+    };
+    let outcome = tokio::select! {
+        outcome = work => Some(outcome),
+        () = &mut stop => None,
+    };
+    // A package that does not become healthy is looked into with the plane still there.
+    let outcome = match outcome {
+        Some(outcome) if !request.exit_when_ready => {
+            if let Err(failure) = &outcome {
+                output::fail(failure);
+            }
+            output::say("stop with Ctrl-C");
+            stop.await;
+            Ok(())
+        }
+        Some(outcome) => outcome,
+        None => Ok(()),
+    };
+    plane.stop().await;
+    output::say("stopped");
+    outcome
+}
+
+fn seconds(span: Duration) -> String {
+    let tenths = span.as_millis() / 100;
+    format!("{}.{} s", tenths / 10, tenths % 10)
+}

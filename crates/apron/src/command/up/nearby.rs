@@ -1,0 +1,134 @@
+//! Registries as a control plane that was brought up here sees them: what the own registry has is
+//! taken from there without a socket, under the name it has in the world; everything else comes
+//! from where it is.
+//!
+//! A package `registry.example.org/team/p` that was built here is the repository
+//! `registry.example.org/team/p` of the own registry. So packages name their dependencies as
+//! they always will, and nobody has to push anything anywhere to try them.
+
+use axum::Router;
+use axum::http::{Method, Request, Response, Uri, uri::PathAndQuery};
+use futures::future::BoxFuture;
+use std::net::SocketAddr;
+use std::task::{Context, Poll};
+use store::remote::{Body, BoxError, Transport, transport};
+use tower::{Service, ServiceExt as _};
+
+/// A transport that looks into the own registry first.
+pub(super) fn nearby(own: Router, address: SocketAddr, world: Transport) -> Transport {
+    transport(Nearby { own, world, address: address.to_string() })
+}
+
+type Answer = BoxFuture<'static, Result<Response<Body>, BoxError>>;
+
+#[derive(Clone)]
+struct Nearby {
+    own: Router,
+    world: Transport,
+    /// Where the own registry listens.
+    address: String,
+}
+
+impl Service<Request<Body>> for Nearby {
+    type Response = Response<Body>;
+    type Error = BoxError;
+    type Future = Answer;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        Box::pin(self.clone().send(request))
+    }
+}
+
+impl Nearby {
+    async fn send(self, mut request: Request<Body>) -> Result<Response<Body>, BoxError> {
+        let Some(authority) = request.uri().authority().map(ToString::to_string) else {
+            return through(self.world, request).await;
+        };
+        if authority == self.address {
+            return through(transport(self.own), request).await;
+        }
+        let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
+        if is_read
+            && let Some(inner) = inside(&authority, request.uri())
+            && self.has(&inner).await
+        {
+            *request.uri_mut() = inner.uri;
+            return through(transport(self.own), request).await;
+        }
+        through(self.world, request).await
+    }
+
+    /// Whether the own registry has such a repository, whatever is in it.
+    async fn has(&self, inner: &Inner) -> bool {
+        let path = format!("/v2/{}/tags/list?n=1", inner.repository);
+        let Ok(request) = Request::get(path).body(axum::body::Body::empty()) else { return false };
+        let answer = self.own.clone().oneshot(request).await;
+        answer.is_ok_and(|answer| answer.status().is_success())
+    }
+}
+
+fn through(way: Transport, request: Request<Body>) -> Answer {
+    Box::pin(way.oneshot(request))
+}
+
+/// What somebody else's request is in the own registry.
+struct Inner {
+    repository: String,
+    uri: Uri,
+}
+
+/// Reads `/v2/REPOSITORY/…`; nothing if that is not a repository's.
+fn inside(authority: &str, uri: &Uri) -> Option<Inner> {
+    // A port cannot be part of a repository's name.
+    if authority.contains(':') {
+        return None;
+    }
+    let rest = uri.path().strip_prefix("/v2/")?;
+    let marks = ["/manifests/", "/blobs/", "/tags/", "/referrers/"];
+    let end = marks.iter().filter_map(|mark| rest.rfind(mark)).max()?;
+    let name = &rest[..end];
+    // Addresses that the own registry gave out, for further pages, have the host already.
+    let own = format!("{authority}/");
+    let whole = if name.starts_with(&own) { name.to_owned() } else { format!("{own}{name}") };
+    let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
+    let path = format!("/v2/{whole}{}{query}", &rest[end..]);
+    let mut parts = uri.clone().into_parts();
+    parts.path_and_query = Some(path.parse::<PathAndQuery>().ok()?);
+    Some(Inner { repository: whole, uri: Uri::from_parts(parts).ok()? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_to_others_are_found_in_the_own_registry() {
+        let check = |uri: &str, expected: Option<(&str, &str)>| {
+            let uri: Uri = uri.parse().unwrap();
+            let authority = uri.authority().unwrap().to_string();
+            let found = inside(&authority, &uri);
+            let found = found
+                .map(|it| (it.repository.clone(), it.uri.path_and_query().unwrap().to_string()));
+            let expected = expected.map(|(name, path)| (name.to_owned(), path.to_owned()));
+            assert_eq!(found, expected, "{uri}");
+        };
+        check(
+            "https://a.org/v2/team/p/manifests/v1",
+            Some(("a.org/team/p", "/v2/a.org/team/p/manifests/v1")),
+        );
+        check(
+            "https://a.org/v2/tags/p/tags/list?n=5",
+            Some(("a.org/tags/p", "/v2/a.org/tags/p/tags/list?n=5")),
+        );
+        check(
+            "https://a.org/v2/a.org/p/tags/list?last=v1",
+            Some(("a.org/p", "/v2/a.org/p/tags/list?last=v1")),
+        );
+        check("https://a.org/v2/", None);
+        check("https://a.org:5000/v2/p/manifests/v1", None);
+    }
+}

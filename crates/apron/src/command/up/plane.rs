@@ -1,0 +1,169 @@
+//! The control plane itself: three servers' worth of work in one process.
+
+use super::Request;
+use super::home::Home;
+use super::manager;
+use super::nearby::nearby;
+use crate::cluster::Cluster;
+use crate::command::apiserver;
+use crate::command::registry::{self as own_registry, serve};
+use crate::failure::{Failure, Outcome};
+use crate::listen;
+use crate::output;
+use crate::settings::Settings;
+use ::registry::{Options, Registry};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+use store::auth::Keychain;
+use store::remote::{Client, HttpSettings, Transport, http_client, transport};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+/// Where things listen if nobody says otherwise, and it is free.
+const API: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 6443);
+const REGISTRY: SocketAddr =
+    SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 5000);
+/// Past events that are kept for watches that come back.
+const EVENTS_KEPT: usize = 100_000;
+/// The pause between two garbage collections of the registry.
+const COLLECT_INTERVAL: Duration = Duration::from_secs(3600);
+
+/// A control plane that runs.
+pub(super) struct Plane {
+    api: SocketAddr,
+    registry: SocketAddr,
+    kubeconfig: PathBuf,
+    /// Where data are kept, in words.
+    kept: String,
+    /// The cluster, without a socket.
+    pub(super) cluster: Cluster,
+    /// The registry, without a socket.
+    pub(super) packages: Client,
+    images: Registry,
+    tasks: JoinSet<()>,
+    stop: watch::Sender<bool>,
+}
+
+impl Plane {
+    /// Starts everything; whoever asks from now on is answered.
+    pub(super) async fn start(
+        request: &Request,
+        home: &Home,
+        settings: &Settings,
+    ) -> Outcome<Self> {
+        let (stop, told) = watch::channel(false);
+        let mut tasks = JoinSet::new();
+        let (images, router) = images(request, home)?;
+        let listener = bind(request.registry_listen, REGISTRY, "--registry-listen").await?;
+        let registry = address(&listener)?;
+        let (doors, limits) = own_registry::doors();
+        let served = listen::serve(listener, router.clone(), doors, limits, done(&told));
+        tasks.spawn(served);
+        tasks.spawn(serve::collect_regularly(images.clone(), COLLECT_INTERVAL, done(&told)));
+
+        let prepared = apiserver::prepare(&api_request(request, home)).await?;
+        let listener = bind(request.listen, API, "--listen").await?;
+        let api = address(&listener)?;
+        let kubeconfig = home.join("kubeconfig");
+        prepared.write_kubeconfig(&kubeconfig, api)?;
+        let (door, limits) = prepared.door()?;
+        tasks.spawn(listen::serve(listener, prepared.router(), door, limits, done(&told)));
+
+        let cluster = Cluster::of(prepared.client(), format!("https://{api}"), ::api::crd::SUFFIX);
+        let packages = Client::new(
+            transport(router.clone()),
+            Keychain::anonymous(),
+            store::remote::Settings::default(),
+        );
+        let world = nearby(router, registry, world(settings)?);
+        let manager = manager::manager(request, home, prepared.client(), world, settings).await?;
+        tasks.spawn(manager::run(manager, told));
+        let kept = if request.in_memory {
+            "memory only".to_owned()
+        } else {
+            home.path().display().to_string()
+        };
+        Ok(Self { api, registry, kubeconfig, kept, cluster, packages, images, tasks, stop })
+    }
+
+    /// Says where everything is.
+    pub(super) fn introduce(&self) {
+        let heading = output::bold("a control plane is up");
+        output::print(format_args!("{heading} (data: {})", self.kept));
+        let path = self.kubeconfig.display();
+        output::print(format_args!("  kubectl   export KUBECONFIG={path}"));
+        output::print(format_args!("  API       https://{}", self.api));
+        output::print(format_args!("  registry  http://{}", self.registry));
+    }
+
+    /// Lets everybody finish what they do.
+    pub(super) async fn stop(mut self) {
+        let _ = self.stop.send(true);
+        while self.tasks.join_next().await.is_some() {}
+        self.images.flush_views().await;
+    }
+}
+
+/// Done when the plane is to stop.
+fn done(told: &watch::Receiver<bool>) -> impl Future<Output = ()> + Send + 'static {
+    let mut told = told.clone();
+    async move {
+        let _ = told.wait_for(|stop| *stop).await;
+    }
+}
+
+fn images(request: &Request, home: &Home) -> Outcome<(Registry, axum::Router)> {
+    let settings = ::registry::Settings::default();
+    let images = if request.in_memory {
+        Registry::in_memory(settings, SystemTime::now)
+    } else {
+        own_registry::open(&home.join("registry"), settings)?
+    };
+    let router = ::registry::router(images.clone(), Options::open());
+    Ok((images, router))
+}
+
+fn api_request(request: &Request, home: &Home) -> apiserver::Request {
+    apiserver::Request {
+        data_dir: home.join("api"),
+        listen: API,
+        kubeconfig: None,
+        in_memory: request.in_memory,
+        token_auth_file: None,
+        keep_events: EVENTS_KEPT,
+    }
+}
+
+/// Opens a socket: where somebody said, or at the usual place, or anywhere.
+async fn bind(said: Option<SocketAddr>, usual: SocketAddr, flag: &str) -> Outcome<TcpListener> {
+    let wanted = said.unwrap_or(usual);
+    let bound = match TcpListener::bind(wanted).await {
+        Err(_) if said.is_none() => TcpListener::bind(SocketAddr::new(usual.ip(), 0)).await,
+        bound => bound,
+    };
+    bound.map_err(|error| {
+        let hint = format!("choose another address with {flag}, or port 0 for a free one");
+        Failure::new(format!("cannot listen on {wanted}"), hint).because(&error)
+    })
+}
+
+fn address(listener: &TcpListener) -> Outcome<SocketAddr> {
+    listener.local_addr().map_err(|error| Failure::file(&error))
+}
+
+/// The way to all other registries.
+fn world(settings: &Settings) -> Outcome<Transport> {
+    let proxy = &settings.proxy;
+    let http = HttpSettings {
+        https_proxy: proxy.https.clone().or_else(|| proxy.all.clone()),
+        http_proxy: proxy.http.clone().or_else(|| proxy.all.clone()),
+        no_proxy: proxy.none.clone(),
+        ..HttpSettings::default()
+    };
+    http_client(&http).map_err(|error| {
+        let hint = "check the proxy settings";
+        Failure::new("cannot set up the connection to registries", hint).because(&error)
+    })
+}
