@@ -26,6 +26,7 @@ mod informers;
 mod interchange;
 mod interrupt;
 mod kubectl;
+mod manager;
 mod packages;
 #[path = "../../../apiserver/tests/it/peers.rs"]
 mod peers;

@@ -1,0 +1,35 @@
+//! The package manager as a process, on two backends: apron's own API server, and a real one with
+//! its controllers. The scenarios are the same, and so is what must come of them.
+//!
+//! A backend is dear to start, so all scenarios of a chapter share one, with one registry and one
+//! manager, and run at the same time; each has packages of its own. A scenario that fails is named
+//! by the panic of its thread.
+
+mod packages;
+mod stage;
+
+use stage::{Backend, Stage};
+
+/// A scenario: what it shows, and how.
+type Scenario = (&'static str, fn(&Stage));
+
+/// Plays all scenarios at once.
+fn play(backend: Backend, scenarios: &[Scenario]) {
+    let stage = Stage::open(backend);
+    std::thread::scope(|scope| {
+        for (name, scenario) in scenarios {
+            let named = std::thread::Builder::new().name((*name).to_owned());
+            named.spawn_scoped(scope, || scenario(&stage)).unwrap();
+        }
+    });
+}
+
+#[test]
+fn packages_become_revisions_on_the_embedded_server() {
+    play(Backend::Embedded, packages::ALL);
+}
+
+#[test]
+fn packages_become_revisions_on_a_real_server() {
+    play(Backend::Real, packages::ALL);
+}

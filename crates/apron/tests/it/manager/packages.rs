@@ -1,0 +1,191 @@
+//! From packages to revisions: pull policies, activation, history, pause, and what goes wrong on
+//! the way to a registry.
+
+use super::Scenario;
+use super::stage::{Gate, Stage, condition, until};
+use serde_json::json;
+
+pub(super) const ALL: &[Scenario] = &[
+    ("a provider gets its revision", a_provider_gets_its_revision),
+    ("another tag makes another revision", another_tag_makes_another_revision),
+    ("manual activation waits", manual_activation_waits),
+    ("only so many revisions are kept", only_so_many_revisions_are_kept),
+    ("what is paused is left alone", what_is_paused_is_left_alone),
+    ("a file in the cache needs no registry", a_file_in_the_cache_needs_no_registry),
+    ("an unreachable registry is waited for", an_unreachable_registry_is_waited_for),
+    ("what is cached is not asked for", what_is_cached_is_not_asked_for),
+    ("a tag that is not there is named", a_tag_that_is_not_there_is_named),
+    ("a missing secret is named", a_missing_secret_is_named),
+];
+
+fn a_provider_gets_its_revision(stage: &Stage) {
+    let package = stage.push("Provider", "plain", "v1.0.0");
+    stage.install("Provider", "plain", &json!({"package": package}));
+    stage.condition("Provider", "plain", "Installed", "True", "ActivePackageRevision");
+    stage.states("Provider", "plain", &[(1, "Active")]);
+    let name = stage.revisions("Provider", "plain").remove(0).2;
+    let provider = stage.package("Provider", "plain");
+    assert_eq!(provider["status"]["currentRevision"], name);
+    assert_eq!(provider["status"]["currentIdentifier"], package);
+    let revision = stage.package("ProviderRevision", &name);
+    assert_eq!(revision["spec"]["image"], package);
+    let owner = &revision["metadata"]["ownerReferences"][0];
+    assert_eq!(owner["uid"], provider["metadata"]["uid"]);
+    assert_eq!((&owner["controller"], &owner["kind"]), (&json!(true), &json!("Provider")));
+}
+
+fn another_tag_makes_another_revision(stage: &Stage) {
+    for kind in ["Configuration", "Function"] {
+        let name = format!("grows-{}", kind.to_lowercase());
+        let (one, two) = (stage.push(kind, &name, "v1.0.0"), stage.push(kind, &name, "v2.0.0"));
+        stage.install(kind, &name, &json!({"package": one, "revisionHistoryLimit": 0}));
+        stage.states(kind, &name, &[(1, "Active")]);
+        stage.merge(kind, &name, &json!({"spec": {"package": two}}));
+        stage.states(kind, &name, &[(1, "Inactive"), (2, "Active")]);
+        // Back to the first: it is the same revision, and the latest.
+        stage.merge(kind, &name, &json!({"spec": {"package": one}}));
+        stage.states(kind, &name, &[(2, "Inactive"), (3, "Active")]);
+    }
+}
+
+fn manual_activation_waits(stage: &Stage) {
+    let kind = "Configuration";
+    let (one, two) = (stage.push(kind, "waits", "v1.0.0"), stage.push(kind, "waits", "v2.0.0"));
+    let spec = json!({"package": one, "revisionActivationPolicy": "Manual"});
+    stage.install(kind, "waits", &spec);
+    stage.condition(kind, "waits", "Installed", "False", "InactivePackageRevision");
+    stage.states(kind, "waits", &[(1, "Inactive")]);
+    let activate = |name: &str| {
+        let active = json!({"spec": {"desiredState": "Active"}});
+        stage.merge("ConfigurationRevision", name, &active);
+    };
+    activate(&stage.revisions(kind, "waits")[0].2);
+    stage.condition(kind, "waits", "Installed", "True", "ActivePackageRevision");
+    stage.merge(kind, "waits", &json!({"spec": {"package": two}}));
+    stage.states(kind, "waits", &[(1, "Active"), (2, "Inactive")]);
+    activate(&stage.revisions(kind, "waits")[1].2);
+    stage.states(kind, "waits", &[(1, "Inactive"), (2, "Active")]);
+}
+
+fn only_so_many_revisions_are_kept(stage: &Stage) {
+    let kind = "Configuration";
+    for (number, version) in (1..).zip(["v1.0.0", "v2.0.0", "v3.0.0"]) {
+        let package = stage.push(kind, "short", version);
+        match number {
+            1 => stage.install(kind, "short", &json!({"package": package})),
+            _ => drop(stage.merge(kind, "short", &json!({"spec": {"package": package}}))),
+        }
+        until("it is the active one", || {
+            let last = stage.revisions(kind, "short").pop()?;
+            (last.0 == number && last.1 == "Active").then_some(())
+        });
+    }
+    stage.states(kind, "short", &[(2, "Inactive"), (3, "Active")]);
+}
+
+fn what_is_paused_is_left_alone(stage: &Stage) {
+    let kind = "Provider";
+    let (one, two) = (stage.push(kind, "paused", "v1.0.0"), stage.push(kind, "paused", "v2.0.0"));
+    stage.install(kind, "paused", &json!({"package": one}));
+    stage.states(kind, "paused", &[(1, "Active")]);
+    stage.merge(
+        kind,
+        "paused",
+        &json!({"metadata": {"annotations": {"crossplane.io/paused": "true"}}}),
+    );
+    stage.condition(kind, "paused", "Synced", "False", "ReconcilePaused");
+    let changed = stage.merge(kind, "paused", &json!({"spec": {"package": two}}));
+    until("the manager has seen the change", || {
+        let seen = condition(&stage.package(kind, "paused"), "Synced")?;
+        (seen["observedGeneration"] == changed["metadata"]["generation"]).then_some(())
+    });
+    assert_eq!(stage.revisions(kind, "paused").len(), 1);
+    stage.merge(
+        kind,
+        "paused",
+        &json!({"metadata": {"annotations": {"crossplane.io/paused": null}}}),
+    );
+    stage.states(kind, "paused", &[(1, "Inactive"), (2, "Active")]);
+    until("it is no longer said to be paused", || {
+        condition(&stage.package(kind, "paused"), "Synced").is_none().then_some(())
+    });
+}
+
+fn a_file_in_the_cache_needs_no_registry(stage: &Stage) {
+    let (kind, name) = ("Configuration", "mycoolpkg");
+    stage.install(kind, name, &json!({"package": name, "packagePullPolicy": "Never"}));
+    let said = stage.condition(kind, name, "Installed", "False", "UnpackingPackage");
+    assert_eq!(
+        said,
+        "cannot unpack package: mycoolpkg is not in the package cache, and its pull policy is \
+         Never; load the package into the cache, or use another pull policy"
+    );
+    let file = stage.build(kind, name, "v1.0.0");
+    // As whole as people are told to put it there.
+    let partial = stage.cache.join("mycoolpkg.tmp");
+    fs_err::copy(file, &partial).unwrap();
+    fs_err::rename(partial, stage.cache.join("mycoolpkg.xpkg")).unwrap();
+    stage.condition(kind, name, "Installed", "True", "ActivePackageRevision");
+    stage.states(kind, name, &[(1, "Active")]);
+}
+
+fn an_unreachable_registry_is_waited_for(stage: &Stage) {
+    let gate = Gate::before(&stage.registry);
+    stage.push("Provider", "away", "v1.0.0");
+    let package = format!("{}/away:v1.0.0", gate.address);
+    stage.install("Provider", "away", &json!({"package": package}));
+    let said = stage.condition("Provider", "away", "Installed", "False", "UnpackingPackage");
+    let begin = format!("cannot unpack package: cannot resolve {package}: ");
+    assert!(said.starts_with(&begin), "{said}");
+    let end = format!("; make sure that {package} exists and may be pulled");
+    assert!(said.ends_with(&end), "{said}");
+    gate.open();
+    stage.condition("Provider", "away", "Installed", "True", "ActivePackageRevision");
+}
+
+fn what_is_cached_is_not_asked_for(stage: &Stage) {
+    let gate = Gate::before(&stage.registry);
+    gate.open();
+    stage.push("Provider", "kept", "v1.0.0");
+    let package = format!("{}/kept:v1.0.0", gate.address);
+    stage.install("Provider", "kept", &json!({"package": package}));
+    stage.states("Provider", "kept", &[(1, "Active")]);
+    let first = stage.revisions("Provider", "kept").remove(0).2;
+    // The registry goes, and so does the revision: it comes back from the cache.
+    gate.close();
+    let uid = stage.package("ProviderRevision", &first)["metadata"]["uid"].clone();
+    let path = format!("/apis/pkg.crossplane.io/v1/providerrevisions/{first}");
+    stage.change("DELETE", &path, "application/json", &json!({}));
+    until("the revision is made again", || {
+        let again = stage.ask(&path)?["metadata"]["uid"].clone();
+        (again != uid).then_some(())
+    });
+    stage.condition("Provider", "kept", "Installed", "True", "ActivePackageRevision");
+}
+
+fn a_tag_that_is_not_there_is_named(stage: &Stage) {
+    stage.push("Provider", "tagged", "v1.0.0");
+    let package = stage.registry.reference("tagged:v9.9.9");
+    stage.install("Provider", "tagged", &json!({"package": package}));
+    let said = stage.condition("Provider", "tagged", "Installed", "False", "UnpackingPackage");
+    assert_eq!(
+        said,
+        format!(
+            "cannot unpack package: cannot resolve {package}: {package} is not there; make sure \
+             that {package} exists and may be pulled"
+        )
+    );
+    stage.push("Provider", "tagged", "v9.9.9");
+    stage.condition("Provider", "tagged", "Installed", "True", "ActivePackageRevision");
+}
+
+fn a_missing_secret_is_named(stage: &Stage) {
+    let package = stage.registry.reference("secret:v1.0.0");
+    let spec = json!({"package": package, "packagePullSecrets": [{"name": "nowhere"}]});
+    stage.install("Provider", "secret", &spec);
+    let said = stage.condition("Provider", "secret", "Installed", "False", "UnpackingPackage");
+    assert!(said.contains("there is no Secret nowhere in namespace crossplane-system"), "{said}");
+    // What needs no secret is fetched without.
+    stage.push("Provider", "secret", "v1.0.0");
+    stage.condition("Provider", "secret", "Installed", "True", "ActivePackageRevision");
+}

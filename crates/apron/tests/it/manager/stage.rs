@@ -1,0 +1,291 @@
+//! What scenarios play on: a cluster, a registry, a manager, and means to watch them.
+
+use crate::control_plane::runtime;
+use crate::kubectl::plane::{Ours, Real};
+use crate::registry::Served;
+use crate::support::{Scratch, apron, command};
+use axum::http::Request;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use serde_json::{Value as Json, json};
+use std::io::{self, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::{Child, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Who serves the API.
+#[derive(Clone, Copy)]
+pub(super) enum Backend {
+    Embedded,
+    Real,
+}
+
+/// How long anything may take, however busy the machine is.
+const PATIENCE: Duration = Duration::from_secs(180);
+
+pub(super) struct Stage {
+    runtime: tokio::runtime::Runtime,
+    client: Client,
+    manager: Child,
+    pub(super) registry: Served,
+    pub(super) cache: PathBuf,
+    pub(super) log: PathBuf,
+    _real: Option<Real>,
+    _ours: Ours,
+    scratch: Scratch,
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        let _ = self.manager.kill();
+        let _ = self.manager.wait();
+        if std::thread::panicking() {
+            let said = fs_err::read_to_string(&self.log).unwrap_or_default();
+            let _ = writeln!(io::stderr(), "the manager said:\n{said}");
+        }
+    }
+}
+
+impl Stage {
+    pub(super) fn open(backend: Backend) -> Self {
+        let scratch = Scratch::new();
+        let ours = Ours::start(&scratch.join("ours"));
+        let real = match backend {
+            Backend::Embedded => None,
+            Backend::Real => Some(Real::start(&scratch.join("real"), &ours)),
+        };
+        let kubeconfig = real.as_ref().map_or(&ours.kubeconfig, |real| &real.kubeconfig);
+        let runtime = runtime();
+        let client = runtime.block_on(async {
+            let file = Kubeconfig::read_from(kubeconfig).unwrap();
+            let options = KubeConfigOptions::default();
+            Client::try_from(Config::from_custom_kubeconfig(file, &options).await.unwrap()).unwrap()
+        });
+        let registry = Served::start_with(&scratch, &["--mutable-versions"]);
+        let (cache, log) = (scratch.join("cache"), scratch.join("manager.log"));
+        let manager = command(&scratch)
+            .args(["manager", "--kubeconfig"])
+            .arg(kubeconfig)
+            .arg("--cache-dir")
+            .arg(&cache)
+            .stdout(Stdio::null())
+            .stderr(fs_err::File::create(&log).unwrap().into_file())
+            .spawn()
+            .unwrap();
+        let stage = Self {
+            runtime,
+            client,
+            manager,
+            registry,
+            cache,
+            log,
+            _real: real,
+            _ours: ours,
+            scratch,
+        };
+        until("packages are served", || {
+            let groups = stage.ask("/apis/pkg.crossplane.io/v1")?;
+            groups["resources"].as_array().filter(|all| all.len() >= 6).map(|_| ())
+        });
+        stage
+    }
+
+    /// An object or a list, if it is there.
+    pub(super) fn ask(&self, path: &str) -> Option<Json> {
+        let request = Request::get(path).body(Vec::new()).unwrap();
+        self.runtime.block_on(self.client.request(request)).ok()
+    }
+
+    /// A change, which must be accepted; one that others got ahead of is tried again.
+    #[track_caller]
+    pub(super) fn change(&self, method: &str, path: &str, kind: &str, body: &Json) -> Json {
+        until(&format!("{method} {path}"), || {
+            let request = Request::builder().method(method).uri(path);
+            let request = request.header("content-type", kind);
+            let request = request.body(body.to_string().into_bytes()).unwrap();
+            match self.runtime.block_on(self.client.request::<Json>(request)) {
+                Ok(object) => Some(object),
+                Err(kube::Error::Api(status)) if matches!(status.code, 409 | 429 | 500..) => None,
+                Err(error) => panic!("{method} {path}: {error}"),
+            }
+        })
+    }
+
+    /// Makes a package object.
+    #[track_caller]
+    pub(super) fn install(&self, kind: &str, name: &str, spec: &Json) {
+        let object = json!({
+            "apiVersion": "pkg.crossplane.io/v1", "kind": kind,
+            "metadata": {"name": name}, "spec": spec,
+        });
+        self.change("POST", &packages(kind), "application/json", &object);
+    }
+
+    /// Changes part of a package object.
+    #[track_caller]
+    pub(super) fn merge(&self, kind: &str, name: &str, change: &Json) -> Json {
+        let path = format!("{}/{name}", packages(kind));
+        self.change("PATCH", &path, "application/merge-patch+json", change)
+    }
+
+    /// A package object.
+    pub(super) fn package(&self, kind: &str, name: &str) -> Json {
+        self.ask(&format!("{}/{name}", packages(kind))).unwrap_or_default()
+    }
+
+    /// Waits until a condition of a package says this, and gives its message.
+    #[track_caller]
+    pub(super) fn condition(
+        &self,
+        kind: &str,
+        name: &str,
+        of: &str,
+        status: &str,
+        reason: &str,
+    ) -> String {
+        until(&format!("{kind} {name} is {of}={status}/{reason}"), || {
+            let package = self.package(kind, name);
+            let found = condition(&package, of)?;
+            let says = found["status"] == status && found["reason"] == reason;
+            says.then(|| found["message"].as_str().unwrap_or_default().to_owned())
+        })
+    }
+
+    /// The revisions of a package: number, state and name, by number.
+    pub(super) fn revisions(&self, kind: &str, name: &str) -> Vec<(i64, String, String)> {
+        let path = format!(
+            "{}?labelSelector=pkg.crossplane.io/package%3D{name}",
+            packages(&format!("{kind}Revision"))
+        );
+        let list = self.ask(&path).unwrap_or_default();
+        let mut all: Vec<_> = list["items"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter(|one| one["metadata"]["deletionTimestamp"].is_null())
+            .map(|one| {
+                let state = one["spec"]["desiredState"].as_str().unwrap_or_default().to_owned();
+                let name = one["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+                (one["spec"]["revision"].as_i64().unwrap_or_default(), state, name)
+            })
+            .collect();
+        all.sort();
+        all
+    }
+
+    /// Waits until the revisions of a package have these numbers and states.
+    #[track_caller]
+    pub(super) fn states(&self, kind: &str, name: &str, expected: &[(i64, &str)]) {
+        let mut last = Vec::new();
+        let start = Instant::now();
+        while start.elapsed() < PATIENCE {
+            last = self.revisions(kind, name);
+            let found: Vec<_> = last.iter().map(|one| (one.0, one.1.as_str())).collect();
+            if found == expected {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        panic!("{kind} {name} has the revisions {last:?} instead of {expected:?}");
+    }
+
+    /// Builds a package whose content is its version, and gives the file.
+    pub(super) fn build(&self, kind: &str, name: &str, version: &str) -> PathBuf {
+        let place = format!("{name}-{version}");
+        let root = format!("packages/{place}");
+        let metadata = format!(
+            "apiVersion: meta.pkg.crossplane.io/v1\nkind: {kind}\nmetadata:\n  name: {name}\n  \
+             annotations: {{meta.crossplane.io/description: 'version {version} of a package'}}\n"
+        );
+        self.scratch.write(&format!("{root}/crossplane.yaml"), metadata);
+        let file = self.scratch.join(format!("packages/{place}.xpkg"));
+        let path = file.to_str().unwrap();
+        apron(&self.scratch, ["build", &root, "--package-file", path]).ok();
+        file
+    }
+
+    /// Builds and pushes a package, and gives its reference.
+    pub(super) fn push(&self, kind: &str, name: &str, version: &str) -> String {
+        let reference = self.registry.reference(&format!("{name}:{version}"));
+        self.push_as(kind, name, version, &reference);
+        reference
+    }
+
+    /// The same, under another reference.
+    pub(super) fn push_as(&self, kind: &str, name: &str, version: &str, reference: &str) {
+        let file = self.build(kind, name, version);
+        apron(&self.scratch, ["push", reference, "-f", file.to_str().unwrap()]).ok();
+    }
+}
+
+/// Waits for something, with patience.
+#[track_caller]
+pub(super) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let start = Instant::now();
+    while start.elapsed() < PATIENCE {
+        if let Some(found) = look() {
+            return found;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    panic!("{what}: that did not come");
+}
+
+/// Where objects of a kind are.
+pub(super) fn packages(kind: &str) -> String {
+    format!("/apis/pkg.crossplane.io/v1/{}s", kind.to_lowercase())
+}
+
+/// A condition of an object.
+pub(super) fn condition(object: &Json, of: &str) -> Option<Json> {
+    let all = object["status"]["conditions"].as_array()?;
+    all.iter().find(|one| one["type"] == of).cloned()
+}
+
+/// A way to the registry that can be closed: whoever comes then is turned away. The address is the
+/// test's for as long as it lasts, so that nobody else can be there.
+pub(super) struct Gate {
+    pub(super) address: String,
+    is_open: Arc<AtomicBool>,
+}
+
+impl Gate {
+    pub(super) fn before(registry: &Served) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let is_open = Arc::new(AtomicBool::new(false));
+        let (gate, behind) = (Arc::clone(&is_open), registry.address().to_owned());
+        // It ends with the process; a listener cannot be told to.
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                if gate.load(Ordering::SeqCst) {
+                    pass(stream, &behind);
+                }
+            }
+        });
+        Self { address, is_open }
+    }
+
+    pub(super) fn open(&self) {
+        self.is_open.store(true, Ordering::SeqCst);
+    }
+
+    pub(super) fn close(&self) {
+        self.is_open.store(false, Ordering::SeqCst);
+    }
+}
+
+/// Passes bytes on, both ways.
+fn pass(client: TcpStream, behind: &str) {
+    let Ok(server) = TcpStream::connect(behind) else { return };
+    let (Ok(from), Ok(to)) = (client.try_clone(), server.try_clone()) else { return };
+    for (mut from, mut to) in [(from, to), (server, client)] {
+        std::thread::spawn(move || {
+            let _ = io::copy(&mut from, &mut to);
+            let _ = to.shutdown(std::net::Shutdown::Both);
+        });
+    }
+}
