@@ -121,7 +121,8 @@ fn states(
             (false, "") if is_manual => "",
             (false, _) => INACTIVE,
         };
-        let is_new = is_active && before != Some(*name);
+        // What the status says may be older than the states are: whoever was not active, is new.
+        let is_new = is_active && (was != ACTIVE || before != Some(*name));
         let number = if is_new && number < highest { highest + 1 } else { number };
         wanted.insert((*name).to_owned(), Wanted { state: state.to_owned(), number });
     }

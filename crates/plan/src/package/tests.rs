@@ -347,6 +347,21 @@ fn automatic_moves_to_what_is_new_and_back() {
 }
 
 #[test]
+fn who_becomes_active_again_is_the_latest_whatever_the_status_says() {
+    let mut world = world(&json!({"revisionHistoryLimit": 0}));
+    for at in ["one", "two"] {
+        point(&mut world, at);
+        act(&mut world);
+    }
+    // Whoever made the second one could not write that down before somebody wanted the first back.
+    let status = world.package.status.as_mut().unwrap();
+    status.current_revision = Some(name("one"));
+    point(&mut world, "one");
+    let told = act(&mut world);
+    assert!(told.contains(&format!("apply {} state \"Active\" number 3", name("one"))), "{told}");
+}
+
+#[test]
 fn what_the_api_server_fills_in_is_let_be() {
     let mut world = world(&json!({}));
     world.settings.runs_packages = false;
