@@ -6,6 +6,7 @@
 
 use crate::Hands;
 use crate::cluster;
+use api::meta::PermissionRequest;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use plan::step::Target;
@@ -41,11 +42,30 @@ pub async fn access(hands: &Hands, secrets: &[String]) -> Result<Access, cluster
     Ok(access)
 }
 
-async fn own(hands: &Hands) -> Result<Vec<String>, cluster::Error> {
+/// The pull secrets of the manager's own account.
+pub(crate) async fn own(hands: &Hands) -> Result<Vec<String>, cluster::Error> {
     let account = in_namespace(hands, "ServiceAccount", &hands.settings.service_account);
     let account = hands.cluster.get(&account).await?.unwrap_or_default();
     let secrets = account["imagePullSecrets"].as_array().cloned().unwrap_or_default();
     Ok(secrets.iter().filter_map(|one| Some(one["name"].as_str()?.to_owned())).collect())
+}
+
+/// What packages may ask for beyond their own kinds: what the settings say, and the rules of the
+/// role that they name.
+pub(crate) async fn allowed(hands: &Hands) -> Result<Vec<PermissionRequest>, cluster::Error> {
+    let mut allowed = hands.settings.allowed.clone();
+    if let Some(name) = &hands.settings.allowed_role {
+        let target = Target {
+            api_version: "rbac.authorization.k8s.io/v1".to_owned(),
+            kind: "ClusterRole".to_owned(),
+            namespace: None,
+            name: name.clone(),
+        };
+        let role = hands.cluster.get(&target).await?.unwrap_or_default();
+        let rules = role["rules"].as_array().into_iter().flatten();
+        allowed.extend(rules.filter_map(|rule| PermissionRequest::from_json(rule).ok()));
+    }
+    Ok(allowed)
 }
 
 fn in_namespace(hands: &Hands, kind: &str, name: &str) -> Target {

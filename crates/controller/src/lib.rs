@@ -38,20 +38,25 @@
 pub mod access;
 pub mod act;
 pub mod cache;
+mod certificate;
 pub mod cluster;
 pub mod fetch;
+mod held;
 mod install;
 pub mod kind;
 pub mod lock;
 pub mod metrics;
 pub mod package;
 pub mod queue;
+pub mod roles;
 pub mod run;
+pub mod runtime;
 mod tidy;
 pub mod verdicts;
 mod watch;
 
 pub use kind::Kind;
+pub use plan::runtime::{AUTHORITY, Lifetimes};
 
 use api::meta::PackageKind;
 use cache::Cache;
@@ -82,6 +87,16 @@ pub struct Settings {
     pub movement: Movement,
     /// Kinds of packages whose runtime is this manager's business.
     pub runs: Vec<PackageKind>,
+    /// The Secret of the authority that signs the certificates of packages.
+    pub authority: String,
+    /// How long certificates are good for.
+    pub lifetimes: Lifetimes,
+    /// What packages may ask for beyond their own kinds.
+    pub allowed: Vec<api::meta::PermissionRequest>,
+    /// The `ClusterRole` whose rules they may ask for, too.
+    pub allowed_role: Option<String>,
+    /// Whether roles for the kinds of packages are this manager's business.
+    pub manages_roles: bool,
     /// Objects of one kind that are looked at at once.
     pub concurrency_max: usize,
     /// How often everything is looked at though nothing happened.
@@ -190,6 +205,15 @@ impl Manager {
         }
         let locks = lock::Locks::new(&self.hands);
         kinds.spawn(run::run(locks, Arc::clone(&self.hands), stop.clone()));
+        for kind in &self.hands.settings.runs {
+            let (runtimes, hands) = (runtime::Runtimes(*kind), Arc::clone(&self.hands));
+            kinds.spawn(run::run(runtimes, hands, stop.clone()));
+        }
+        if self.hands.settings.manages_roles {
+            let hands = || Arc::clone(&self.hands);
+            kinds.spawn(run::run(roles::ProviderRoles, hands(), stop.clone()));
+            kinds.spawn(run::run(roles::DefinitionRoles, hands(), stop.clone()));
+        }
         kinds.spawn(tidy::run(Arc::clone(&self.hands), stop.clone()));
         while kinds.join_next().await.is_some() {}
         Ok(())

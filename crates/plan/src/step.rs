@@ -286,6 +286,19 @@ pub fn timestamp(seconds: i64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
+/// The reverse of [`timestamp`]; none if it is no moment in that form.
+pub fn seconds(text: &str) -> Option<i64> {
+    let number = |from: usize, to: usize| text.get(from..to)?.parse::<i64>().ok();
+    let (year, month, day) = (number(0, 4)?, number(5, 7)?, number(8, 10)?);
+    let (hour, minute, second) = (number(11, 13)?, number(14, 16)?, number(17, 19)?);
+    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let days = 365 * year + year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
+    let days = days + (153 * month + 2) / 5 + day - 1 - 719_468;
+    let found = days * 86_400 + hour * 3600 + minute * 60 + second;
+    // Whatever does not come out as it went in was not a moment.
+    (timestamp(found) == text).then_some(found)
+}
+
 #[cfg(test)]
 mod tests {
     #[test]
@@ -299,6 +312,10 @@ mod tests {
             (4_107_542_400, "2100-03-01T00:00:00Z"),
         ] {
             assert_eq!(super::timestamp(seconds), text);
+            assert_eq!(super::seconds(text), Some(seconds));
+        }
+        for text in ["", "2026-02-30T00:00:00Z", "2026-01-01T00:00:00+01:00", "2026-01-01"] {
+            assert_eq!(super::seconds(text), None, "{text}");
         }
     }
 }

@@ -255,6 +255,23 @@ fn permission_requests(
 }
 
 impl PermissionRequest {
+    /// Everything that can be asked for.
+    pub fn everything() -> Self {
+        let all = || vec!["*".to_owned()];
+        Self {
+            api_groups: all(),
+            resources: all(),
+            resource_names: Vec::new(),
+            non_resource_urls: all(),
+            verbs: all(),
+        }
+    }
+
+    /// Reads a rule as roles write it.
+    pub fn from_json(rule: &Json) -> Result<Self, MetaError> {
+        Self::read(&Cursor::root(rule)?)
+    }
+
     fn read(rule: &Cursor<'_>) -> Result<Self, MetaError> {
         let list =
             |key| -> Result<_, MetaError> { Ok(rule.field(key)?.texts()?.unwrap_or_default()) };

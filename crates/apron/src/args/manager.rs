@@ -68,6 +68,8 @@ pub(super) struct ManagerArguments {
         value_parser = runs
     )]
     package_runtime: Runs,
+    #[command(flatten)]
+    runtime: RuntimeArguments,
     /// Objects of one kind that are looked at at once
     #[arg(
         long,
@@ -129,6 +131,34 @@ struct InstallArguments {
     cluster: ClusterArguments,
 }
 
+/// How packages are run, and what they may do.
+#[derive(Args)]
+struct RuntimeArguments {
+    /// `ClusterRole` whose rules packages may ask for beyond their own kinds [default: anything]
+    #[arg(long, value_name = "NAME")]
+    provider_clusterrole: Option<String>,
+    /// File with a `ClusterRole` whose rules packages may ask for
+    #[arg(long, value_name = "FILE")]
+    allowed_permissions: Option<PathBuf>,
+    /// Make roles for the kinds of packages; not where Crossplane's RBAC manager does
+    #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
+    manage_roles: bool,
+    /// Secret of the authority that signs the certificates of packages
+    #[arg(
+        long,
+        env = "TLS_CA_SECRET_NAME",
+        value_name = "NAME",
+        default_value = controller::AUTHORITY
+    )]
+    tls_ca_secret_name: String,
+    /// How long certificates of packages are good for; they are renewed in time
+    #[arg(long, value_name = "TIME", default_value = "8760h", value_parser = duration::parse)]
+    certificate_lifetime: Duration,
+    /// How long the authority that signs them is good for
+    #[arg(long, value_name = "TIME", default_value = "87600h", value_parser = duration::parse)]
+    authority_lifetime: Duration,
+}
+
 /// Kinds of packages that are run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Runs(Vec<PackageKind>);
@@ -187,6 +217,7 @@ impl ManagerArguments {
             kubeconfig: self.kubeconfig,
             cache_dir: self.cache_dir,
             ca_bundle: self.ca_bundle_path,
+            allowed_permissions: self.runtime.allowed_permissions,
             settings: controller::Settings {
                 identity: self.identity.unwrap_or_else(|| format!("apron-{}", std::process::id())),
                 namespace: self.namespace,
@@ -195,6 +226,14 @@ impl ManagerArguments {
                 default_registry: self.registry,
                 movement,
                 runs: self.package_runtime.0,
+                authority: self.runtime.tls_ca_secret_name,
+                lifetimes: controller::Lifetimes {
+                    authority: self.runtime.authority_lifetime,
+                    runtime: self.runtime.certificate_lifetime,
+                },
+                allowed: Vec::new(),
+                allowed_role: self.runtime.provider_clusterrole,
+                manages_roles: self.runtime.manage_roles,
                 concurrency_max: usize::from(self.max_concurrent_reconciles),
                 sync_interval: self.sync_interval,
                 installs_definitions: self.install_crds,

@@ -4,6 +4,7 @@ use crate::failure::{Failure, Outcome};
 use crate::listen::stop;
 use crate::output;
 use crate::settings::Settings;
+use api::meta::PermissionRequest;
 use controller::cache::Cache;
 use controller::cluster::Cluster;
 use controller::fetch::Fetcher;
@@ -22,6 +23,7 @@ pub(crate) struct Request {
     pub(crate) kubeconfig: Option<PathBuf>,
     pub(crate) cache_dir: PathBuf,
     pub(crate) ca_bundle: Option<PathBuf>,
+    pub(crate) allowed_permissions: Option<PathBuf>,
     pub(crate) settings: controller::Settings,
 }
 
@@ -68,7 +70,8 @@ async fn hands(request: &Request, environment: &Settings, client: Client) -> Out
         let hint = "check --ca-bundle-path and the proxy settings";
         Failure::new("cannot set up the connection to registries", hint).because(&error)
     })?;
-    let settings = request.settings.clone();
+    let allowed = allowed(request)?;
+    let settings = controller::Settings { allowed, ..request.settings.clone() };
     Ok(assemble(client, transport, keychain, cache, settings, Arc::new(say)))
 }
 
@@ -96,6 +99,23 @@ pub(super) fn assemble(
         clock: Arc::new(now),
         voice,
     }
+}
+
+/// What packages may ask for: the rules of the role in a file; everything if nobody says anything
+/// about it.
+fn allowed(request: &Request) -> Outcome<Vec<PermissionRequest>> {
+    let Some(path) = &request.allowed_permissions else {
+        let is_limited = request.settings.allowed_role.is_some();
+        return Ok(if is_limited { Vec::new() } else { vec![PermissionRequest::everything()] });
+    };
+    let hint = "write a ClusterRole with rules there, in YAML or JSON";
+    let what = || format!("cannot use the permissions in {}", path.display());
+    let text = fs_err::read_to_string(path).map_err(|error| Failure::file(&error))?;
+    let role: serde_json::Value = serde_saphyr::from_str(&text)
+        .map_err(|error| Failure::new(what(), hint).because(&error))?;
+    let rules = role["rules"].as_array().ok_or_else(|| Failure::new(what(), hint))?;
+    let read = rules.iter().map(PermissionRequest::from_json).collect::<Result<_, _>>();
+    read.map_err(|error| Failure::new(what(), hint).because(&error))
 }
 
 fn http_settings(request: &Request, environment: &Settings) -> Outcome<HttpSettings> {

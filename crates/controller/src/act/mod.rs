@@ -6,6 +6,7 @@
 //! |           | where nothing was seen, without force, so that nobody's object is overwritten |
 //! | Delete    | with the uid and resource version as preconditions                           |
 //! | Establish | POST of what was absent, PUT of what was seen ([`establish`])                |
+//! | Issue     | POST or PUT of a Secret with what is made here ([`issue`])                    |
 //! | Merge     | a merge patch that names the state                                           |
 //! | Finalizer | the same, made from the list the server has                                  |
 //! | Status    | PUT of the status that names the state                                       |
@@ -17,6 +18,7 @@
 
 pub(crate) mod establish;
 mod event;
+mod issue;
 
 use crate::Hands;
 use crate::cluster::{Error, Force, Mode};
@@ -103,8 +105,8 @@ async fn one(hands: &Hands, action: &Action, mode: Mode) -> Result<(), Error> {
             require(&mut change, expect);
             hands.cluster.merge(target, &change).await.map(|_| ())
         }
-        Action::Issue { .. } => {
-            Err(Error::Refused("no kind that is looked after needs certificates".to_owned()))
+        Action::Issue { secret, keep, make, expect } => {
+            issue::issue(hands, secret, keep, make.as_ref(), expect).await
         }
         Action::Finalizer { target, finalizer, is_wanted, expect } => {
             set_finalizer(hands, target, finalizer, *is_wanted, expect).await

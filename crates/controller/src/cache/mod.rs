@@ -148,6 +148,11 @@ impl Cache {
         self.file(&format!("{}.json", digest.hex())).is_file()
     }
 
+    /// Which packages are there.
+    pub fn packages(&self) -> Vec<Digest> {
+        files::packages(&self.inner.directory).unwrap_or_default()
+    }
+
     /// What a tag meant when it was fetched, if that is still there.
     pub fn tag(&self, reference: &str) -> Option<Digest> {
         let record = fs_err::read(self.file(&tag_file(reference))).ok()?;

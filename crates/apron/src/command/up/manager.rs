@@ -8,7 +8,7 @@ use crate::command::manager::{assemble, say};
 use crate::failure::{Failure, Outcome};
 use crate::output;
 use crate::settings::Settings;
-use api::meta::PackageKind;
+use api::meta::{PackageKind, PermissionRequest};
 use controller::cache::Cache;
 use controller::{Entry, Manager, Movement, Voice};
 use std::sync::Arc;
@@ -52,6 +52,11 @@ fn settings() -> controller::Settings {
         default_registry: oci::reference::DOCKER_HUB.to_owned(),
         movement: Movement::Upgrades,
         runs: vec![PackageKind::Provider, PackageKind::Function],
+        authority: controller::AUTHORITY.to_owned(),
+        lifetimes: controller::Lifetimes::default(),
+        allowed: vec![PermissionRequest::everything()],
+        allowed_role: None,
+        manages_roles: true,
         concurrency_max: CONCURRENCY_MAX,
         sync_interval: SYNC_INTERVAL,
         installs_definitions: true,

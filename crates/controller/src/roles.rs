@@ -1,0 +1,191 @@
+//! Roles: what providers and people may do with the kinds that packages bring.
+
+use crate::kind::{Kind, Learnt, Meta, Wakes, Watch};
+use crate::package::typed;
+use crate::runtime::is_controlled_by;
+use crate::{Hands, access, cluster, held};
+use api::meta::capability;
+use api::pkg::LABEL_FAMILY;
+use api::pkg::revision::Revision;
+use cluster::Which;
+use plan::rbac::{World, definition, step};
+use plan::step::{Need, Refusal, Step, Target};
+use serde_json::Value as Json;
+
+/// The roles of providers' revisions.
+pub struct ProviderRoles;
+/// The roles of composite resource definitions.
+pub struct DefinitionRoles;
+
+const RBAC: &str = "rbac.authorization.k8s.io/v1";
+const ROLE: &str = "ClusterRole";
+const BINDING: &str = "ClusterRoleBinding";
+const REVISION: &str = "ProviderRevision";
+const DEFINITION: (&str, &str) = ("apiextensions.crossplane.io/v1", "CompositeResourceDefinition");
+
+impl Kind for ProviderRoles {
+    type World = World;
+
+    fn name(&self) -> String {
+        "provider-roles".to_owned()
+    }
+
+    fn watches(&self, hands: &Hands) -> Vec<Watch> {
+        let stable = format!("{}/v1", hands.settings.group());
+        let namespace = &hands.settings.namespace;
+        vec![
+            Watch::new(&stable, REVISION, |meta: &Meta| {
+                let labels = meta.metadata.labels.as_ref();
+                let has_kin = labels.is_some_and(|labels| labels.contains_key(LABEL_FAMILY));
+                if has_kin { Wakes::Everyone } else { Wakes::These(Vec::new()) }
+            }),
+            Watch::itself(&stable, REVISION),
+            Watch::by_owner("apps/v1", "Deployment", REVISION).in_namespace(namespace),
+            Watch::new(RBAC, ROLE, roles_of(hands)),
+            Watch::by_owner(RBAC, BINDING, REVISION),
+        ]
+    }
+
+    async fn gather(&self, hands: &Hands, key: &str) -> Result<Option<World>, cluster::Error> {
+        let stable = format!("{}/v1", hands.settings.group());
+        let target = Target {
+            api_version: stable.clone(),
+            kind: REVISION.to_owned(),
+            namespace: None,
+            name: key.to_owned(),
+        };
+        let Some(found) = hands.cluster.get(&target).await? else { return Ok(None) };
+        let revision: Revision = typed(found)?;
+        let mut family = Vec::new();
+        if let Some(label) = revision.metadata.labels.get(LABEL_FAMILY) {
+            let labels = format!("{LABEL_FAMILY}={label}");
+            let which = Which { labels: Some(&labels), ..Which::default() };
+            let all = hands.cluster.list(&stable, REVISION, which).await?;
+            family = all.into_iter().map(typed).collect::<Result<Vec<Revision>, _>>()?;
+            family.retain(|one| one.metadata.name != key);
+        }
+        let contents = held::held(hands, &revision).await;
+        let meta = contents.as_ref().and_then(|contents| contents.opened.meta());
+        let names = ["aggregate-to-edit", "aggregate-to-view", "system"]
+            .map(|end| format!("crossplane:provider:{key}:{end}"));
+        let mut objects = roles(hands, &names).await?;
+        let bound = Target {
+            api_version: RBAC.to_owned(),
+            kind: BINDING.to_owned(),
+            namespace: None,
+            name: format!("crossplane:provider:{key}:system"),
+        };
+        objects.extend(hands.cluster.get(&bound).await?);
+        objects.retain(|object| is_controlled_by(object, &revision));
+        Ok(Some(World {
+            is_safe_start: meta.is_some_and(|meta| meta.has_capability(capability::SAFE_START)),
+            requests: meta.map(|meta| meta.permission_requests().to_vec()),
+            allowed: access::allowed(hands).await?,
+            default_registry: hands.settings.default_registry.clone(),
+            accounts: accounts(hands, &revision).await?,
+            owned: objects,
+            family,
+            revision,
+        }))
+    }
+
+    fn step(&self, world: &World) -> Step {
+        step(world)
+    }
+
+    async fn learn(&self, _: &Hands, _: &mut World, need: Need) -> Result<Learnt, cluster::Error> {
+        Err(cluster::Error::Refused(format!("roles ask for {need:?}")))
+    }
+
+    /// What is refused is told by the loop; there is no condition for it.
+    fn refuse(&self, _: &mut World, _: Vec<Refusal>) {}
+}
+
+impl Kind for DefinitionRoles {
+    type World = definition::World;
+
+    fn name(&self) -> String {
+        "definition-roles".to_owned()
+    }
+
+    fn watches(&self, _: &Hands) -> Vec<Watch> {
+        vec![Watch::itself(DEFINITION.0, DEFINITION.1), Watch::by_owner(RBAC, ROLE, DEFINITION.1)]
+    }
+
+    async fn gather(
+        &self,
+        hands: &Hands,
+        key: &str,
+    ) -> Result<Option<definition::World>, cluster::Error> {
+        let target = Target {
+            api_version: DEFINITION.0.to_owned(),
+            kind: DEFINITION.1.to_owned(),
+            namespace: None,
+            name: key.to_owned(),
+        };
+        let Some(definition) = hands.cluster.get(&target).await? else { return Ok(None) };
+        let names = ["crossplane", "edit", "view", "browse"]
+            .map(|end| format!("crossplane:composite:{key}:aggregate-to-{end}"));
+        let owned = roles(hands, &names).await?;
+        Ok(Some(definition::World { definition, owned }))
+    }
+
+    fn step(&self, world: &definition::World) -> Step {
+        definition::step(world)
+    }
+
+    async fn learn(
+        &self,
+        _: &Hands,
+        _: &mut definition::World,
+        need: Need,
+    ) -> Result<Learnt, cluster::Error> {
+        Err(cluster::Error::Refused(format!("roles ask for {need:?}")))
+    }
+
+    fn refuse(&self, _: &mut definition::World, _: Vec<Refusal>) {}
+}
+
+/// News of a role concerns the revision that owns it; the role that says what packages may ask for
+/// concerns all.
+fn roles_of(hands: &Hands) -> impl Fn(&Meta) -> Wakes + Send + Sync + use<> {
+    let allowed = hands.settings.allowed_role.clone();
+    move |meta| {
+        if meta.metadata.name == allowed && allowed.is_some() {
+            return Wakes::Everyone;
+        }
+        let owners = meta.metadata.owner_references.iter().flatten();
+        let owners = owners.filter(|one| one.kind == REVISION);
+        Wakes::These(owners.map(|one| one.name.clone()).collect())
+    }
+}
+
+/// The roles of these names that are there.
+async fn roles(hands: &Hands, names: &[String]) -> Result<Vec<Json>, cluster::Error> {
+    let mut found = Vec::new();
+    for name in names {
+        let target = Target {
+            api_version: RBAC.to_owned(),
+            kind: ROLE.to_owned(),
+            namespace: None,
+            name: name.clone(),
+        };
+        found.extend(hands.cluster.get(&target).await?);
+    }
+    Ok(found)
+}
+
+/// The accounts that a revision's Deployments run as.
+async fn accounts(
+    hands: &Hands,
+    revision: &Revision,
+) -> Result<Vec<(String, String)>, cluster::Error> {
+    let namespace = &hands.settings.namespace;
+    let which = Which { namespace: Some(namespace), ..Which::default() };
+    let deployments = hands.cluster.list("apps/v1", "Deployment", which).await?;
+    let ours = deployments.iter().filter(|one| is_controlled_by(one, revision));
+    let names = ours.filter_map(|one| {
+        one["spec"]["template"]["spec"]["serviceAccountName"].as_str().map(str::to_owned)
+    });
+    Ok(names.map(|name| (namespace.clone(), name)).collect())
+}

@@ -1,0 +1,220 @@
+//! Runtimes: what runs the packages that are to be run.
+
+use crate::kind::{Kind, Learnt, Meta, Wakes, Watch};
+use crate::package::typed;
+use crate::{Hands, access, certificate, cluster, held};
+use api::meta::{PackageKind, capability};
+use api::pkg::LABEL_PACKAGE;
+use api::pkg::revision::Revision;
+use cluster::Which;
+use plan::runtime::{Managed, Package, Settings, World, step};
+use plan::step::{Need, Refusal, Step, Target, seconds};
+use serde::de::DeserializeOwned;
+use serde_json::Value as Json;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What runs packages of one kind.
+pub struct Runtimes(pub PackageKind);
+
+const DEPLOYMENT: (&str, &str) = ("apps/v1", "Deployment");
+const SERVICE: (&str, &str) = ("v1", "Service");
+const ACCOUNT: (&str, &str) = ("v1", "ServiceAccount");
+const SECRET: (&str, &str) = ("v1", "Secret");
+const DEFINITION: (&str, &str) = ("apiextensions.k8s.io/v1", "CustomResourceDefinition");
+
+impl Runtimes {
+    fn revision(&self) -> String {
+        format!("{}Revision", self.0.as_str())
+    }
+}
+
+impl Kind for Runtimes {
+    type World = World;
+
+    fn name(&self) -> String {
+        format!("{}-runtime", self.0.as_str().to_lowercase())
+    }
+
+    fn watches(&self, hands: &Hands) -> Vec<Watch> {
+        let group = hands.settings.group();
+        let (stable, beta) = (format!("{group}/v1"), format!("{group}/v1beta1"));
+        let namespace = &hands.settings.namespace;
+        let revision = self.revision();
+        let owned = |(api_version, kind): (&str, &str)| {
+            Watch::by_owner(api_version, kind, &revision).in_namespace(namespace)
+        };
+        let mut watches = vec![
+            Watch::itself(&stable, &revision),
+            owned(DEPLOYMENT),
+            owned(SERVICE),
+            owned(ACCOUNT),
+            // Certificates belong to packages, and the authority to everybody.
+            Watch::new(SECRET.0, SECRET.1, certificates(self.0, hands)).in_namespace(namespace),
+            Watch::for_everyone(&beta, "DeploymentRuntimeConfig"),
+            Watch::for_everyone(&beta, "ImageConfig"),
+        ];
+        if self.0 == PackageKind::Provider {
+            watches.push(Watch::for_everyone(&format!("{group}/v1alpha1"), "ControllerConfig"));
+            watches.push(Watch::new(DEFINITION.0, DEFINITION.1, activated(&revision)));
+        }
+        watches
+    }
+
+    async fn gather(&self, hands: &Hands, key: &str) -> Result<Option<World>, cluster::Error> {
+        let group = hands.settings.group();
+        let (stable, beta) = (format!("{group}/v1"), format!("{group}/v1beta1"));
+        let target = Target {
+            api_version: stable.clone(),
+            kind: self.revision(),
+            namespace: None,
+            name: key.to_owned(),
+        };
+        let Some(found) = hands.cluster.get(&target).await? else { return Ok(None) };
+        let revision: Revision = typed(found)?;
+        let mut siblings = Vec::new();
+        if let Some(package) = revision.metadata.labels.get(LABEL_PACKAGE) {
+            let labels = format!("{LABEL_PACKAGE}={package}");
+            let which = Which { labels: Some(&labels), ..Which::default() };
+            let all = hands.cluster.list(&stable, &self.revision(), which).await?;
+            siblings = all.into_iter().map(typed).collect::<Result<Vec<Revision>, _>>()?;
+            siblings.retain(|one| one.metadata.name != key);
+        }
+        let package = held::held(hands, &revision).await.and_then(|contents| {
+            let meta = contents.opened.meta()?;
+            Some(Package {
+                digest: contents.digest.clone(),
+                image: meta.image().map(str::to_owned),
+                requests: meta.permission_requests().to_vec(),
+            })
+        });
+        let alpha = format!("{group}/v1alpha1");
+        Ok(Some(World {
+            managed: managed(hands, &revision).await?,
+            owned: owned(hands, &revision).await?,
+            revision,
+            kind: self.0,
+            siblings,
+            package,
+            allowed: access::allowed(hands).await?,
+            image_configs: all(hands, &beta, "ImageConfig").await?,
+            runtime_configs: all(hands, &beta, "DeploymentRuntimeConfig").await?,
+            controller_configs: all(hands, &alpha, "ControllerConfig").await?,
+            account_secrets: access::own(hands).await?,
+            live: BTreeMap::new(),
+            certificates: BTreeMap::new(),
+            refusal: None,
+            settings: Settings {
+                namespace: hands.settings.namespace.clone(),
+                default_registry: hands.settings.default_registry.clone(),
+                authority: hands.settings.authority.clone(),
+                lifetimes: hands.settings.lifetimes,
+            },
+            now: seconds(&hands.now()).unwrap_or_default(),
+        }))
+    }
+
+    fn step(&self, world: &World) -> Step {
+        step(world)
+    }
+
+    async fn learn(
+        &self,
+        hands: &Hands,
+        world: &mut World,
+        need: Need,
+    ) -> Result<Learnt, cluster::Error> {
+        let Need::Object(target) = need else {
+            return Err(cluster::Error::Refused(format!("a runtime asks for {need:?}")));
+        };
+        let found = hands.cluster.get(&target).await?;
+        if let (SECRET, Some(secret)) = ((&*target.api_version, &*target.kind), &found) {
+            let fields = secret["data"].as_object().into_iter().flatten();
+            let fields = fields.filter_map(|(_, value)| value.as_str());
+            let read = fields.filter_map(|text| Some((text.to_owned(), certificate::read(text)?)));
+            world.certificates.extend(read);
+        }
+        world.live.insert(target, found);
+        Ok(Learnt::Known)
+    }
+
+    fn refuse(&self, world: &mut World, refusals: Vec<Refusal>) {
+        world.refusal = refusals.into_iter().next();
+    }
+}
+
+/// Whom news of a Secret concerns: everybody if it is the authority's, and otherwise those who use
+/// it, who are found among the revisions of the package that owns it.
+fn certificates(kind: PackageKind, hands: &Hands) -> impl Fn(&Meta) -> Wakes + Send + Sync + use<> {
+    let authority = hands.settings.authority.clone();
+    move |meta| {
+        let name = meta.metadata.name.as_deref().unwrap_or_default();
+        let mut owners = meta.metadata.owner_references.iter().flatten();
+        let is_ours = owners.any(|one| one.kind.starts_with(kind.as_str()));
+        if name == authority || is_ours { Wakes::Everyone } else { Wakes::These(Vec::new()) }
+    }
+}
+
+/// Whom the definition of a resource concerns: the revision whose kind it activates. Definitions
+/// that packages bring themselves start nothing.
+fn activated(revision: &str) -> impl Fn(&Meta) -> Wakes + Send + Sync + use<> {
+    let revision = revision.to_owned();
+    move |meta| {
+        let owners = || meta.metadata.owner_references.iter().flatten();
+        if !owners().any(|one| one.kind == "ManagedResourceDefinition") {
+            return Wakes::These(Vec::new());
+        }
+        let concerned = owners().filter(|one| one.kind == revision);
+        Wakes::These(concerned.map(|one| one.name.clone()).collect())
+    }
+}
+
+async fn all<T: DeserializeOwned>(
+    hands: &Hands,
+    api_version: &str,
+    kind: &str,
+) -> Result<Vec<T>, cluster::Error> {
+    let found = hands.cluster.list(api_version, kind, Which::default()).await?;
+    found.into_iter().map(typed).collect()
+}
+
+/// Deployments, Services and accounts that a revision controls. Their metadata is all that counts.
+async fn owned(hands: &Hands, revision: &Revision) -> Result<Vec<Json>, cluster::Error> {
+    let which = Which { namespace: Some(&hands.settings.namespace), ..Which::default() };
+    let mut owned = Vec::new();
+    for (api_version, kind) in [DEPLOYMENT, SERVICE, ACCOUNT] {
+        let all = hands.cluster.list_metadata(api_version, kind, which).await?;
+        for mut object in all.into_iter().filter(|object| is_controlled_by(object, revision)) {
+            object["apiVersion"] = Json::from(api_version);
+            object["kind"] = Json::from(kind);
+            owned.push(object);
+        }
+    }
+    Ok(owned)
+}
+
+/// Whether a revision controls an object.
+pub(crate) fn is_controlled_by(object: &Json, revision: &Revision) -> bool {
+    let Some(uid) = &revision.metadata.uid else { return false };
+    let owners = object["metadata"]["ownerReferences"].as_array().into_iter().flatten();
+    owners.into_iter().any(|one| one["controller"] == true && one["uid"] == **uid)
+}
+
+/// The kinds that Crossplane makes for a revision when somebody wants them: one that is wanted has
+/// a definition of a resource by the same name.
+async fn managed(hands: &Hands, revision: &Revision) -> Result<Managed, cluster::Error> {
+    let Some(status) = &revision.status else { return Ok(Managed::default()) };
+    let mut capabilities = status.capabilities.iter().flatten();
+    if !capabilities.any(|one| capability::matches(one, capability::SAFE_START)) {
+        return Ok(Managed::default());
+    }
+    let refs = status.object_refs.iter().flatten();
+    let refs = refs.filter(|one| one.kind == "ManagedResourceDefinition");
+    let names: BTreeSet<&str> = refs.map(|one| one.name.as_str()).collect();
+    if names.is_empty() {
+        return Ok(Managed::default());
+    }
+    let made = hands.cluster.list_metadata(DEFINITION.0, DEFINITION.1, Which::default()).await?;
+    let made = made.iter().filter_map(|one| one["metadata"]["name"].as_str());
+    let active = made.filter(|name| names.contains(name)).count();
+    Ok(Managed { total: names.len(), active })
+}
