@@ -5,6 +5,7 @@ use base64::alphabet::URL_SAFE;
 use base64::engine::general_purpose::{GeneralPurpose, NO_PAD};
 use serde_json::{Value, json};
 
+use super::splice::Splice;
 use super::{Answer, Request, present, store};
 use crate::Server;
 use crate::http::negotiate::Form;
@@ -117,7 +118,7 @@ fn spliced(request: &Request, asked: &Asked) -> Option<Vec<u8>> {
     if request.form != Form::Object || !asked.selection.is_all() {
         return None;
     }
-    let splice = store::Splice::new(&request.kind)?;
+    let splice = Splice::new(&request.kind)?;
     let entries = &asked.snapshot.entries[asked.begin()..];
     let shown = if asked.limit > 0 { asked.limit.min(entries.len()) } else { entries.len() };
     let next = (shown < entries.len()).then(|| {

@@ -16,6 +16,7 @@ mod owner;
 mod patch;
 mod present;
 mod scale;
+mod splice;
 mod store;
 mod update;
 mod watch;

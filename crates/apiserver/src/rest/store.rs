@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
+use super::splice::{self, Splice};
 use super::{Answer, Request, present, scale};
 use crate::Server;
 use crate::admission;
@@ -146,7 +147,7 @@ async fn stored(server: &Server, kind: &Kind, object: &Value) -> Result<Value, F
 }
 
 /// The version in which objects are stored.
-fn storage(kind: &Kind) -> Value {
+pub(super) fn storage(kind: &Kind) -> Value {
     match kind.group.as_str() {
         _ if event::is_newer(kind) => json!("v1"),
         "" => json!(kind.storage_version),
@@ -213,7 +214,7 @@ fn encode(packed: &Value) -> Bytes {
 }
 
 fn pack(kind: &Kind, object: &Value) -> Value {
-    let mut object = ordered(object);
+    let mut object = splice::ordered(object);
     if let Some(stored) = &kind.stored_shape {
         stored.prune(&mut object);
     }
@@ -223,58 +224,6 @@ fn pack(kind: &Kind, object: &Value) -> Value {
     object["apiVersion"] = storage(kind);
     metadata_mut(&mut object).shift_remove("resourceVersion");
     object
-}
-
-/// A copy that starts with what it is, and its metadata: what [`Splice`] looks for.
-fn ordered(object: &Value) -> Value {
-    const FIRST: [&str; 3] = ["kind", "apiVersion", "metadata"];
-    let Value::Object(map) = object else { return object.clone() };
-    let first = FIRST.iter().filter_map(|field| map.get_key_value(*field));
-    let rest = map.iter().filter(|(field, _)| !FIRST.contains(&field.as_str()));
-    first.chain(rest).map(|(field, value)| (field.clone(), value.clone())).collect()
-}
-
-/// Stored texts as answers, without reading them: possible for kinds whose objects are shown as
-/// they are stored. Only their version has to be put in, and what they are to be right.
-pub(super) struct Splice {
-    stored: String,
-    shown: String,
-}
-
-impl Splice {
-    /// For kinds that need nothing done to their objects.
-    pub(super) fn new(kind: &Kind) -> Option<Self> {
-        if kind.custom || kind.conversion.is_some() || event::is_newer(kind) {
-            return None;
-        }
-        let head =
-            |version: &Value| format!("{{\"kind\":{},\"apiVersion\":{version},", json!(kind.kind));
-        Some(Self { stored: head(&storage(kind)), shown: head(&json!(kind.api_version())) })
-    }
-
-    /// Writes an object; `None` if its text is not what is expected.
-    pub(super) fn object(&self, entry: &Entry, out: &mut Vec<u8>) -> Option<()> {
-        out.extend(self.shown.as_bytes());
-        self.rest(entry, out)
-    }
-
-    /// Writes an object of a list, which does not say what it is.
-    pub(super) fn item(&self, entry: &Entry, out: &mut Vec<u8>) -> Option<()> {
-        out.push(b'{');
-        self.rest(entry, out)
-    }
-
-    fn rest(&self, entry: &Entry, out: &mut Vec<u8>) -> Option<()> {
-        const METADATA: &[u8] = b"\"metadata\":{";
-        let rest = entry.value.strip_prefix(self.stored.as_bytes())?.strip_prefix(METADATA)?;
-        out.extend(METADATA);
-        out.extend(format!("\"resourceVersion\":\"{}\"", entry.version).as_bytes());
-        if !rest.starts_with(b"}") {
-            out.push(b',');
-        }
-        out.extend(rest);
-        Some(())
-    }
 }
 
 /// GET of one object.
