@@ -2,6 +2,7 @@
 
 use crate::discover::{Found, Offer, discover};
 use crate::model::{Edge, Face, Fact, Knowledge, Model, Name, Rooted, Set, Solvable, What};
+use crate::narrow::Shape;
 use crate::problem::{Contents, Known, Listing, Problem, Requirement, Root};
 use crate::value::{Pin, Range, Source};
 use std::cmp::Ordering;
@@ -43,6 +44,8 @@ struct Assembler<'a> {
     ranged: HashMap<(usize, &'a str, Option<&'a str>), usize>,
     /// The fact that says of a name that it needs a set.
     needs: HashMap<(usize, usize), usize>,
+    /// How the range of a set reads.
+    words: HashMap<usize, String>,
     crds: BTreeMap<&'a str, usize>,
     nothing: usize,
 }
@@ -63,6 +66,7 @@ impl<'a> Assembler<'a> {
         for (name, found) in &packages {
             self.root(*name, found);
         }
+        self.model.shape = Shape::of(&self.model);
         self.model
     }
 
@@ -211,7 +215,8 @@ impl<'a> Assembler<'a> {
                 if let Some(&fact) = self.needs.get(&(name, set)) {
                     return Edge { set, fact: Some(fact) };
                 }
-                let (range, kind) = (range.to_string(), kind.clone());
+                let words = self.words.entry(set).or_insert_with(|| range.to_string());
+                let (range, kind) = (words.clone(), kind.clone());
                 let fact = self.fact(Fact::Needs { name, target, range, kind });
                 self.needs.insert((name, set), fact);
                 Edge { set, fact: Some(fact) }
@@ -270,7 +275,10 @@ impl<'a> Assembler<'a> {
         let lower = allowed.iter().copied().filter(is_lower).collect();
         self.model.names[name].root = Some(self.model.roots.len());
         let root = root.clone();
-        self.model.roots.push(Rooted { root, name, allowed, base, lower, installed });
+        let edges = installed.into_iter().flat_map(|at| &self.model.solvables[at].edges);
+        let facts: BTreeSet<usize> = edges.filter_map(|edge| edge.fact).collect();
+        let facts = facts.into_iter().collect();
+        self.model.roots.push(Rooted { root, name, allowed, base, lower, installed, facts });
     }
 }
 

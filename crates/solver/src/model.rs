@@ -9,6 +9,7 @@
 //! An *edge* says that a solvable needs one of a *set* of solvables of one name. Edges that say
 //! the same about all versions of a package share a *fact*, the unit of explanations.
 
+use crate::narrow::Shape;
 use crate::problem::{Movement, Root, Want};
 use crate::value::{Pin, Range, Source};
 
@@ -20,6 +21,8 @@ pub(crate) struct Model {
     pub(crate) facts: Vec<Fact>,
     /// Sorted by source; one per source.
     pub(crate) roots: Vec<Rooted>,
+    /// The same for quick looks.
+    pub(crate) shape: Shape,
 }
 
 #[derive(Debug)]
@@ -123,6 +126,8 @@ pub(crate) struct Rooted {
     pub(crate) lower: Vec<usize>,
     /// What is there now.
     pub(crate) installed: Option<usize>,
+    /// What that says, in order.
+    pub(crate) facts: Vec<usize>,
 }
 
 impl Rooted {

@@ -6,7 +6,7 @@
 //! answer with a circle adds a name to the model that keeps it from closing, and is asked again.
 
 use crate::model::{Edge, Face, Fact, Knowledge, Model, Name, Set, Solvable, What};
-use crate::narrow::narrow;
+use crate::narrow::{Shape, narrow};
 use resolvo::{
     Candidates, Condition, ConditionId, ConditionalRequirement, DenseIndex, Dependencies,
     DependencyProvider, HintDependenciesAvailable, Interner, KnownDependencies, NameId, Problem,
@@ -161,6 +161,7 @@ impl Oracle {
         let (root, unavailable, other_tags) = (None, None, Vec::new());
         let (what, solvables) = (What::Circle, slots);
         self.model.names.push(Name { what, solvables, all, root, unavailable, other_tags });
+        self.model.shape = Shape::of(&self.model);
     }
 }
 
@@ -261,8 +262,9 @@ impl DependencyProvider for Rooms<'_> {
         set: VersionSetId,
         inverse: bool,
     ) -> Vec<SolvableId> {
+        // Members are in order.
         let members = &self.model.sets[set.to_index()].members;
-        let is_in = |solvable: &SolvableId| members.contains(&solvable.to_index());
+        let is_in = |solvable: &SolvableId| members.binary_search(&solvable.to_index()).is_ok();
         candidates.iter().copied().filter(|one| is_in(one) != inverse).collect()
     }
 

@@ -156,12 +156,12 @@ pub(crate) fn softs(model: &Model) -> Vec<Soft> {
     for (at, root) in model.roots.iter().enumerate() {
         // What is needed moves rather than what needs it.
         let order = depths.len() - depths[at];
-        let facts = facts(model, root.installed);
+        let facts = &root.facts;
         if !facts.is_empty() {
             let lacks = facts.iter().any(|&fact| unmet.contains(&(at, fact)));
             softs.push((!lacks, 0, at, Soft::Whole(at)));
         }
-        for fact in facts {
+        for &fact in facts {
             softs.push((!unmet.contains(&(at, fact)), 0, at, Soft::Has(at, fact)));
         }
         if !root.is_in_place() {
@@ -177,12 +177,6 @@ pub(crate) fn softs(model: &Model) -> Vec<Soft> {
     }
     softs.sort_by_key(|(met, order, at, _)| (*met, *order, *at));
     softs.into_iter().map(|(.., soft)| soft).collect()
-}
-
-/// What a solvable says.
-fn facts(model: &Model, solvable: Option<usize>) -> BTreeSet<usize> {
-    let edges = solvable.into_iter().flat_map(|solvable| &model.solvables[solvable].edges);
-    edges.filter_map(|edge| edge.fact).collect()
 }
 
 /// What installed packages lack as things are: it gives way to what they have.
@@ -211,16 +205,15 @@ fn depths(model: &Model) -> Vec<usize> {
         let edges = solvables.flat_map(|solvable| &model.solvables[solvable].edges);
         edges.filter_map(|edge| model.root_of(model.target(*edge)))
     };
-    // Circles would go on for ever; paths are no longer than there are roots.
-    for _ in 0..model.roots.len() {
-        let before = depths.clone();
-        for (at, depth) in before.iter().enumerate() {
-            for target in needs(at) {
-                depths[target] = depths[target].max(depth + 1).min(model.roots.len());
+    // Paths are no longer than there are roots, except in circles, which end there, too.
+    let mut queue: VecDeque<usize> = (0..model.roots.len()).collect();
+    while let Some(at) = queue.pop_front() {
+        let depth = (depths[at] + 1).min(model.roots.len());
+        for target in needs(at) {
+            if depths[target] < depth {
+                depths[target] = depth;
+                queue.push_back(target);
             }
-        }
-        if depths == before {
-            break;
         }
     }
     depths
@@ -231,7 +224,7 @@ pub(crate) fn view(model: &Model, held: impl Iterator<Item = Soft>) -> View {
     let grants = model.roots.iter().map(|root| Grant {
         mode: if root.is_in_place() { Mode::Honoured } else { Mode::Relaxed },
         leash: Leash::Free,
-        excused: facts(model, root.installed).into_iter().collect(),
+        excused: root.facts.clone(),
     });
     let mut grants: Vec<Grant> = grants.collect();
     for soft in held {
