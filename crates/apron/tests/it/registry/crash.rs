@@ -247,7 +247,7 @@ fn killed_at_any_step_of_a_collection_it_loses_nothing_in_use() {
         }
     }
     println!("killed at {kills:?}");
-    for call in ["fsync", "pwrite64", "unlink"] {
+    for call in ["fdatasync", "pwrite64", "unlink"] {
         assert!(kills.contains_key(call), "never killed at {call}: {kills:?}");
     }
 }
@@ -291,7 +291,7 @@ fn nothing_is_acknowledged_before_it_is_on_the_disk() {
         &["fdatasync(", "/uploads/"],
         &["rename(", "/uploads/", "/blobs/sha256/"],
         &["fsync(", "/blobs/sha256>"],
-        &["sync(", "meta.db-wal>"],
+        &["fdatasync(", "meta.db-wal>"],
         &["HTTP/1.0 201"],
     ];
     in_order(&|| since(start), named);

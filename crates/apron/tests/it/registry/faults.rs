@@ -222,7 +222,7 @@ fn a_broken_disk_is_refused_cleanly() {
         ("pwrite64", None),
         ("fdatasync", None),
         ("fsync", None),
-        ("fsync", LOG),
+        ("fsync,fdatasync", LOG),
         ("rename", None),
     ];
     all_fail_cleanly("EIO", 500, &calls);
