@@ -4,6 +4,7 @@
 //! certificate, and what requests carry about whoever is at the other end.
 
 use crate::failure::{Failure, Outcome};
+use crate::hands::Hands;
 use axum::Router;
 use axum::http::{Extensions, Request};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -38,6 +39,9 @@ pub(crate) struct Limits {
     pub(crate) connections: usize,
     /// Requests on one connection.
     pub(crate) streams: u32,
+    /// Threads that have connections for themselves; none if all threads share them, as is right
+    /// where an answer may take long to make.
+    pub(crate) hands: usize,
     /// How long requests under way may take to end once the server is asked to stop.
     pub(crate) drain: Duration,
 }
@@ -69,6 +73,7 @@ pub(crate) async fn serve<P: Porter>(
     let permits = Arc::new(Semaphore::new(limits.connections));
     let porter = Arc::new(porter);
     let mut stop = std::pin::pin!(stop);
+    let mut hands = Hands::new(limits.hands);
     loop {
         let accepted = tokio::select! {
             accepted = accept(&listener, &permits) => accepted,
@@ -82,7 +87,7 @@ pub(crate) async fn serve<P: Porter>(
         let Some(seat) = porter.seat(peer.ip()) else { continue };
         let talk = Talk { router: router.clone(), limits, watcher: graceful.watcher() };
         let porter = Arc::clone(&porter);
-        tokio::spawn(async move {
+        hands.give(stream, move |stream| async move {
             connect(stream, peer.ip(), porter.as_ref(), talk).await;
             drop((permit, seat));
         });

@@ -9,6 +9,7 @@ mod cluster;
 mod command;
 mod directory;
 mod failure;
+mod hands;
 mod interrupt;
 mod listen;
 mod output;

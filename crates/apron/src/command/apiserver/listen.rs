@@ -16,7 +16,7 @@ use tokio_rustls::TlsAcceptor;
 /// Go clients put all their watches on one connection, others have one for each. Watches
 /// never end by themselves, and everything acknowledged is durable already.
 pub(super) const LIMITS: Limits =
-    Limits { connections: 16_384, streams: 2000, drain: Duration::from_secs(2) };
+    Limits { connections: 16_384, streams: 2000, hands: 0, drain: Duration::from_secs(2) };
 
 /// Opens the socket.
 pub(super) async fn bind(address: SocketAddr) -> Outcome<TcpListener> {

@@ -10,19 +10,24 @@ use axum::http::Extensions;
 use rustls::pki_types::CertificateDer;
 use std::collections::HashMap;
 use std::net::IpAddr;
+use std::num::NonZero;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio_rustls::TlsAcceptor;
 
 /// Requests at once on one connection.
 const STREAMS_MAX: u32 = 128;
+/// Threads that talk to clients, on a machine with many cores.
+const HANDS_MAX: usize = 16;
 /// How long requests under way may take to end once the registry is asked to stop.
 const DRAIN_TIME_MAX: Duration = Duration::from_secs(30);
 
 /// Limits of the accept loop.
 pub(super) fn limits(limits: &Limits) -> listen::Limits {
     let connections = limits.connections;
-    listen::Limits { connections, streams: STREAMS_MAX, drain: DRAIN_TIME_MAX }
+    let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
+    let hands = cores.min(HANDS_MAX);
+    listen::Limits { connections, streams: STREAMS_MAX, hands, drain: DRAIN_TIME_MAX }
 }
 
 /// How many may be in at once from one address, and with which certificate they are met.
