@@ -26,7 +26,8 @@
 //! Start with [`step`] for the vocabulary, [`package`] for how packages become revisions,
 //! [`revision`] for how those become objects, [`lock`] for what packages need of each other,
 //! [`image_config`] for what they are called, [`runtime`] for how they are run, [`rbac`] for what
-//! they may do, and [`same`] for when nothing needs to be done.
+//! they may do, [`signature`] for who must have signed them, and [`same`] for when nothing needs
+//! to be done.
 
 pub mod image_config;
 pub mod lock;
@@ -35,4 +36,5 @@ pub mod rbac;
 pub mod revision;
 pub mod runtime;
 pub mod same;
+pub mod signature;
 pub mod step;
