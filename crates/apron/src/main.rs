@@ -76,6 +76,7 @@ fn run(command: &Command, settings: &Settings) -> Outcome {
         Command::Status(request) => block_on(command::status::run(request, settings)),
         Command::Activate(request) => block_on(command::activate::run(request, settings)),
         Command::Wait(request) => block_on(command::wait::run(request, settings)),
+        Command::Why(request) => block_on(command::why::run(request, settings)),
         Command::Up(request) => block_on(command::up::run(request, settings)),
         Command::Registry(request) => block_on(command::registry::run(request, settings)),
         Command::Export(request) => command::apiserver::export::run(request),

@@ -19,7 +19,7 @@ mod up;
 
 use crate::command::{
     activate, apiserver, build, copy, extract, init, inspect, install, lint, list, login, pull,
-    push, status, uninstall, update, version, wait,
+    push, status, uninstall, update, version, wait, why,
 };
 use clap::{CommandFactory, Parser};
 use std::ffi::OsString;
@@ -44,6 +44,7 @@ pub(crate) enum Command {
     Status(status::Request),
     Activate(activate::Request),
     Wait(wait::Request),
+    Why(why::Request),
     Up(crate::command::up::Request),
     Registry(crate::command::registry::Request),
     Apiserver(apiserver::Request),

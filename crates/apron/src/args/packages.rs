@@ -7,8 +7,8 @@ use super::registry::RegistryArguments;
 use crate::cluster::inventory::{Which, kind_named};
 use crate::cluster::wait::Goal;
 use crate::command::change::Voice;
-use crate::command::{activate, install, list, status, uninstall, update, wait};
-use crate::output::ObjectFormat;
+use crate::command::{activate, install, list, status, uninstall, update, wait, why};
+use crate::output::{Format, ObjectFormat};
 use api::meta::PackageKind;
 use clap::{Args, Subcommand};
 use std::time::Duration;
@@ -36,6 +36,8 @@ pub(super) enum PackageWords {
     Rollback(RollbackArguments),
     /// Wait until packages are healthy
     Wait(WaitArguments),
+    /// Say who needs a package, in which versions, and what is in the way
+    Why(WhyArguments),
 }
 
 #[derive(Args)]
@@ -214,6 +216,17 @@ pub(super) struct WaitArguments {
     cluster: ClusterArguments,
 }
 
+#[derive(Args)]
+pub(super) struct WhyArguments {
+    /// Name of a package (NAME or KIND/NAME), or of something that packages need
+    name: String,
+    /// Form of the result
+    #[arg(long, short, value_enum, default_value_t)]
+    output: Format,
+    #[command(flatten)]
+    cluster: ClusterArguments,
+}
+
 fn kind(word: &str) -> Result<PackageKind, String> {
     kind_named(word).ok_or_else(|| format!("`{word}` is not provider, configuration or function"))
 }
@@ -270,6 +283,11 @@ impl PackageWords {
                 revision: words.revision,
                 back: Some(activate::Back { manual: words.manual_activation }),
                 wait: words.wait.wait,
+                format: words.output,
+                cluster: words.cluster,
+            }),
+            Self::Why(words) => Command::Why(why::Request {
+                name: words.name,
                 format: words.output,
                 cluster: words.cluster,
             }),

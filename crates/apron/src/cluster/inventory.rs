@@ -95,6 +95,30 @@ impl Inventory {
         Ok(Self { packages, is_complete, leaving, lock })
     }
 
+    /// Why not everybody has what they need, if that is so.
+    pub(crate) fn unresolved(&self) -> Option<&str> {
+        let conditions = self.lock.status.as_ref()?.conditions.as_deref()?;
+        let resolved = api::condition::find(conditions, api::condition::types::RESOLVED)?;
+        let message = resolved.message.as_deref().map(str::trim).filter(|text| !text.is_empty());
+        message.filter(|_| resolved.status != "True")
+    }
+
+    /// What a test has found.
+    #[cfg(test)]
+    pub(crate) fn of(packages: Vec<(PackageKind, Json, Vec<Json>)>, lock: Json) -> Self {
+        let read = |revisions: Vec<Json>| -> Vec<Revision> {
+            revisions.into_iter().map(|one| serde_json::from_value(one).unwrap()).collect()
+        };
+        let packages = packages.into_iter();
+        let packages = packages.map(|(kind, json, all)| Installed::new(kind, json, &read(all)));
+        Self {
+            packages: packages.map(Result::unwrap).collect(),
+            is_complete: true,
+            leaving: Vec::new(),
+            lock: serde_json::from_value(lock).unwrap(),
+        }
+    }
+
     /// Whether nothing is left of a package.
     pub(crate) fn is_gone(&self, which: &Which) -> bool {
         let is_it = |(kind, name): &(PackageKind, String)| {

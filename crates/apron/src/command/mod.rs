@@ -24,3 +24,4 @@ pub(crate) mod up;
 pub(crate) mod update;
 pub(crate) mod version;
 pub(crate) mod wait;
+pub(crate) mod why;

@@ -1,0 +1,199 @@
+//! `why`: who needs a package and in which versions, what is in the way of it, and what the
+//! package manager has to say about all packages together.
+
+use crate::args::cluster::ClusterArguments;
+use crate::cluster::Cluster;
+use crate::cluster::inventory::{Inventory, Needed, Which};
+use crate::failure::Outcome;
+use crate::output::tree::{self, Branch};
+use crate::output::{self, Format, bold, dim};
+use crate::settings::Settings;
+use serde::Serialize;
+
+/// About which package.
+pub(crate) struct Request {
+    /// The name of a package object, or a repository that something needs.
+    pub(crate) name: String,
+    pub(crate) format: Format,
+    pub(crate) cluster: ClusterArguments,
+}
+
+/// What there is to say.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Why {
+    /// What it is called in the cluster, if it is there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    state: Option<&'static str>,
+    needed_by: Vec<Need>,
+    /// What is in the way.
+    messages: Vec<String>,
+}
+
+/// Somebody who needs it.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Need {
+    id: String,
+    version: String,
+    constraints: String,
+}
+
+/// Says why.
+pub(crate) async fn run(request: &Request, settings: &Settings) -> Outcome {
+    let cluster = Cluster::connect(&request.cluster, settings).await?;
+    let inventory = Inventory::gather(&cluster).await?;
+    let why = explain(&inventory, &request.name)?;
+    if request.format == Format::Json {
+        return output::print_json(&why);
+    }
+    tree::lines(&draw(&request.name, &why)).into_iter().for_each(output::print);
+    Ok(())
+}
+
+fn explain(inventory: &Inventory, name: &str) -> Outcome<Why> {
+    let found = inventory.find(&Which::parse(name));
+    let needed_by = match &found {
+        Ok(one) => needs(inventory, |it| it.installed.is_some_and(|it| it.id() == one.id())),
+        Err(_) => {
+            needs(inventory, |it| it.installed.is_none() && is_called(&it.dependency.package, name))
+        }
+    };
+    let unresolved = inventory.unresolved().map(str::to_owned);
+    match found {
+        Ok(one) => Ok(Why {
+            id: Some(one.id()),
+            version: Some(one.version()),
+            state: Some(one.state().word()),
+            needed_by,
+            messages: one.complaints().into_iter().chain(unresolved).collect(),
+        }),
+        Err(missing) if needed_by.is_empty() => Err(missing),
+        Err(_) => Ok(Why {
+            id: None,
+            version: None,
+            state: None,
+            needed_by,
+            messages: unresolved.into_iter().collect(),
+        }),
+    }
+}
+
+/// Everybody who needs something like that.
+fn needs(inventory: &Inventory, like: impl Fn(&Needed<'_>) -> bool) -> Vec<Need> {
+    let mut found = Vec::new();
+    for one in &inventory.packages {
+        for needed in inventory.needs(one).iter().filter(|it| like(it)) {
+            let constraints = needed.dependency.constraints.clone();
+            found.push(Need { id: one.id(), version: one.version(), constraints });
+        }
+    }
+    found
+}
+
+/// Whether a repository is called so: in full, or by the last part of its path.
+fn is_called(repository: &str, name: &str) -> bool {
+    repository == name || repository.rsplit('/').next() == Some(name)
+}
+
+fn draw(name: &str, why: &Why) -> Branch {
+    let line = match (&why.id, &why.version, why.state) {
+        (Some(id), Some(version), Some(state)) => format!("{} {version}: {state}", bold(id)),
+        _ => format!("{} is not installed", bold(name)),
+    };
+    let mut below: Vec<Branch> =
+        why.messages.iter().map(|message| Branch::leaf(format!("! {message}"))).collect();
+    for need in &why.needed_by {
+        let constraints = dim(format_args!("({})", need.constraints));
+        below.push(Branch::leaf(format!("{} {} needs it {constraints}", need.id, need.version)));
+    }
+    if why.needed_by.is_empty() {
+        below.push(Branch::leaf("nothing needs it: somebody installed it"));
+    }
+    Branch { line, below }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use api::meta::PackageKind;
+    use serde_json::json;
+
+    /// A configuration that needs a provider which is there, and one which is not.
+    fn inventory() -> Inventory {
+        let package = |kind: &str, name: &str| {
+            json!({
+                "apiVersion": "pkg.crossplane.io/v1", "kind": kind, "metadata": {"name": name},
+                "spec": {"package": format!("example.org/team/{name}:v1.0.0")},
+            })
+        };
+        let revision = json!({
+            "apiVersion": "pkg.crossplane.io/v1", "kind": "ConfigurationRevision",
+            "metadata": {"name": "top-1", "labels": {"pkg.crossplane.io/package": "top"}},
+            "spec": {"desiredState": "Active", "image": "example.org/team/top:v1.0.0", "revision": 1},
+        });
+        let lock = json!({
+            "apiVersion": "pkg.crossplane.io/v1beta1", "kind": "Lock", "metadata": {"name": "lock"},
+            "packages": [{
+                "name": "top-1", "source": "example.org/team/top", "version": "v1.0.0",
+                "dependencies": [
+                    {"package": "example.org/team/low", "constraints": ">=v1.0.0"},
+                    {"package": "example.org/team/far", "constraints": "v3"},
+                ],
+            }],
+            "status": {"conditions": [{
+                "type": "Resolved", "status": "False", "reason": "DependencyResolutionFailed",
+                "lastTransitionTime": "2026-01-01T00:00:00Z", "message": "there is no far v3",
+            }]},
+        });
+        let packages = vec![
+            (PackageKind::Configuration, package("Configuration", "top"), vec![revision]),
+            (PackageKind::Provider, package("Provider", "low"), Vec::new()),
+        ];
+        Inventory::of(packages, lock)
+    }
+
+    fn told(name: &str) -> Vec<String> {
+        let inventory = inventory();
+        let why = explain(&inventory, name).unwrap();
+        tree::lines(&draw(name, &why)).iter().map(|line| plain(line)).collect()
+    }
+
+    /// Without styles.
+    fn plain(line: &str) -> String {
+        anstream::adapter::strip_str(line).to_string()
+    }
+
+    #[test]
+    fn what_is_needed_says_by_whom() {
+        let expected = [
+            "provider/low v1.0.0: new",
+            "├─ ! no package manager has looked at it yet",
+            "├─ ! there is no far v3",
+            "└─ configuration/top v1.0.0 needs it (>=v1.0.0)",
+        ];
+        assert_eq!(told("low"), expected);
+    }
+
+    #[test]
+    fn what_is_missing_says_who_waits_for_it() {
+        let expected = [
+            "far is not installed",
+            "├─ ! there is no far v3",
+            "└─ configuration/top v1.0.0 needs it (v3)",
+        ];
+        assert_eq!(told("far"), expected);
+        let inventory = inventory();
+        assert_eq!(explain(&inventory, "example.org/team/far").unwrap().needed_by.len(), 1);
+        assert!(explain(&inventory, "nobody").is_err());
+    }
+
+    #[test]
+    fn what_nobody_needs_was_installed_by_somebody() {
+        assert_eq!(told("top").last().unwrap(), "└─ nothing needs it: somebody installed it");
+    }
+}
