@@ -4,9 +4,10 @@ use crate::discover::{Found, Offer, discover};
 use crate::model::{Edge, Face, Fact, Knowledge, Model, Name, Rooted, Set, Solvable, What};
 use crate::narrow::Shape;
 use crate::problem::{Contents, Known, Listing, Problem, Requirement, Root};
+use crate::quick::Map;
 use crate::value::{Pin, Range, Source};
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use xpkg::version::Version;
 
 /// The model, and the roots whose package another root is already.
@@ -38,14 +39,14 @@ struct Assembler<'a> {
     model: Model,
     /// What is inside each solvable.
     contents: Vec<Option<&'a Contents>>,
-    names: HashMap<&'a Source, usize>,
-    facts: HashMap<Fact, usize>,
+    names: Map<&'a Source, usize>,
+    facts: Map<Fact, usize>,
     /// The set and the fact's words for what a package says about another.
-    ranged: HashMap<(usize, &'a str, Option<&'a str>), usize>,
+    ranged: Map<(usize, &'a str, Option<&'a str>), usize>,
     /// The fact that says of a name that it needs a set.
-    needs: HashMap<(usize, usize), usize>,
+    needs: Map<(usize, usize), usize>,
     /// How the range of a set reads.
-    words: HashMap<usize, String>,
+    words: Map<usize, String>,
     crds: BTreeMap<&'a str, usize>,
     nothing: usize,
 }

@@ -1,8 +1,9 @@
 //! Everything that can be reached from the roots by what is known.
 
 use crate::problem::{Contents, Dependencies, Known, Listing, Package, Requirement, Root, Tag};
+use crate::quick::Map;
 use crate::value::{Pin, Range, Source};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use xpkg::version::Version;
 
 /// A package, and what there is of it.
@@ -12,7 +13,7 @@ pub(crate) struct Found<'a> {
     pub(crate) offers: Vec<Offer<'a>>,
     pub(crate) other_tags: Vec<String>,
     /// What anybody says about it, by text: many versions say the same.
-    pub(crate) ranges: HashMap<&'a str, &'a Range>,
+    pub(crate) ranges: Map<&'a str, &'a Range>,
     pub(crate) listing: Option<&'a Listing>,
 }
 
@@ -45,11 +46,11 @@ pub(crate) fn discover<'a>(
     roots: &BTreeMap<&'a Source, &'a Root>,
     known: &'a Known,
 ) -> Vec<Found<'a>> {
-    let mut contents: HashMap<&Source, Vec<(&Pin, &Contents)>> = HashMap::new();
+    let mut contents: Map<&Source, Vec<(&Pin, &Contents)>> = Map::default();
     for ((source, pin), inside) in &known.contents {
         contents.entry(source).or_default().push((pin, inside));
     }
-    let (index, found, queue) = (HashMap::new(), Vec::new(), Vec::new());
+    let (index, found, queue) = (Map::default(), Vec::new(), Vec::new());
     let mut discovery = Discovery { known, contents, roots, index, found, queue };
     for source in roots.keys() {
         discovery.enter(source);
@@ -67,9 +68,9 @@ pub(crate) fn discover<'a>(
 struct Discovery<'a, 'r> {
     known: &'a Known,
     /// Sorted by pin.
-    contents: HashMap<&'a Source, Vec<(&'a Pin, &'a Contents)>>,
+    contents: Map<&'a Source, Vec<(&'a Pin, &'a Contents)>>,
     roots: &'r BTreeMap<&'a Source, &'a Root>,
-    index: HashMap<&'a Source, usize>,
+    index: Map<&'a Source, usize>,
     found: Vec<Found<'a>>,
     queue: Vec<&'a Requirement>,
 }
@@ -91,7 +92,7 @@ impl<'a> Discovery<'a, '_> {
                 offers.push(self.offer(source, pin.clone(), names_of(pin, tags)));
             }
         }
-        let ranges = HashMap::new();
+        let ranges = Map::default();
         let found = Found { source, root, offers, other_tags, ranges, listing };
         if !found.is_skipped() {
             self.queue.extend(found.offers.iter().flat_map(requirements));

@@ -48,6 +48,7 @@ mod model;
 mod narrow;
 mod oracle;
 mod problem;
+mod quick;
 mod search;
 mod settle;
 mod value;
