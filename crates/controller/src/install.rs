@@ -34,6 +34,27 @@ pub(crate) async fn install(hands: &Hands) -> Result<(), Error> {
     Ok(())
 }
 
+/// Makes the Lock, if it is not there: whoever writes to it can then name the state it had.
+pub(crate) async fn lock(hands: &Hands) -> Result<(), Error> {
+    let target = Target {
+        api_version: format!("{}/v1beta1", hands.settings.group()),
+        kind: "Lock".to_owned(),
+        namespace: None,
+        name: api::pkg::lock::NAME.to_owned(),
+    };
+    let is_served = hands.cluster.serves(&target.api_version, &target.kind).await?;
+    if !is_served || hands.cluster.get(&target).await?.is_some() {
+        return Ok(());
+    }
+    let object = json!({
+        "apiVersion": target.api_version, "kind": target.kind, "metadata": {"name": target.name},
+    });
+    match hands.cluster.create(&target, &object, Mode::Real).await {
+        Err(Error::Stale(_)) => Ok(()),
+        other => other.map(|_| ()),
+    }
+}
+
 /// Makes the namespace that packages run in, if it is not there.
 pub(crate) async fn namespace(hands: &Hands) -> Result<(), Error> {
     let name = &hands.settings.namespace;

@@ -63,6 +63,8 @@ pub struct Watch {
     pub kind: String,
     /// Only those in this namespace.
     pub namespace: Option<String>,
+    /// Whether changes of its status are no news.
+    pub is_for_content: bool,
     /// Whom news of one concerns.
     pub wakes: Box<dyn Fn(&Meta) -> Wakes + Send + Sync>,
 }
@@ -117,7 +119,15 @@ impl Watch {
         wakes: impl Fn(&Meta) -> Wakes + Send + Sync + 'static,
     ) -> Self {
         let (api_version, kind) = (api_version.to_owned(), kind.to_owned());
-        Self { api_version, kind, namespace: None, wakes: Box::new(wakes) }
+        Self { api_version, kind, namespace: None, is_for_content: false, wakes: Box::new(wakes) }
+    }
+
+    /// Only what is asked for of objects, their labels and owners: changes of their status are no
+    /// news.
+    #[must_use]
+    pub fn for_content(mut self) -> Self {
+        self.is_for_content = true;
+        self
     }
 
     /// Only in a namespace.

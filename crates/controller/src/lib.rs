@@ -48,12 +48,14 @@ pub mod lock;
 pub mod metrics;
 pub mod package;
 pub mod queue;
+pub mod revision;
 pub mod roles;
 pub mod run;
 pub mod runtime;
 mod tidy;
 pub mod verdicts;
 mod watch;
+pub mod written;
 
 pub use kind::Kind;
 pub use plan::runtime::{AUTHORITY, Lifetimes};
@@ -69,6 +71,10 @@ use std::time::Duration;
 use tokio::sync::watch::Receiver;
 use tokio::task::JoinSet;
 use verdicts::Verdicts;
+use written::Written;
+
+/// The release of Crossplane whose package manager this one follows.
+pub const CROSSPLANE_VERSION: &str = "v2.5.0";
 
 /// How the manager is set up.
 #[derive(Clone, Debug)]
@@ -101,6 +107,11 @@ pub struct Settings {
     pub concurrency_max: usize,
     /// How often everything is looked at though nothing happened.
     pub sync_interval: Duration,
+    /// The version of Crossplane that packages are told this is.
+    pub crossplane_version: String,
+    /// Whether definitions of resources are handed to Crossplane, which makes them when they are
+    /// activated.
+    pub defers_definitions: bool,
     /// Whether to install the definitions of its kinds at the start.
     pub installs_definitions: bool,
 }
@@ -158,6 +169,8 @@ pub struct Hands {
     pub cache: Cache,
     /// What the lock says about revisions.
     pub verdicts: Arc<Verdicts>,
+    /// What objects were made to say.
+    pub written: Written,
     /// How the manager is set up.
     pub settings: Settings,
     /// What is counted.
@@ -202,6 +215,8 @@ impl Manager {
         for kind in [PackageKind::Provider, PackageKind::Configuration, PackageKind::Function] {
             let (packages, hands) = (package::Packages(kind), Arc::clone(&self.hands));
             kinds.spawn(run::run(packages, hands, stop.clone()));
+            let (revisions, hands) = (revision::Revisions::new(kind), Arc::clone(&self.hands));
+            kinds.spawn(run::run(revisions, hands, stop.clone()));
         }
         let locks = lock::Locks::new(&self.hands);
         kinds.spawn(run::run(locks, Arc::clone(&self.hands), stop.clone()));
@@ -221,14 +236,14 @@ impl Manager {
 
     /// Waits for the API server, and makes it know the kinds.
     async fn prepare(&self) -> Result<(), Error> {
-        if !self.hands.settings.installs_definitions {
-            return Ok(());
-        }
         let mut pause = queue::BACKOFF;
         loop {
             let installed = async {
-                install::install(&self.hands).await?;
-                install::namespace(&self.hands).await
+                if self.hands.settings.installs_definitions {
+                    install::install(&self.hands).await?;
+                    install::namespace(&self.hands).await?;
+                }
+                install::lock(&self.hands).await
             };
             match installed.await {
                 Err(error @ (Error::Busy(_) | Error::Stale(_) | Error::Missing(_))) => {

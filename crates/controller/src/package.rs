@@ -86,7 +86,9 @@ impl Kind for Packages {
         need: Need,
     ) -> Result<Learnt, cluster::Error> {
         if let Need::Digest(reference) = &need {
-            let asked = ask(hands, world, reference).await?;
+            let secrets = world.package.spec.package_pull_secrets.iter().flatten();
+            let secrets: Vec<String> = secrets.filter_map(|one| one.name.clone()).collect();
+            let asked = ask(hands, &secrets, reference).await?;
             let learnt = if asked.is_ok() { Learnt::Known } else { Learnt::Unknown };
             world.image.asked = Some(asked);
             return Ok(learnt);
@@ -126,14 +128,12 @@ fn parse(hands: &Hands, package: &str) -> Option<Reference> {
 }
 
 /// Asks the registry what a tag means, and remembers what it said.
-async fn ask(
+pub(crate) async fn ask(
     hands: &Hands,
-    world: &World,
+    secrets: &[String],
     reference: &Reference,
 ) -> Result<Result<Digest, String>, cluster::Error> {
-    let secrets = world.package.spec.package_pull_secrets.iter().flatten();
-    let secrets: Vec<String> = secrets.filter_map(|one| one.name.clone()).collect();
-    let mut access = access(hands, &secrets).await?;
+    let mut access = access(hands, secrets).await?;
     let keychain = std::mem::take(&mut access.keychain);
     let asked = match hands.fetch.digest(reference, keychain).await {
         Ok(digest) => digest,
@@ -144,7 +144,10 @@ async fn ask(
 }
 
 /// What somebody put into the cache for a package.
-async fn provided(hands: &Hands, name: &str) -> Result<Option<Digest>, fetch::FetchError> {
+pub(crate) async fn provided(
+    hands: &Hands,
+    name: &str,
+) -> Result<Option<Digest>, fetch::FetchError> {
     if let Some(found) = hands.fetch.provided(name).await? {
         return Ok(Some(found));
     }

@@ -1,5 +1,6 @@
 //! Keeps the cache small: packages of no revision go.
 
+use crate::cache::NAME_DIGITS;
 use crate::cluster::{Error, Which};
 use crate::{Entry, Hands};
 use oci::Digest;
@@ -9,8 +10,6 @@ use tokio::sync::watch::Receiver;
 
 /// How often.
 const INTERVAL: Duration = Duration::from_secs(600);
-/// How many digits of its digest a revision's name has.
-const DIGITS: usize = 12;
 
 /// Removes what nobody needs, from time to time, until told to stop.
 pub(crate) async fn run(hands: Arc<Hands>, mut stop: Receiver<bool>) {
@@ -35,7 +34,7 @@ async fn tidy(hands: &Hands) -> Result<(), Error> {
         ends.extend(names.map(|name| name.rsplit('-').next().unwrap_or_default().to_owned()));
     }
     let is_needed = move |digest: &Digest| {
-        ends.iter().any(|end| end.len() >= DIGITS && digest.hex().starts_with(end.as_str()))
+        ends.iter().any(|end| end.len() >= NAME_DIGITS && digest.hex().starts_with(end.as_str()))
     };
     let gone = hands.cache.keep(is_needed).await;
     for digest in gone.map_err(|error| Error::Busy(error.to_string()))? {

@@ -10,6 +10,8 @@ use futures::StreamExt as _;
 use kube::Api;
 use kube::runtime::watcher::{Config, Event};
 use kube::runtime::{WatchStreamExt as _, watcher};
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -33,16 +35,57 @@ pub(crate) async fn watch(hands: Arc<Hands>, watch: Watch, queue: Arc<Queue>) {
     };
     let config = Config::default().page_size(PAGE);
     let mut events = watcher(api, config).default_backoff().boxed();
+    let mut contents = Contents::default();
     // Errors are the watcher's to mend: it lists again after a while.
     while let Some(event) = events.next().await {
         match event {
-            Ok(Event::Apply(meta) | Event::InitApply(meta)) => tell(&watch, &queue, &meta, true),
-            Ok(Event::Delete(meta)) => tell(&watch, &queue, &meta, false),
+            Ok(Event::Apply(meta) | Event::InitApply(meta)) => {
+                if !watch.is_for_content || contents.changes(&meta) {
+                    tell(&watch, &queue, &meta, true);
+                }
+            }
+            Ok(Event::Delete(meta)) => {
+                contents.forget(&meta);
+                tell(&watch, &queue, &meta, false);
+            }
             // What went away while nobody watched is found missing when everyone is looked at.
             Ok(Event::InitDone) => queue.wake_everyone(),
             Ok(Event::Init) => {}
             Err(error) => hands.say(crate::Entry::trouble(&watch.kind, "", &error.to_string())),
         }
+    }
+}
+
+/// What objects were when they were last seen, but for their status.
+#[derive(Default)]
+struct Contents(HashMap<String, u64>);
+
+impl Contents {
+    fn key(meta: &Meta) -> String {
+        let of = |text: &Option<String>| text.clone().unwrap_or_default();
+        format!("{}/{}", of(&meta.metadata.namespace), of(&meta.metadata.name))
+    }
+
+    /// Whether an object is another than it was.
+    fn changes(&mut self, meta: &Meta) -> bool {
+        let metadata = &meta.metadata;
+        // Kinds whose changes are not counted are news each time.
+        let count = metadata.generation.map_or_else(
+            || metadata.resource_version.clone().unwrap_or_default(),
+            |generation| generation.to_string(),
+        );
+        let mut hasher = DefaultHasher::new();
+        let owners = metadata.owner_references.iter().flatten();
+        let owners: Vec<_> = owners.map(|one| (&one.uid, &one.name, one.controller)).collect();
+        let marks = (&metadata.labels, &metadata.annotations, &metadata.finalizers);
+        let is_going = metadata.deletion_timestamp.is_some();
+        (&metadata.uid, count, owners, marks, is_going).hash(&mut hasher);
+        let now = hasher.finish();
+        self.0.insert(Self::key(meta), now) != Some(now)
+    }
+
+    fn forget(&mut self, meta: &Meta) {
+        self.0.remove(&Self::key(meta));
     }
 }
 

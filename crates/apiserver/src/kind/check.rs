@@ -18,7 +18,7 @@ pub fn check(kind: &Kind, object: &Value, old: Option<&Value>) -> Vec<FieldError
         ("", "Namespace") => {
             let finalizers = object.pointer("/spec/finalizers").and_then(Value::as_array);
             for finalizer in finalizers.into_iter().flatten().filter_map(Value::as_str) {
-                meta::check_finalizer("spec.finalizers", "spec.finalizers", finalizer, &mut wrong);
+                meta::check_finalizer("spec.finalizers", finalizer, &mut wrong);
             }
         }
         ("", "ConfigMap" | "Secret") => {

@@ -49,8 +49,17 @@ pub fn tidy(object: &mut Value) -> Vec<String> {
     unknown
 }
 
-/// What is wrong with the metadata of an object that is to be made.
+/// What is wrong with the metadata of an object of a built-in kind that is to be made.
 pub fn check(object: &Value, rule: NameRule) -> Vec<FieldError> {
+    let mut wrong = check_custom(object, rule);
+    for (at, finalizer) in meta_list(object, "finalizers").into_iter().enumerate() {
+        check_standard(&format!("metadata.finalizers[{at}]"), finalizer, &mut wrong);
+    }
+    wrong
+}
+
+/// The same for a custom resource, whose finalizers may be anybody's.
+pub fn check_custom(object: &Value, rule: NameRule) -> Vec<FieldError> {
     let mut wrong = Vec::new();
     let generate = meta_text(object, "generateName");
     if !generate.is_empty() {
@@ -140,22 +149,28 @@ fn check_finalizers(object: &Value, wrong: &mut Vec<FieldError>) {
         let detail = "finalizer orphan and foregroundDeletion cannot be both set";
         wrong.push(FieldError::invalid("metadata.finalizers", &all.into(), detail));
     }
-    for (at, finalizer) in meta_list(object, "finalizers").into_iter().enumerate() {
-        let path = format!("metadata.finalizers[{at}]");
-        check_finalizer("metadata.finalizers", &path, finalizer, wrong);
+    for finalizer in meta_list(object, "finalizers") {
+        check_form("metadata.finalizers", finalizer, wrong);
     }
 }
 
 /// What is wrong with one finalizer: with its form, or with not being anybody's.
-pub fn check_finalizer(form: &str, owner: &str, finalizer: &str, wrong: &mut Vec<FieldError>) {
-    let known = ["orphan", "foregroundDeletion", "kubernetes"].contains(&finalizer);
-    let faults = name::check_qualified(finalizer);
-    for fault in &faults {
-        wrong.push(FieldError::invalid(form, &finalizer.into(), fault));
+pub fn check_finalizer(path: &str, finalizer: &str, wrong: &mut Vec<FieldError>) {
+    check_form(path, finalizer, wrong);
+    check_standard(path, finalizer, wrong);
+}
+
+fn check_form(path: &str, finalizer: &str, wrong: &mut Vec<FieldError>) {
+    for fault in name::check_qualified(finalizer) {
+        wrong.push(FieldError::invalid(path, &finalizer.into(), &fault));
     }
-    if !known && !finalizer.contains('/') && faults.is_empty() {
+}
+
+fn check_standard(path: &str, finalizer: &str, wrong: &mut Vec<FieldError>) {
+    let known = ["orphan", "foregroundDeletion", "kubernetes"].contains(&finalizer);
+    if !known && !finalizer.contains('/') && name::check_qualified(finalizer).is_empty() {
         let detail = "name is neither a standard finalizer name nor is it fully qualified";
-        wrong.push(FieldError::invalid(owner, &finalizer.into(), detail));
+        wrong.push(FieldError::invalid(path, &finalizer.into(), detail));
     }
 }
 

@@ -156,10 +156,11 @@ fn generate(server: &Server, object: &mut Value) -> bool {
 fn check(request: &Request, object: &Value) -> Vec<FieldError> {
     let kind = &request.kind;
     let mut wrong = Vec::new();
-    if !crd::is_definition(kind) {
+    if !crd::is_definition(kind) && !kind.custom {
         wrong.extend(meta::check(object, kind.names));
     }
     if kind.custom {
+        wrong.extend(meta::check_custom(object, kind.names));
         wrong.extend(update::check_shape(request, object, None));
     }
     wrong.extend(update::check_content(kind, object, None));

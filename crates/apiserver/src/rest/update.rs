@@ -122,7 +122,11 @@ pub(crate) fn settle(
     auth::escalate::check(server, request, &new, Some(old))?;
     let mut wrong = meta::check_update(&new, old);
     let definition = crd::is_definition(kind);
-    let general = if definition { Vec::new() } else { meta::check(&new, kind.names) };
+    let general = match kind.custom {
+        true => meta::check_custom(&new, kind.names),
+        false if definition => Vec::new(),
+        false => meta::check(&new, kind.names),
+    };
     wrong.extend(general.clone());
     if !kind.custom && !definition {
         // Upstream comes by here several times; clients see each cause that often.

@@ -14,6 +14,7 @@ use std::time::Duration;
 /// How the package manager runs; upstream's flags where they mean the same.
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(super) struct ManagerArguments {
     #[command(subcommand)]
     words: Option<ManagerWords>,
@@ -93,6 +94,12 @@ pub(super) struct ManagerArguments {
     /// Install the definitions of its kinds at the start, or bring them up to date
     #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
     install_crds: bool,
+    /// Version of Crossplane that packages are told this is
+    #[arg(long, value_name = "VERSION", default_value = controller::CROSSPLANE_VERSION)]
+    crossplane_version: String,
+    /// Hand definitions of providers to Crossplane, which makes them when they are activated
+    #[arg(long)]
+    enable_custom_to_managed_resource_conversion: bool,
     /// What the API group of packages ends with, after `pkg.`
     #[arg(long, value_name = "SUFFIX", default_value = api::crd::SUFFIX)]
     group_suffix: String,
@@ -236,6 +243,8 @@ impl ManagerArguments {
                 manages_roles: self.runtime.manage_roles,
                 concurrency_max: usize::from(self.max_concurrent_reconciles),
                 sync_interval: self.sync_interval,
+                crossplane_version: self.crossplane_version,
+                defers_definitions: self.enable_custom_to_managed_resource_conversion,
                 installs_definitions: self.install_crds,
             },
         }

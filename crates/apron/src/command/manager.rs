@@ -94,6 +94,7 @@ pub(super) fn assemble(
         fetch: Fetcher::new(transport, remote, keychain, cache.clone()),
         cache,
         verdicts: Arc::default(),
+        written: controller::written::Written::default(),
         settings,
         metrics,
         clock: Arc::new(now),

@@ -33,6 +33,8 @@ use tokio::time::Instant;
 use xpkg::Limits;
 use xpkg::open::{self, OpenError};
 
+/// How many digits of its digest a revision's name has.
+pub const NAME_DIGITS: usize = 12;
 /// What nothing refers to is kept this long: somebody may be about to.
 const GRACE: Duration = Duration::from_secs(600);
 
@@ -151,6 +153,15 @@ impl Cache {
     /// Which packages are there.
     pub fn packages(&self) -> Vec<Digest> {
         files::packages(&self.inner.directory).unwrap_or_default()
+    }
+
+    /// The package that a revision of this name is made of, if it is there: names end with the
+    /// first digits of digests.
+    pub fn named(&self, revision: &str) -> Option<Digest> {
+        let digits = revision.rsplit('-').next()?;
+        let all = files::packages(&self.inner.directory).ok()?;
+        let mut fitting = all.into_iter().filter(|one| one.hex().starts_with(digits));
+        fitting.next().filter(|_| digits.len() >= NAME_DIGITS)
     }
 
     /// What a tag meant when it was fetched, if that is still there.

@@ -8,9 +8,9 @@
 //! The lock's own step keeps the record true; here it is only made sure that nothing is written
 //! before it is.
 
-use super::World;
+use super::{Halt, World};
 use crate::step::{Action, Expect, Target, Wanted};
-use api::pkg::lock;
+use api::pkg::lock::Lock;
 use serde_json::{Map, Value as Json, json};
 use std::collections::BTreeMap;
 
@@ -45,8 +45,8 @@ pub(super) fn holder(world: &World, target: &Target) -> Option<String> {
     is_other.then(|| format!("package {holder}"))
 }
 
-/// Records these objects as ours, if they are not.
-pub(super) fn claim(world: &World, wanted: &[Wanted]) -> Option<Action> {
+/// Records these objects as ours, if they are not. There is a Lock as soon as there is a manager.
+pub(super) fn claim(world: &World, wanted: &[Wanted]) -> Result<Option<Action>, Halt> {
     let ours = world.package_name();
     let mut change: BTreeMap<&str, Map<String, Json>> = BTreeMap::new();
     for Wanted { target, .. } in wanted {
@@ -56,27 +56,28 @@ pub(super) fn claim(world: &World, wanted: &[Wanted]) -> Option<Action> {
             change.entry(heading).or_default().insert(target.name.clone(), json!(ours));
         }
     }
-    (!change.is_empty()).then(|| write(world, json!(change)))
+    match &world.lock {
+        _ if change.is_empty() => Ok(None),
+        Some(lock) => Ok(Some(write(lock, json!(change)))),
+        None => Err(Halt::waiting("waiting for the Lock, which records whose objects are whose")),
+    }
 }
 
 /// Takes a revision that goes out of the Lock, if it is in it.
 pub(super) fn leave(world: &World) -> Option<Action> {
-    let mut packages = world.lock.as_ref()?.packages.clone()?;
+    let lock = world.lock.as_ref()?;
+    let mut packages = lock.packages.clone()?;
     let before = packages.len();
     packages.retain(|one| one.name != world.revision.metadata.name);
-    (packages.len() != before).then(|| write(world, json!({"packages": packages})))
+    (packages.len() != before).then(|| write(lock, json!({"packages": packages})))
 }
 
-fn write(world: &World, mut change: Json) -> Action {
-    let group = world.revision.api_version.split('/').next().unwrap_or(api::pkg::GROUP);
-    let api_version = format!("{group}/v1beta1");
-    let name = lock::NAME.to_owned();
-    let Some(lock) = &world.lock else {
-        change["apiVersion"] = json!(api_version);
-        change["kind"] = json!("Lock");
-        change["metadata"] = json!({"name": name});
-        return Action::Apply { object: change, expect: Expect::Absent };
+fn write(lock: &Lock, change: Json) -> Action {
+    let target = Target {
+        api_version: lock.api_version.clone(),
+        kind: lock.kind.clone(),
+        namespace: None,
+        name: lock.metadata.name.clone(),
     };
-    let target = Target { api_version, kind: "Lock".to_owned(), namespace: None, name };
     Action::Merge { target, change, expect: Expect::as_seen(&lock.metadata) }
 }

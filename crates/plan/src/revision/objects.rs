@@ -25,7 +25,7 @@ pub(super) fn establish(
         check(world, &wanted, &writes)?;
         let report = vec![format!("{} of {} objects are written", writes.len(), wanted.len())];
         if !writes.is_empty() {
-            actions.extend(claims::claim(world, &wanted));
+            actions.extend(claims::claim(world, &wanted)?);
         }
         actions.extend(writes.into_iter().map(Action::Establish));
         actions.extend(owners);
@@ -74,10 +74,12 @@ fn is_active(revision: &Revision) -> bool {
     revision.spec.desired_state == ACTIVE && revision.metadata.deletion_timestamp.is_none()
 }
 
+/// Whether a revision has everything, in the state that it is in now.
 fn is_healthy(revision: &Revision) -> bool {
     let conditions = revision.status.iter().flat_map(|status| status.conditions.iter().flatten());
     let mut healthy = conditions.filter(|one| one.condition_type == types::REVISION_HEALTHY);
-    healthy.any(|one| one.status == "True")
+    healthy
+        .any(|one| one.status == "True" && one.observed_generation == revision.metadata.generation)
 }
 
 /// Whether a revision says that an object is one of its own, in whatever version.

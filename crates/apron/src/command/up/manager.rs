@@ -59,6 +59,8 @@ fn settings() -> controller::Settings {
         manages_roles: true,
         concurrency_max: CONCURRENCY_MAX,
         sync_interval: SYNC_INTERVAL,
+        crossplane_version: controller::CROSSPLANE_VERSION.to_owned(),
+        defers_definitions: false,
         installs_definitions: true,
     }
 }

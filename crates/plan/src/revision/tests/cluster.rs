@@ -39,7 +39,7 @@ impl Cluster {
         Self {
             objects: BTreeMap::new(),
             revisions: BTreeMap::new(),
-            lock: None,
+            lock: Some(empty_lock()),
             packages: BTreeSet::new(),
             verdict: Verdict::Resolved { found: 0, installed: 0, invalid: 0 },
             certificate: None,
@@ -116,7 +116,11 @@ impl Cluster {
     }
 
     pub(super) fn state(&mut self, name: &str, state: &str) {
-        self.change(name, |revision| revision.spec.desired_state = state.to_owned());
+        self.change(name, |revision| {
+            let generation = revision.metadata.generation.unwrap_or_default();
+            revision.metadata.generation = Some(generation + 1);
+            revision.spec.desired_state = state.to_owned();
+        });
     }
 
     fn world(&self, name: &str) -> World {
@@ -240,13 +244,6 @@ impl Cluster {
     fn act(&mut self, action: Action) {
         let version = self.next();
         match action {
-            Action::Apply { object, expect } => {
-                assert_eq!((object["kind"].as_str(), expect), (Some("Lock"), Expect::Absent));
-                assert!(self.lock.is_none());
-                let mut lock: Lock = serde_json::from_value(object).unwrap();
-                lock.metadata.resource_version = Some(version);
-                self.lock = Some(lock);
-            }
             Action::Merge { target, change, expect } => {
                 self.merge(&target, &change, &expect, &version);
             }
@@ -322,6 +319,14 @@ impl Cluster {
 
 pub(super) fn metadata(object: &Json) -> ObjectMeta {
     serde_json::from_value(object["metadata"].clone()).unwrap()
+}
+
+fn empty_lock() -> Lock {
+    serde_json::from_value(json!({
+        "apiVersion": "pkg.crossplane.io/v1beta1", "kind": "Lock",
+        "metadata": {"name": "lock", "resourceVersion": "0"},
+    }))
+    .unwrap()
 }
 
 /// Holds a write to the state it was decided on.

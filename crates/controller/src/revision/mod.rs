@@ -1,0 +1,320 @@
+//! Revisions: from what is in packages to objects of the cluster.
+
+mod objects;
+
+pub(crate) use objects::bare;
+
+use crate::access::{access, allowed};
+use crate::cluster::{self, Which};
+use crate::kind::{Kind, Learnt, Wakes, Watch};
+use crate::package::{ask, provided, typed};
+use crate::{Entry, Hands, act};
+use api::meta::PackageKind;
+use api::pkg::revision::Revision;
+use api::pkg::{LABEL_PACKAGE, lock};
+use oci::{Digest, Reference};
+use plan::lock::Verdict;
+use plan::package::pull::Image;
+use plan::revision::{Contents, Settings, World, step};
+use plan::step::{Need, Refusal, Step, Target};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::broadcast;
+
+/// Revisions of packages of one kind.
+pub struct Revisions {
+    kind: PackageKind,
+    families: Families,
+}
+
+/// Revisions by package, so that news of one can reach the others.
+#[derive(Clone, Default)]
+struct Families(Arc<Mutex<BTreeMap<String, BTreeSet<String>>>>);
+
+impl Families {
+    fn join(&self, package: &str, revision: &str) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.entry(package.to_owned()).or_default().insert(revision.to_owned());
+    }
+
+    fn of(&self, package: &str) -> Vec<String> {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.get(package).into_iter().flatten().cloned().collect()
+    }
+}
+
+/// Kinds of objects that packages bring, with the versions of their APIs.
+const PROVIDED: [(&str, &str); 4] = [
+    ("apiextensions.k8s.io/v1", "CustomResourceDefinition"),
+    ("apiextensions.crossplane.io/v1alpha1", "ManagedResourceDefinition"),
+    ("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration"),
+    ("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration"),
+];
+const CONFIGURED: [(&str, &str); 6] = [
+    ("apiextensions.crossplane.io/v1", "CompositeResourceDefinition"),
+    ("apiextensions.crossplane.io/v1", "Composition"),
+    ("apiextensions.crossplane.io/v1alpha1", "ManagedResourceActivationPolicy"),
+    ("ops.crossplane.io/v1alpha1", "Operation"),
+    ("ops.crossplane.io/v1alpha1", "CronOperation"),
+    ("ops.crossplane.io/v1alpha1", "WatchOperation"),
+];
+
+impl Revisions {
+    /// Revisions of packages of a kind.
+    pub fn new(kind: PackageKind) -> Self {
+        Self { kind, families: Families::default() }
+    }
+
+    fn revision(&self) -> String {
+        format!("{}Revision", self.kind.as_str())
+    }
+
+    /// News of a revision concerns the other revisions of its package.
+    fn relatives(&self, api_version: &str) -> Watch {
+        let families = self.families.clone();
+        Watch::new(api_version, &self.revision(), move |meta| {
+            let labels = meta.metadata.labels.as_ref();
+            let package = labels.and_then(|labels| labels.get(LABEL_PACKAGE));
+            let (Some(package), Some(name)) = (package, meta.metadata.name.as_deref()) else {
+                return Wakes::These(Vec::new());
+            };
+            families.join(package, name);
+            Wakes::These(families.of(package).into_iter().filter(|one| one != name).collect())
+        })
+    }
+
+    /// Certificates are in Secrets that packages or their revisions own.
+    fn certificates(&self, namespace: &str) -> Watch {
+        let (families, package, revision) =
+            (self.families.clone(), self.kind.as_str(), self.revision());
+        let watch = Watch::new("v1", "Secret", move |meta| {
+            let mut concerned = Vec::new();
+            for owner in meta.metadata.owner_references.iter().flatten() {
+                if owner.kind == revision {
+                    concerned.push(owner.name.clone());
+                } else if owner.kind == package {
+                    concerned.extend(families.of(&owner.name));
+                }
+            }
+            Wakes::These(concerned)
+        });
+        watch.in_namespace(namespace)
+    }
+}
+
+impl Kind for Revisions {
+    type World = World;
+
+    fn name(&self) -> String {
+        self.revision().to_lowercase()
+    }
+
+    fn watches(&self, hands: &Hands) -> Vec<Watch> {
+        let group = hands.settings.group();
+        let stable = format!("{group}/v1");
+        let mut watches = vec![Watch::itself(&stable, &self.revision()), self.relatives(&stable)];
+        let brought: &[(&str, &str)] = match self.kind {
+            PackageKind::Provider => &PROVIDED,
+            PackageKind::Configuration => &CONFIGURED,
+            PackageKind::Function => &[],
+        };
+        for (api_version, kind) in brought {
+            let watch = Watch::by_owner(api_version, kind, &self.revision());
+            watches.push(watch.for_content());
+        }
+        if self.kind == PackageKind::Provider {
+            watches.push(self.certificates(&hands.settings.namespace));
+        }
+        watches
+    }
+
+    fn calls(&self, hands: &Hands) -> Option<broadcast::Receiver<String>> {
+        Some(hands.verdicts.news())
+    }
+
+    async fn gather(&self, hands: &Hands, key: &str) -> Result<Option<World>, cluster::Error> {
+        let group = hands.settings.group();
+        let stable = format!("{group}/v1");
+        let target = |api_version: &str, kind: &str, name: &str| Target {
+            api_version: api_version.to_owned(),
+            kind: kind.to_owned(),
+            namespace: None,
+            name: name.to_owned(),
+        };
+        let found = hands.cluster.get(&target(&stable, &self.revision(), key)).await?;
+        let Some(found) = found else { return Ok(None) };
+        let revision: Revision = typed(found)?;
+        let siblings = self.siblings(hands, &revision).await?;
+        let lock = target(&format!("{group}/v1beta1"), "Lock", lock::NAME);
+        let lock = hands.cluster.get(&lock).await?.map(typed).transpose()?;
+        let image = Image { cached: hands.cache.named(key), ..Image::default() };
+        Ok(Some(World {
+            kind: self.kind,
+            siblings,
+            lock,
+            packages: packages(hands).await?,
+            image,
+            resolved: None,
+            applied: Vec::new(),
+            contents: None,
+            verdict: None,
+            certificate: None,
+            seen: BTreeMap::new(),
+            checked: None,
+            refused: Vec::new(),
+            settings: settings(hands, self.kind).await?,
+            now: hands.now(),
+            revision,
+        }))
+    }
+
+    fn step(&self, world: &World) -> Step {
+        step(world)
+    }
+
+    async fn learn(
+        &self,
+        hands: &Hands,
+        world: &mut World,
+        need: Need,
+    ) -> Result<Learnt, cluster::Error> {
+        match need {
+            Need::Digest(reference) => {
+                let asked = ask(hands, &secrets(world), &reference).await?;
+                let learnt = if asked.is_ok() { Learnt::Known } else { Learnt::Unknown };
+                world.image.asked = Some(asked);
+                Ok(learnt)
+            }
+            Need::CachedFile(name) => {
+                world.image.searched = true;
+                world.image.cached = provided(hands, &name).await.unwrap_or_else(|error| {
+                    hands.say(Entry::trouble(&self.name(), &name, &error.text()));
+                    None
+                });
+                let is_known = world.image.cached.is_some();
+                Ok(if is_known { Learnt::Known } else { Learnt::Unknown })
+            }
+            Need::Contents(reference) => contents(hands, world, &reference).await,
+            Need::Dependencies => {
+                world.verdict = Some(verdict(hands, world));
+                Ok(Learnt::Known)
+            }
+            Need::Certificate(secret) => {
+                world.certificate = Some(certificate(hands, secret).await?);
+                Ok(Learnt::Known)
+            }
+            Need::Objects(wanted) => {
+                objects::look(hands, world, wanted).await?;
+                Ok(Learnt::Known)
+            }
+            Need::DryRun(writes) => {
+                world.checked = Some(act::try_out(hands, &writes).await?);
+                Ok(Learnt::Known)
+            }
+            Need::Tags(_) | Need::Object(_) => {
+                Err(cluster::Error::Refused(format!("a revision asks for {need:?}")))
+            }
+        }
+    }
+
+    fn refuse(&self, world: &mut World, refusals: Vec<Refusal>) {
+        world.refused = refusals;
+    }
+}
+
+impl Revisions {
+    async fn siblings(
+        &self,
+        hands: &Hands,
+        revision: &Revision,
+    ) -> Result<Vec<Revision>, cluster::Error> {
+        let Some(package) = revision.metadata.labels.get(LABEL_PACKAGE) else {
+            return Ok(Vec::new());
+        };
+        let labels = format!("{LABEL_PACKAGE}={package}");
+        let which = Which { labels: Some(&labels), ..Which::default() };
+        let api_version = format!("{}/v1", hands.settings.group());
+        let all = hands.cluster.list(&api_version, &self.revision(), which).await?;
+        let all: Vec<Revision> = all.into_iter().map(typed).collect::<Result<_, _>>()?;
+        Ok(all.into_iter().filter(|one| one.metadata.name != revision.metadata.name).collect())
+    }
+}
+
+async fn settings(hands: &Hands, kind: PackageKind) -> Result<Settings, cluster::Error> {
+    Ok(Settings {
+        default_registry: hands.settings.default_registry.clone(),
+        crossplane_version: hands.settings.crossplane_version.clone(),
+        namespace: hands.settings.namespace.clone(),
+        runs_packages: hands.settings.runs(kind),
+        defers_definitions: hands.settings.defers_definitions,
+        allowed: allowed(hands).await?,
+    })
+}
+
+/// The names of all packages there are.
+async fn packages(hands: &Hands) -> Result<BTreeSet<String>, cluster::Error> {
+    let api_version = format!("{}/v1", hands.settings.group());
+    let mut names = BTreeSet::new();
+    for kind in PackageKind::ALL {
+        let which = Which::default();
+        let all = hands.cluster.list_metadata(&api_version, kind.as_str(), which).await?;
+        names.extend(
+            all.iter().filter_map(|one| Some(one["metadata"]["name"].as_str()?.to_owned())),
+        );
+    }
+    Ok(names)
+}
+
+fn secrets(world: &World) -> Vec<String> {
+    let secrets = world.revision.spec.package_pull_secrets.iter().flatten();
+    secrets.filter_map(|one| one.name.clone()).collect()
+}
+
+/// What is in the package, from the cache if it is there, else from the registry.
+async fn contents(
+    hands: &Hands,
+    world: &mut World,
+    reference: &Reference,
+) -> Result<Learnt, cluster::Error> {
+    let Some(digest) = reference.identifier().as_digest() else {
+        world.contents = Some(Err(format!("{reference} is no digest")));
+        return Ok(Learnt::Unknown);
+    };
+    let found = if let Ok(found) = hands.cache.contents(digest).await {
+        Ok(found)
+    } else {
+        let mut access = access(hands, &secrets(world)).await?;
+        let keychain = std::mem::take(&mut access.keychain);
+        let fetched = hands.fetch.contents(reference.repository(), digest, keychain).await;
+        fetched.map_err(|error| access.explain(error.text()))
+    };
+    let learnt = if found.is_ok() { Learnt::Known } else { Learnt::Unknown };
+    let summary = |found: Arc<crate::cache::Contents>| {
+        Arc::new(Contents::of(Digest::clone(digest), &found.opened))
+    };
+    world.contents = Some(found.map(summary));
+    Ok(learnt)
+}
+
+/// What the lock says, or that it has not been looked at.
+fn verdict(hands: &Hands, world: &World) -> Verdict {
+    let said = hands.verdicts.of(&world.revision.metadata.name);
+    said.unwrap_or_else(|| Verdict::Waiting("the lock has not been looked at yet".to_owned()))
+}
+
+/// The certificate of whoever vouches for a runtime, or its own; in base64, as Secrets and
+/// objects have it.
+async fn certificate(hands: &Hands, name: String) -> Result<Option<String>, cluster::Error> {
+    let target = Target {
+        api_version: "v1".to_owned(),
+        kind: "Secret".to_owned(),
+        namespace: Some(hands.settings.namespace.clone()),
+        name,
+    };
+    let secret = hands.cluster.get(&target).await?.unwrap_or_default();
+    let entry = |key: &str| {
+        let text = secret["data"][key].as_str().filter(|text| !text.is_empty());
+        text.map(str::to_owned)
+    };
+    Ok(entry("ca.crt").or_else(|| entry("tls.crt")))
+}

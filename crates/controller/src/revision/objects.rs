@@ -1,0 +1,127 @@
+//! What the cluster has of a package's objects.
+
+use crate::Hands;
+use crate::act::establish::wanted as document;
+use crate::cluster::{Error, Which};
+use crate::package::typed;
+use api::object::ObjectMeta;
+use futures::{StreamExt as _, TryStreamExt as _};
+use plan::revision::{Seen, World, desired};
+use plan::step::{Packaged, Target, Wanted};
+use serde_json::Value as Json;
+use std::collections::{BTreeMap, HashMap};
+
+/// Objects that are compared at once.
+const TOGETHER: usize = 8;
+/// More objects of one kind than this are listed, not asked for one by one.
+const FEW: usize = 8;
+
+/// Looks at objects and puts what is seen into the world.
+pub(super) async fn look(
+    hands: &Hands,
+    world: &mut World,
+    wanted: Vec<Wanted>,
+) -> Result<(), Error> {
+    let mut kinds: BTreeMap<(String, String), Vec<Wanted>> = BTreeMap::new();
+    for one in wanted {
+        let kind = (one.target.api_version.clone(), one.target.kind.clone());
+        kinds.entry(kind).or_default().push(one);
+    }
+    for ((api_version, kind), wanted) in kinds {
+        let mut there = metadata(hands, &api_version, &kind, &wanted).await?;
+        let looks: Vec<_> = wanted
+            .into_iter()
+            .map(|one| {
+                let metadata = there.remove(&one.target.name);
+                seen(hands, world, one, metadata)
+            })
+            .collect();
+        let looks = futures::stream::iter(looks).buffered(TOGETHER);
+        let looks: Vec<(Target, Option<Seen>)> = looks.try_collect().await?;
+        world.seen.extend(looks);
+    }
+    Ok(())
+}
+
+/// The metadata of objects of a kind, by name.
+async fn metadata(
+    hands: &Hands,
+    api_version: &str,
+    kind: &str,
+    wanted: &[Wanted],
+) -> Result<HashMap<String, ObjectMeta>, Error> {
+    let mut found = Vec::new();
+    if wanted.len() > FEW {
+        found = hands.cluster.list_metadata(api_version, kind, Which::default()).await?;
+    } else {
+        for one in wanted {
+            found.extend(hands.cluster.get_metadata(&one.target).await?);
+        }
+    }
+    let each = found.into_iter().map(|object| {
+        let metadata = bare(object)?;
+        Ok((metadata.name.clone(), metadata))
+    });
+    each.collect()
+}
+
+/// The metadata of an object, without who wrote which field.
+pub(crate) fn bare(mut object: Json) -> Result<ObjectMeta, Error> {
+    let mut metadata = object["metadata"].take();
+    if let Json::Object(fields) = &mut metadata {
+        fields.remove("managedFields");
+    }
+    typed(metadata)
+}
+
+/// What is there of an object. Whether it says what it should is looked at only where this
+/// revision wrote it: what others wrote is replaced whatever it says.
+async fn seen(
+    hands: &Hands,
+    world: &World,
+    wanted: Wanted,
+    metadata: Option<ObjectMeta>,
+) -> Result<(Target, Option<Seen>), Error> {
+    let Wanted { target, packaged } = wanted;
+    let Some(metadata) = metadata else {
+        hands.written.forget(&target);
+        return Ok((target, None));
+    };
+    let Some(packaged) = packaged else {
+        return Ok((target, Some(Seen { metadata, ..Seen::default() })));
+    };
+    if let Some(state) = hands.written.recall(&target, &packaged, &metadata) {
+        return Ok((target, Some(Seen { metadata, is_same: true, state })));
+    }
+    if !is_controlled(world, &metadata) && target.kind != "ManagedResourceDefinition" {
+        return Ok((target, Some(Seen { metadata, ..Seen::default() })));
+    }
+    let seen = compare(hands, &target, &packaged).await?;
+    Ok((target, seen))
+}
+
+fn is_controlled(world: &World, metadata: &ObjectMeta) -> bool {
+    let revision = &world.revision;
+    let mut owners = metadata.owner_references.iter();
+    owners.any(|one| {
+        one.controller == Some(true)
+            && one.kind == revision.kind
+            && one.name == revision.metadata.name
+    })
+}
+
+/// Holds an object against what its package says.
+async fn compare(
+    hands: &Hands,
+    target: &Target,
+    packaged: &Packaged,
+) -> Result<Option<Seen>, Error> {
+    let Some(live) = hands.cluster.get(target).await? else { return Ok(None) };
+    let is_same = desired::is_same(&document(hands, packaged).await?, &live);
+    let state = live["spec"]["state"].as_str().map(str::to_owned);
+    let metadata = bare(live)?;
+    if is_same {
+        hands.written.note(target, packaged, &metadata, state.clone());
+    }
+    Ok(Some(Seen { metadata, is_same, state }))
+}
