@@ -33,7 +33,7 @@ impl Kind for ProviderRoles {
     fn watches(&self, hands: &Hands) -> Vec<Watch> {
         let stable = format!("{}/v1", hands.settings.group());
         let namespace = &hands.settings.namespace;
-        vec![
+        let mut watches = vec![
             Watch::new(&stable, REVISION, |meta: &Meta| {
                 let labels = meta.metadata.labels.as_ref();
                 let has_kin = labels.is_some_and(|labels| labels.contains_key(LABEL_FAMILY));
@@ -41,9 +41,11 @@ impl Kind for ProviderRoles {
             }),
             Watch::itself(&stable, REVISION),
             Watch::by_owner("apps/v1", "Deployment", REVISION).in_namespace(namespace),
-            Watch::new(RBAC, ROLE, roles_of(hands)),
+            Watch::by_owner(RBAC, ROLE, REVISION),
             Watch::by_owner(RBAC, BINDING, REVISION),
-        ]
+        ];
+        watches.extend(allowed(hands));
+        watches
     }
 
     async fn gather(&self, hands: &Hands, key: &str) -> Result<Option<World>, cluster::Error> {
@@ -146,18 +148,13 @@ impl Kind for DefinitionRoles {
     fn refuse(&self, _: &mut definition::World, _: Vec<Refusal>) {}
 }
 
-/// News of a role concerns the revision that owns it; the role that says what packages may ask for
-/// concerns all.
-fn roles_of(hands: &Hands) -> impl Fn(&Meta) -> Wakes + Send + Sync + use<> {
-    let allowed = hands.settings.allowed_role.clone();
-    move |meta| {
-        if meta.metadata.name == allowed && allowed.is_some() {
-            return Wakes::Everyone;
-        }
-        let owners = meta.metadata.owner_references.iter().flatten();
-        let owners = owners.filter(|one| one.kind == REVISION);
-        Wakes::These(owners.map(|one| one.name.clone()).collect())
-    }
+/// The role that says what packages may ask for concerns all of them.
+pub(crate) fn allowed(hands: &Hands) -> Option<Watch> {
+    let allowed = hands.settings.allowed_role.clone()?;
+    Some(Watch::new(RBAC, ROLE, move |meta| {
+        let is_meant = meta.metadata.name.as_ref() == Some(&allowed);
+        if is_meant { Wakes::Everyone } else { Wakes::These(Vec::new()) }
+    }))
 }
 
 /// The roles of these names that are there.

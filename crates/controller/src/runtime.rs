@@ -2,7 +2,7 @@
 
 use crate::kind::{Kind, Learnt, Meta, Wakes, Watch};
 use crate::package::typed;
-use crate::{Hands, access, certificate, cluster, held};
+use crate::{Hands, access, certificate, cluster, held, roles};
 use api::meta::{PackageKind, capability};
 use api::pkg::LABEL_PACKAGE;
 use api::pkg::revision::Revision;
@@ -56,6 +56,7 @@ impl Kind for Runtimes {
         if self.0 == PackageKind::Provider {
             watches.push(Watch::for_everyone(&format!("{group}/v1alpha1"), "ControllerConfig"));
             watches.push(Watch::new(DEFINITION.0, DEFINITION.1, activated(&revision)));
+            watches.extend(roles::allowed(hands));
         }
         watches
     }

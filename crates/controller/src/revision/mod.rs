@@ -8,7 +8,7 @@ use crate::access::{access, allowed};
 use crate::cluster::{self, Which};
 use crate::kind::{Kind, Learnt, Wakes, Watch};
 use crate::package::{ask, provided, typed};
-use crate::{Entry, Hands, act};
+use crate::{Entry, Hands, act, roles};
 use api::meta::PackageKind;
 use api::pkg::revision::Revision;
 use api::pkg::{LABEL_PACKAGE, lock};
@@ -124,6 +124,7 @@ impl Kind for Revisions {
         }
         if self.kind == PackageKind::Provider {
             watches.push(self.certificates(&hands.settings.namespace));
+            watches.extend(roles::allowed(hands));
         }
         watches
     }

@@ -6,6 +6,7 @@
 //! by the panic of its thread.
 
 mod packages;
+mod runtimes;
 mod stage;
 
 use stage::{Backend, Stage};
@@ -32,4 +33,14 @@ fn packages_become_revisions_on_the_embedded_server() {
 #[test]
 fn packages_become_revisions_on_a_real_server() {
     play(Backend::Real, packages::ALL);
+}
+
+#[test]
+fn packages_are_run_on_the_embedded_server() {
+    play(Backend::Embedded, runtimes::ALL);
+}
+
+#[test]
+fn packages_are_run_on_a_real_server() {
+    play(Backend::Real, runtimes::ALL);
 }

@@ -5,6 +5,7 @@ use crate::kubectl::plane::{Ours, Real};
 use crate::registry::Served;
 use crate::support::{Scratch, apron, command};
 use axum::http::Request;
+use base64::Engine as _;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use serde_json::{Value as Json, json};
@@ -33,7 +34,7 @@ pub(super) struct Stage {
     pub(super) registry: Served,
     pub(super) cache: PathBuf,
     pub(super) log: PathBuf,
-    _real: Option<Real>,
+    real: Option<Real>,
     _ours: Ours,
     scratch: Scratch,
 }
@@ -71,21 +72,13 @@ impl Stage {
             .arg(kubeconfig)
             .arg("--cache-dir")
             .arg(&cache)
+            .args(["--provider-clusterrole", "allowed-permissions"])
             .stdout(Stdio::null())
             .stderr(fs_err::File::create(&log).unwrap().into_file())
             .spawn()
             .unwrap();
-        let stage = Self {
-            runtime,
-            client,
-            manager,
-            registry,
-            cache,
-            log,
-            _real: real,
-            _ours: ours,
-            scratch,
-        };
+        let stage =
+            Self { runtime, client, manager, registry, cache, log, real, _ours: ours, scratch };
         until("packages are served", || {
             let groups = stage.ask("/apis/pkg.crossplane.io/v1")?;
             groups["resources"].as_array().filter(|all| all.len() >= 6).map(|_| ())
@@ -190,6 +183,78 @@ impl Stage {
             std::thread::sleep(Duration::from_millis(50));
         }
         panic!("{kind} {name} has the revisions {last:?} instead of {expected:?}");
+    }
+
+    /// Whether pods are nobody's business here: a real API server has nobody who runs them.
+    pub(super) fn is_real(&self) -> bool {
+        self.real.is_some()
+    }
+
+    /// Says that a Deployment's pods are there, where nobody else does.
+    pub(super) fn make_available(&self, deployment: &str) {
+        if self.is_real() {
+            let now = "2026-01-01T00:00:00Z";
+            let available = json!({
+                "type": "Available", "status": "True", "reason": "MinimumReplicasAvailable",
+                "message": "", "lastTransitionTime": now, "lastUpdateTime": now,
+            });
+            let status = json!({"status": {"conditions": [available]}});
+            let path = format!("{deployment}/status");
+            self.change("PATCH", &path, "application/merge-patch+json", &status);
+        }
+    }
+
+    /// Whether an object is not there, which is more than not being answered.
+    pub(super) fn is_absent(&self, path: &str) -> bool {
+        let request = Request::get(path).body(Vec::new()).unwrap();
+        let answer = self.runtime.block_on(self.client.request::<Json>(request));
+        matches!(answer, Err(kube::Error::Api(status)) if status.code == 404)
+    }
+
+    /// Holds a certificate against those to trust, both as Secrets have them.
+    pub(super) fn verify(&self, certificate: &str, trusted: &str) {
+        let file = |name: &str, text: &str| {
+            let bytes = base64::engine::general_purpose::STANDARD.decode(text).unwrap();
+            self.scratch.write(name, String::from_utf8(bytes).unwrap());
+            self.scratch.join(name)
+        };
+        let (certificate, trusted) = (file("one.crt", certificate), file("ca.crt", trusted));
+        let verify = std::process::Command::new("openssl")
+            .args(["verify", "-purpose", "sslserver", "-CAfile"])
+            .args([&trusted, &certificate])
+            .output()
+            .unwrap();
+        assert!(verify.status.success(), "{}", String::from_utf8_lossy(&verify.stderr));
+    }
+
+    /// Builds and pushes a provider that brings a kind and says this, and gives its reference.
+    pub(super) fn push_with(&self, name: &str, version: &str, spec: &str) -> String {
+        let root = format!("packages/{name}-{version}");
+        let metadata = format!(
+            "apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata:\n  name: {name}\n  \
+             annotations: {{meta.crossplane.io/description: 'version {version}'}}\nspec:\n  \
+             crossplane: {{version: '>=v1.0.0'}}\n{spec}"
+        );
+        self.scratch.write(&format!("{root}/crossplane.yaml"), metadata);
+        let definition = json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": format!("things.{name}.example.org")},
+            "spec": {
+                "group": format!("{name}.example.org"), "scope": "Cluster",
+                "names": {"plural": "things", "singular": "thing", "kind": "Thing", "listKind": "ThingList"},
+                "versions": [{
+                    "name": "v1", "served": true, "storage": true,
+                    "schema": {"openAPIV3Schema": {"type": "object"}},
+                }],
+            },
+        });
+        self.scratch.write(&format!("{root}/crd.yaml"), definition.to_string());
+        let file = self.scratch.join(format!("packages/{name}-{version}.xpkg"));
+        let path = file.to_str().unwrap();
+        apron(&self.scratch, ["build", &root, "--package-file", path]).ok();
+        let reference = self.registry.reference(&format!("{name}:{version}"));
+        apron(&self.scratch, ["push", &reference, "-f", path]).ok();
+        reference
     }
 
     /// Builds a package whose content is its version, and gives the file.

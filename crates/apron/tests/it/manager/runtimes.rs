@@ -1,0 +1,158 @@
+//! Packages that run: Deployments, certificates and roles come with them and go with them.
+
+use super::Scenario;
+use super::stage::{Stage, condition, packages, until};
+use serde_json::{Value as Json, json};
+
+pub(super) const ALL: &[Scenario] = &[
+    ("healthy when available", a_provider_is_healthy_once_its_deployment_is_available),
+    ("configuration rolls", a_change_of_the_runtime_configuration_rolls),
+    ("inactive leaves nothing", an_inactive_revision_leaves_nothing_that_runs),
+    ("certificates", certificates_follow_their_authority_and_the_service),
+    ("permissions", a_package_that_asks_for_too_much_waits_until_it_is_allowed),
+];
+
+const NAMESPACE: &str = "crossplane-system";
+const MERGE: &str = "application/merge-patch+json";
+
+fn deployments(name: &str) -> String {
+    format!("/apis/apps/v1/namespaces/{NAMESPACE}/deployments/{name}")
+}
+
+fn core(plural: &str, name: &str) -> String {
+    format!("/api/v1/namespaces/{NAMESPACE}/{plural}/{name}")
+}
+
+fn role(revision: &str) -> String {
+    let name = format!("crossplane%3Aprovider%3A{revision}%3Asystem");
+    format!("/apis/rbac.authorization.k8s.io/v1/clusterroles/{name}")
+}
+
+/// Installs a provider that brings a kind, and gives the name of its active revision.
+fn install(stage: &Stage, name: &str, version: &str, spec: &str) -> String {
+    let reference = stage.push_with(name, version, spec);
+    stage.install("Provider", name, &json!({"package": reference}));
+    active(stage, name)
+}
+
+fn active(stage: &Stage, name: &str) -> String {
+    until(&format!("{name} has an active revision"), || {
+        let all = stage.revisions("Provider", name);
+        all.into_iter().find(|one| one.1 == "Active").map(|one| one.2)
+    })
+}
+
+fn healthy(stage: &Stage, name: &str, revision: &str) {
+    stage.make_available(&deployments(revision));
+    stage.condition("Provider", name, "Healthy", "True", "HealthyPackageRevision");
+}
+
+fn a_provider_is_healthy_once_its_deployment_is_available(stage: &Stage) {
+    let revision = install(stage, "runs", "v1.0.0", "");
+    let deployment = until("its Deployment is there", || stage.ask(&deployments(&revision)));
+    let image = &deployment["spec"]["template"]["spec"]["containers"][0]["image"];
+    assert!(image.as_str().unwrap().contains("runs:v1.0.0@sha256:"), "{image}");
+    if stage.is_real() {
+        let path = format!("{}/{revision}", packages("ProviderRevision"));
+        let said = until("the runtime waits for its Deployment", || {
+            let told = condition(&stage.ask(&path)?, "RuntimeHealthy")?;
+            let message = told["message"].as_str().unwrap_or_default().to_owned();
+            message.contains("Available").then_some((told["status"].clone(), message))
+        });
+        assert_eq!(said.0, "False", "{}", said.1);
+    }
+    healthy(stage, "runs", &revision);
+    assert!(stage.ask(&core("services", "runs")).is_some());
+    until("the controller may use its kinds", || {
+        let role = stage.ask(&role(&revision))?;
+        role.to_string().contains("runs.example.org").then_some(())
+    });
+}
+
+fn a_change_of_the_runtime_configuration_rolls(stage: &Stage) {
+    let reference = stage.push_with("rolls", "v1.0.0", "");
+    let config = json!({
+        "apiVersion": "pkg.crossplane.io/v1beta1", "kind": "DeploymentRuntimeConfig",
+        "metadata": {"name": "rolls"},
+    });
+    let path = "/apis/pkg.crossplane.io/v1beta1/deploymentruntimeconfigs";
+    stage.change("POST", path, "application/json", &config);
+    let spec = json!({"package": reference, "runtimeConfigRef": {"name": "rolls"}});
+    stage.install("Provider", "rolls", &spec);
+    let revision = active(stage, "rolls");
+    until("its Deployment is there", || stage.ask(&deployments(&revision)));
+    healthy(stage, "rolls", &revision);
+    let template = |args: Json| {
+        let container = json!({"name": "package-runtime", "args": args});
+        let template = json!({"spec": {"containers": [container]}});
+        json!({"spec": {"deploymentTemplate": {"spec": {"selector": {}, "template": template}}}})
+    };
+    for args in [json!(["--one"]), json!(["--two"]), Json::Null] {
+        stage.change("PATCH", &format!("{path}/rolls"), MERGE, &template(args.clone()));
+        until(&format!("its arguments are {args}"), || {
+            let deployment = stage.ask(&deployments(&revision))?;
+            let container = &deployment["spec"]["template"]["spec"]["containers"][0];
+            (container["args"] == args).then_some(())
+        });
+    }
+}
+
+fn an_inactive_revision_leaves_nothing_that_runs(stage: &Stage) {
+    let first = install(stage, "goes", "v1.0.0", "");
+    until("its Deployment is there", || stage.ask(&deployments(&first)));
+    healthy(stage, "goes", &first);
+    until("its role is there", || stage.ask(&role(&first)));
+    let reference = stage.push_with("goes", "v2.0.0", "");
+    stage.merge("Provider", "goes", &json!({"spec": {"package": reference}}));
+    stage.states("Provider", "goes", &[(1, "Inactive"), (2, "Active")]);
+    let second = active(stage, "goes");
+    until("the next one's Deployment is there", || stage.ask(&deployments(&second)));
+    for path in [deployments(&first), core("serviceaccounts", &first), role(&first)] {
+        until(&format!("{path} is gone"), || stage.is_absent(&path).then_some(()));
+    }
+    healthy(stage, "goes", &second);
+    let service = stage.ask(&core("services", "goes")).unwrap();
+    assert_eq!(service["spec"]["selector"]["pkg.crossplane.io/revision"], *second);
+}
+
+fn certificates_follow_their_authority_and_the_service(stage: &Stage) {
+    let revision = install(stage, "keys", "v1.0.0", "");
+    let secret = core("secrets", "keys-tls-server");
+    let field = |name: &str| -> Option<String> {
+        let text = stage.ask(&secret)?["data"][name].as_str()?.to_owned();
+        (!text.is_empty()).then_some(text)
+    };
+    let before = until("its certificate is there", || field("tls.crt"));
+    until("its Deployment is there", || stage.ask(&deployments(&revision)));
+    let print = || -> Option<Json> {
+        let deployment = stage.ask(&deployments(&revision))?;
+        let annotations = &deployment["spec"]["template"]["metadata"]["annotations"];
+        Some(annotations["pkg.crossplane.io/certificates"].clone())
+    };
+    let printed = print();
+    stage.change("DELETE", &secret, "application/json", &json!({}));
+    let after = until("there is a new one", || field("tls.crt").filter(|new| *new != before));
+    until("the Deployment follows", || (print() != printed).then_some(()));
+    stage.verify(&after, &field("ca.crt").unwrap());
+}
+
+fn a_package_that_asks_for_too_much_waits_until_it_is_allowed(stage: &Stage) {
+    let asks = "  controller:\n    permissionRequests:\n    - apiGroups: [apps]\n      \
+                resources: [deployments]\n      verbs: [get]\n";
+    let revision = install(stage, "asks", "v1.0.0", asks);
+    let path = format!("{}/{revision}", packages("ProviderRevision"));
+    until("it is told what it may not have", || {
+        let told = condition(&stage.ask(&path)?, "RevisionHealthy")?;
+        told["message"].as_str()?.contains("get deployments.apps").then_some(())
+    });
+    assert!(stage.is_absent(&deployments(&revision)));
+    let role = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+        "metadata": {"name": "allowed-permissions"},
+        "rules": [{"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["get"]}],
+    });
+    let roles = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
+    stage.change("POST", roles, "application/json", &role);
+    until("its Deployment is there", || stage.ask(&deployments(&revision)));
+    healthy(stage, "asks", &revision);
+}
