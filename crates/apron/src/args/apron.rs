@@ -70,7 +70,7 @@ enum Words {
     /// Serve the Kubernetes API from this process, without a cluster
     Apiserver(ApiserverArguments),
     /// Manage the packages of a cluster: fetch, install, upgrade and clean up
-    Manager(super::manager::ManagerArguments),
+    Manager(Box<super::manager::ManagerArguments>),
     /// Print the CRDs that packages need in a cluster
     Crds(CrdsArguments),
     /// Print a completion script for your shell
