@@ -189,7 +189,8 @@ impl Cluster {
     pub async fn create(&self, target: &Target, object: &Json, mode: Mode) -> Result<Json, Error> {
         let request = self.at(target).await?;
         let options = post(mode);
-        let answer = self.write("create", mode, request.create(&options, bytes(object))).await;
+        let answer =
+            self.write(target, "create", mode, request.create(&options, bytes(object))).await;
         answer.map_err(|error| self.homeless(target, error))
     }
 
@@ -197,7 +198,7 @@ impl Cluster {
     pub async fn replace(&self, target: &Target, object: &Json, mode: Mode) -> Result<Json, Error> {
         let request = self.at(target).await?;
         let request = request.replace(&target.name, &post(mode), bytes(object));
-        self.write("update", mode, request).await.map_err(gone)
+        self.write(target, "update", mode, request).await.map_err(gone)
     }
 
     /// Replaces an object's status.
@@ -205,7 +206,7 @@ impl Cluster {
         let request = self.at(target).await?;
         let request =
             request.replace_subresource("status", &target.name, &post(Mode::Real), bytes(object));
-        self.write("update_status", Mode::Real, request).await.map_err(gone)
+        self.write(target, "update_status", Mode::Real, request).await.map_err(gone)
     }
 
     /// Makes an object say this; what others say differently is overruled only if `force` is.
@@ -224,7 +225,9 @@ impl Cluster {
             ..PatchParams::default()
         };
         let request = request.patch(&target.name, &options, &Patch::Apply(object));
-        self.write("apply", mode, request).await.map_err(|error| self.homeless(target, error))
+        self.write(target, "apply", mode, request)
+            .await
+            .map_err(|error| self.homeless(target, error))
     }
 
     /// Changes the fields that a patch names, and no others.
@@ -233,7 +236,7 @@ impl Cluster {
         let options =
             PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
         let request = request.patch(&target.name, &options, &Patch::Merge(patch));
-        self.write("patch", Mode::Real, request).await.map_err(gone)
+        self.write(target, "patch", Mode::Real, request).await.map_err(gone)
     }
 
     /// Deletes an object; that it is not there is as good.
@@ -243,7 +246,8 @@ impl Cluster {
             request => request?,
         };
         let options = DeleteParams { preconditions: Some(state), ..DeleteParams::background() };
-        match self.write("delete", Mode::Real, request.delete(&target.name, &options)).await {
+        match self.write(target, "delete", Mode::Real, request.delete(&target.name, &options)).await
+        {
             Err(Error::Missing(_)) => Ok(()),
             other => other.map(|_| ()),
         }
@@ -265,10 +269,16 @@ impl Cluster {
         }
     }
 
-    async fn write(&self, verb: &'static str, mode: Mode, request: Made) -> Result<Json, Error> {
+    async fn write(
+        &self,
+        target: &Target,
+        verb: &'static str,
+        mode: Mode,
+        request: Made,
+    ) -> Result<Json, Error> {
         let answer = self.send(request).await;
         if mode == Mode::Real {
-            self.metrics.wrote(verb, answer.is_ok());
+            self.metrics.wrote(verb, &target.kind, answer.is_ok());
         }
         answer
     }

@@ -44,6 +44,7 @@ pub mod fetch;
 mod held;
 mod install;
 pub mod kind;
+pub mod lease;
 pub mod lock;
 pub mod metrics;
 pub mod package;
@@ -112,6 +113,8 @@ pub struct Settings {
     /// Whether definitions of resources are handed to Crossplane, which makes them when they are
     /// activated.
     pub defers_definitions: bool,
+    /// Whether others may be there: only the one that holds the lease works.
+    pub elects_leader: bool,
     /// Whether to install the definitions of its kinds at the start.
     pub installs_definitions: bool,
 }
@@ -187,6 +190,15 @@ impl Hands {
         (self.clock)()
     }
 
+    /// The time with the digits that events and leases have.
+    pub(crate) fn now_precisely(&self) -> String {
+        let now = self.now();
+        match now.strip_suffix('Z') {
+            Some(time) if !time.contains('.') => format!("{time}.000000Z"),
+            _ => now,
+        }
+    }
+
     /// Says something.
     pub fn say(&self, entry: Entry<'_>) {
         (self.voice)(&entry);
@@ -205,12 +217,22 @@ impl Manager {
     }
 
     /// Works until told to stop, and then finishes what is under way.
-    pub async fn run(self, stop: Receiver<bool>) -> Result<(), Error> {
-        let mut until = stop.clone();
+    pub async fn run(self, mut stop: Receiver<bool>) -> Result<(), Error> {
         tokio::select! {
             prepared = self.prepare() => prepared?,
-            _ = until.wait_for(|stop| *stop) => return Ok(()),
+            _ = stop.wait_for(|stop| *stop) => return Ok(()),
         }
+        self.hands.metrics.is_prepared();
+        if self.hands.settings.elects_leader {
+            return lease::lead(&self.hands, stop, |told| self.work(told)).await;
+        }
+        self.hands.metrics.leads(true);
+        self.work(stop).await;
+        Ok(())
+    }
+
+    /// Looks after every kind until told to stop, and then finishes what is under way.
+    async fn work(&self, stop: Receiver<bool>) {
         let mut kinds = JoinSet::new();
         for kind in [PackageKind::Provider, PackageKind::Configuration, PackageKind::Function] {
             let (packages, hands) = (package::Packages(kind), Arc::clone(&self.hands));
@@ -231,7 +253,6 @@ impl Manager {
         }
         kinds.spawn(tidy::run(Arc::clone(&self.hands), stop.clone()));
         while kinds.join_next().await.is_some() {}
-        Ok(())
     }
 
     /// Waits for the API server, and makes it know the kinds.

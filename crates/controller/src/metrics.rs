@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -38,6 +39,7 @@ const LEADER: Family = Family {
 /// Everything counted so far.
 #[derive(Debug, Default)]
 pub struct Metrics {
+    prepared: AtomicBool,
     numbers: Mutex<BTreeMap<(&'static str, String), f64>>,
 }
 
@@ -56,9 +58,9 @@ impl Metrics {
     }
 
     /// A change was sent.
-    pub(crate) fn wrote(&self, verb: &str, accepted: bool) {
+    pub(crate) fn wrote(&self, verb: &str, kind: &str, accepted: bool) {
         let result = if accepted { "accepted" } else { "refused" };
-        let labels = format!("verb=\"{verb}\",result=\"{result}\"");
+        let labels = format!("verb=\"{verb}\",kind=\"{kind}\",result=\"{result}\"");
         self.change(&WRITES, labels, |number| *number += 1.0);
     }
 
@@ -72,6 +74,16 @@ impl Metrics {
     /// Whether this manager works.
     pub fn leads(&self, leads: bool) {
         self.change(&LEADER, String::new(), |number| *number = f64::from(u8::from(leads)));
+    }
+
+    /// The API server was reached, and knows what it must.
+    pub(crate) fn is_prepared(&self) {
+        self.prepared.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether this manager works, or would if another did not.
+    pub fn is_ready(&self) -> bool {
+        self.prepared.load(Ordering::Relaxed)
     }
 
     /// Everything, as Prometheus reads it.
@@ -102,7 +114,7 @@ mod tests {
         let metrics = Metrics::default();
         metrics.looked("provider", "done", Duration::from_millis(500));
         metrics.looked("provider", "done", Duration::from_millis(250));
-        metrics.wrote("apply", true);
+        metrics.wrote("apply", "Lock", true);
         metrics.waiting("provider", 3);
         metrics.leads(true);
         let text = metrics.render();
@@ -110,7 +122,7 @@ mod tests {
             "# TYPE apron_reconciles_total counter",
             "apron_reconciles_total{controller=\"provider\",result=\"done\"} 2",
             "apron_reconcile_seconds_total{controller=\"provider\"} 0.75",
-            "apron_api_writes_total{verb=\"apply\",result=\"accepted\"} 1",
+            "apron_api_writes_total{verb=\"apply\",kind=\"Lock\",result=\"accepted\"} 1",
             "apron_queue_depth{controller=\"provider\"} 3",
             "apron_is_leader 1",
         ] {

@@ -4,9 +4,10 @@ use crate::access::access;
 use crate::kind::{Kind, Learnt, Watch};
 use crate::{Hands, cluster, fetch};
 use api::meta::PackageKind;
-use api::pkg::{LABEL_PACKAGE, Package};
+use api::pkg::{ImageConfigRef, LABEL_PACKAGE, Package};
 use cluster::Which;
 use oci::{Digest, Identifier, Reference, Rules};
+use plan::image_config::{ImageConfigError, Purpose, Treatment, treat};
 use plan::package::pull::Image;
 use plan::package::{Settings, World, step};
 use plan::step::{Need, Refusal, Step, Target};
@@ -57,7 +58,9 @@ impl Kind for Packages {
         let which = Which { labels: Some(&labels), ..Which::default() };
         let revisions = hands.cluster.list(&api_version, &self.revision(), which).await?;
         let revisions = revisions.into_iter().map(typed).collect::<Result<_, _>>()?;
-        let image = known(hands, &package.spec.package);
+        // What cannot be applied is told when the image is asked for.
+        let treatment = treatment(hands, &package.spec.package).await?.unwrap_or_default();
+        let image = known(hands, &package.spec.package, &treatment);
         let settings = Settings {
             default_registry: hands.settings.default_registry.clone(),
             runs_packages: hands.settings.runs(self.0),
@@ -67,8 +70,8 @@ impl Kind for Packages {
             kind: self.0,
             revisions,
             image,
-            resolved: None,
-            applied: Vec::new(),
+            resolved: treatment.is_rewritten().then(|| treatment.resolved.clone()),
+            applied: of_packages(treatment.applied),
             refused: Vec::new(),
             settings,
             now: hands.now(),
@@ -112,14 +115,32 @@ impl Kind for Packages {
 }
 
 /// What is known about an image without asking anybody.
-fn known(hands: &Hands, package: &str) -> Image {
+fn known(hands: &Hands, package: &str, treatment: &Treatment) -> Image {
     let Some(reference) = parse(hands, package) else { return Image::default() };
     let cached = match reference.identifier() {
         Identifier::Tag(_) => hands.cache.tag(&reference.name()),
         Identifier::Digest(digest) => Some(digest.clone()).filter(|one| hands.cache.has(one)),
     };
-    let asked = hands.fetch.remembered(&reference).map(Ok);
+    let resolved = parse(hands, &treatment.resolved);
+    let asked = resolved.and_then(|resolved| hands.fetch.remembered(&resolved)).map(Ok);
     Image { cached, asked, searched: false }
+}
+
+/// What image configurations come to for an image.
+pub(crate) async fn treatment(
+    hands: &Hands,
+    image: &str,
+) -> Result<Result<Treatment, ImageConfigError>, cluster::Error> {
+    let api_version = format!("{}/v1beta1", hands.settings.group());
+    let configs = hands.cluster.list(&api_version, "ImageConfig", Which::default()).await?;
+    let configs = configs.into_iter().map(typed).collect::<Result<Vec<_>, _>>()?;
+    Ok(treat(&configs, image, &hands.settings.default_registry))
+}
+
+/// Which configurations concern a package; how it is run concerns its revision.
+fn of_packages(applied: Vec<ImageConfigRef>) -> Vec<ImageConfigRef> {
+    let is_ours = |one: &ImageConfigRef| one.reason != Purpose::Runtime.reason();
+    applied.into_iter().filter(is_ours).collect()
 }
 
 fn parse(hands: &Hands, package: &str) -> Option<Reference> {
@@ -133,9 +154,22 @@ pub(crate) async fn ask(
     secrets: &[String],
     reference: &Reference,
 ) -> Result<Result<Digest, String>, cluster::Error> {
-    let mut access = access(hands, secrets).await?;
+    let treatment = match treatment(hands, reference.as_written()).await? {
+        Ok(treatment) => treatment,
+        Err(error) => return Ok(Err(error.to_string())),
+    };
+    if let Some((config, _)) = &treatment.verification {
+        // Better not at all than unseen.
+        let why = format!("ImageConfig {config} asks for signatures, which cannot be verified yet");
+        return Ok(Err(why));
+    }
+    let Some(resolved) = parse(hands, &treatment.resolved) else {
+        return Ok(Err(format!("it is rewritten to {}, which is no image", treatment.resolved)));
+    };
+    let secrets: Vec<String> = secrets.iter().cloned().chain(treatment.pull_secret).collect();
+    let mut access = access(hands, &secrets).await?;
     let keychain = std::mem::take(&mut access.keychain);
-    let asked = match hands.fetch.digest(reference, keychain).await {
+    let asked = match hands.fetch.digest(&resolved, keychain).await {
         Ok(digest) => digest,
         Err(error) => return Ok(Err(access.explain(error.text()))),
     };

@@ -91,6 +91,13 @@ pub(super) struct ManagerArguments {
     #[arg(long, value_name = "BOOL", default_value_t = false, action = clap::ArgAction::Set,
           num_args = 0..=1, default_missing_value = "true")]
     enable_dependency_version_downgrades: bool,
+    /// Work only while this manager holds the lease, so that several can stand by
+    #[arg(long, short, env = "LEADER_ELECTION", value_name = "BOOL", default_value_t = false,
+          action = clap::ArgAction::Set, num_args = 0..=1, default_missing_value = "true")]
+    leader_election: bool,
+    /// Serve /metrics, /healthz and /readyz on this address; port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<std::net::SocketAddr>,
     /// Install the definitions of its kinds at the start, or bring them up to date
     #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
     install_crds: bool,
@@ -225,6 +232,7 @@ impl ManagerArguments {
             cache_dir: self.cache_dir,
             ca_bundle: self.ca_bundle_path,
             allowed_permissions: self.runtime.allowed_permissions,
+            listen: self.listen,
             settings: controller::Settings {
                 identity: self.identity.unwrap_or_else(|| format!("apron-{}", std::process::id())),
                 namespace: self.namespace,
@@ -245,6 +253,7 @@ impl ManagerArguments {
                 sync_interval: self.sync_interval,
                 crossplane_version: self.crossplane_version,
                 defers_definitions: self.enable_custom_to_managed_resource_conversion,
+                elects_leader: self.leader_election,
                 installs_definitions: self.install_crds,
             },
         }

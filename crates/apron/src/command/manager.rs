@@ -5,6 +5,9 @@ use crate::listen::stop;
 use crate::output;
 use crate::settings::Settings;
 use api::meta::PermissionRequest;
+use axum::Router;
+use axum::http::StatusCode;
+use axum::routing::get;
 use controller::cache::Cache;
 use controller::cluster::Cluster;
 use controller::fetch::Fetcher;
@@ -13,10 +16,13 @@ use controller::{Entry, Hands, Manager, Voice};
 use k8s_openapi::jiff::Timestamp;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use store::auth::Keychain;
 use store::remote::{HttpSettings, Transport, http_client};
+use tokio::net::TcpListener;
+use tokio::sync::watch::Receiver;
 
 /// What to manage, and how.
 pub(crate) struct Request {
@@ -24,6 +30,7 @@ pub(crate) struct Request {
     pub(crate) cache_dir: PathBuf,
     pub(crate) ca_bundle: Option<PathBuf>,
     pub(crate) allowed_permissions: Option<PathBuf>,
+    pub(crate) listen: Option<std::net::SocketAddr>,
     pub(crate) settings: controller::Settings,
 }
 
@@ -43,17 +50,50 @@ pub(crate) async fn run(request: &Request, environment: &Settings) -> Outcome {
         request.settings.group(),
         request.cache_dir.display()
     ));
-    let manager = Manager::new(hands).run(told);
-    let ended = tokio::join!(manager, async {
-        stop.await;
-        let _ = tell.send(true);
-    });
-    ended.0.map_err(|error| {
+    if let Some(address) = request.listen {
+        serve(address, Arc::clone(&hands.metrics), told.clone()).await?;
+    }
+    let mut manager = std::pin::pin!(Manager::new(hands).run(told));
+    let ended = tokio::select! {
+        ended = &mut manager => ended,
+        () = stop => {
+            let _ = tell.send(true);
+            manager.await
+        }
+    };
+    ended.map_err(|error| {
         let hint = "the manager needs the rights of `apron manager install`, or those of an \
-                    administrator";
-        Failure::new("cannot install the definitions of packages", hint).because(&error)
+                    administrator; with --leader-election it ends when another one works";
+        Failure::new("cannot manage packages", hint).because(&error)
     })?;
     output::say("stopped");
+    Ok(())
+}
+
+/// Serves what can be asked of a manager, until it stops.
+async fn serve(address: SocketAddr, metrics: Arc<Metrics>, mut stop: Receiver<bool>) -> Outcome {
+    let failed = |error: std::io::Error| {
+        let hint = "give another --listen address; port 0 takes a free one";
+        Failure::new(format!("cannot listen on {address}"), hint).because(&error)
+    };
+    let listener = TcpListener::bind(address).await.map_err(failed)?;
+    let address = listener.local_addr().map_err(failed)?;
+    let ready = Arc::clone(&metrics);
+    let router = Router::new()
+        .route("/metrics", get(async move || metrics.render()))
+        .route("/healthz", get(async || "ok"))
+        .route(
+            "/readyz",
+            get(async move || match ready.is_ready() {
+                true => (StatusCode::OK, "ok"),
+                false => (StatusCode::SERVICE_UNAVAILABLE, "the API server was not reached yet"),
+            }),
+        );
+    output::say(format_args!("serving http://{address}/metrics, /healthz and /readyz"));
+    let stopped = async move {
+        let _ = stop.wait_for(|stop| *stop).await;
+    };
+    tokio::spawn(axum::serve(listener, router).with_graceful_shutdown(stopped).into_future());
     Ok(())
 }
 

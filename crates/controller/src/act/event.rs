@@ -44,7 +44,7 @@ async fn send(
     let event = json!({
         "apiVersion": "events.k8s.io/v1", "kind": "Event",
         "metadata": {"name": name, "namespace": namespace},
-        "eventTime": precise(&hands.now()),
+        "eventTime": hands.now_precisely(),
         "reportingController": MANAGER, "reportingInstance": hands.settings.identity,
         "action": "Reconcile", "reason": reason, "note": note,
         "type": if is_warning { "Warning" } else { "Normal" },
@@ -70,17 +70,9 @@ async fn count_up(hands: &Hands, event: &Target) -> Result<(), Error> {
     let count = live["series"]["count"].as_i64().unwrap_or(1).saturating_add(1);
     let patch = json!({
         "metadata": {"resourceVersion": live["metadata"]["resourceVersion"]},
-        "series": {"count": count, "lastObservedTime": precise(&hands.now())},
+        "series": {"count": count, "lastObservedTime": hands.now_precisely()},
     });
     hands.cluster.merge(event, &patch).await.map(|_: Json| ())
-}
-
-/// A time with the digits that events have.
-fn precise(time: &str) -> String {
-    match time.strip_suffix('Z') {
-        Some(time) if !time.contains('.') => format!("{time}.000000Z"),
-        _ => time.to_owned(),
-    }
 }
 
 fn shortened(text: &str, most: usize) -> &str {

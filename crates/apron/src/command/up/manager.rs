@@ -61,6 +61,7 @@ fn settings() -> controller::Settings {
         sync_interval: SYNC_INTERVAL,
         crossplane_version: controller::CROSSPLANE_VERSION.to_owned(),
         defers_definitions: false,
+        elects_leader: false,
         installs_definitions: true,
     }
 }

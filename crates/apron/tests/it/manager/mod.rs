@@ -16,13 +16,17 @@ type Scenario = (&'static str, fn(&Stage));
 
 /// Plays all scenarios at once.
 fn play(backend: Backend, scenarios: &[Scenario]) {
-    let stage = Stage::open(backend);
+    let mut stage = Stage::open(backend);
     std::thread::scope(|scope| {
         for (name, scenario) in scenarios {
             let named = std::thread::Builder::new().name((*name).to_owned());
-            named.spawn_scoped(scope, || scenario(&stage)).unwrap();
+            let stage = &stage;
+            named.spawn_scoped(scope, || scenario(stage)).unwrap();
         }
     });
+    let metrics = stage.metrics();
+    assert!(metrics.lines().any(|line| line == "apron_is_leader 1"), "{metrics}");
+    stage.stops();
 }
 
 #[test]

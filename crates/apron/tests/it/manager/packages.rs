@@ -16,6 +16,7 @@ pub(super) const ALL: &[Scenario] = &[
     ("what is cached is not asked for", what_is_cached_is_not_asked_for),
     ("a tag that is not there is named", a_tag_that_is_not_there_is_named),
     ("a missing secret is named", a_missing_secret_is_named),
+    ("a mirror is used where one is configured", a_mirror_is_used_where_one_is_configured),
 ];
 
 fn a_provider_gets_its_revision(stage: &Stage) {
@@ -188,4 +189,28 @@ fn a_missing_secret_is_named(stage: &Stage) {
     // What needs no secret is fetched without.
     stage.push("Provider", "secret", "v1.0.0");
     stage.condition("Provider", "secret", "Installed", "True", "ActivePackageRevision");
+}
+
+fn a_mirror_is_used_where_one_is_configured(stage: &Stage) {
+    stage.push("Provider", "mirrored", "v1.0.0");
+    let config = json!({
+        "apiVersion": "pkg.crossplane.io/v1beta1", "kind": "ImageConfig",
+        "metadata": {"name": "mirror"},
+        "spec": {
+            "matchImages": [{"prefix": "mirror.example.org/team/"}],
+            "rewriteImage": {"prefix": stage.registry.reference("")},
+        },
+    });
+    let path = "/apis/pkg.crossplane.io/v1beta1/imageconfigs";
+    stage.change("POST", path, "application/json", &config);
+    let package = "mirror.example.org/team/mirrored:v1.0.0";
+    stage.install("Provider", "mirrored", &json!({"package": package}));
+    stage.condition("Provider", "mirrored", "Installed", "True", "ActivePackageRevision");
+    let status = stage.package("Provider", "mirrored")["status"].clone();
+    assert_eq!(status["resolvedPackage"], stage.registry.reference("mirrored:v1.0.0"));
+    let applied = json!([{"name": "mirror", "reason": "RewriteImage"}]);
+    assert_eq!(status["appliedImageConfigRefs"], applied);
+    // What the package asks for is what its revision says.
+    let revision = stage.revisions("Provider", "mirrored").remove(0).2;
+    assert_eq!(stage.package("ProviderRevision", &revision)["spec"]["image"], package);
 }

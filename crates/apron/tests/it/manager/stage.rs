@@ -2,7 +2,7 @@
 
 use crate::control_plane::runtime;
 use crate::kubectl::plane::{Ours, Real};
-use crate::registry::Served;
+use crate::registry::{Served, ask};
 use crate::support::{Scratch, apron, command};
 use axum::http::Request;
 use base64::Engine as _;
@@ -12,7 +12,7 @@ use serde_json::{Value as Json, json};
 use std::io::{self, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -73,6 +73,7 @@ impl Stage {
             .arg("--cache-dir")
             .arg(&cache)
             .args(["--provider-clusterrole", "allowed-permissions"])
+            .args(["--leader-election", "--listen", "127.0.0.1:0"])
             .stdout(Stdio::null())
             .stderr(fs_err::File::create(&log).unwrap().into_file())
             .spawn()
@@ -84,6 +85,27 @@ impl Stage {
             groups["resources"].as_array().filter(|all| all.len() >= 6).map(|_| ())
         });
         stage
+    }
+
+    /// What the manager says about itself.
+    pub(super) fn metrics(&self) -> String {
+        let said = fs_err::read_to_string(&self.log).unwrap();
+        let address = said.split_once("serving http://").unwrap().1;
+        let address = address.split_once("/metrics").unwrap().0;
+        let (status, text) = ask(address, "GET /metrics HTTP/1.0\r\n\r\n", b"").unwrap();
+        assert_eq!(status, 200, "{text}");
+        text
+    }
+
+    /// Asks the manager to stop, which it does cleanly, and gives its lease up.
+    pub(super) fn stops(&mut self) {
+        let id = self.manager.id().to_string();
+        let asked = Command::new("kill").args(["-TERM", &id]).status().unwrap();
+        assert!(asked.success());
+        assert!(self.manager.wait().unwrap().success());
+        let path = "/apis/coordination.k8s.io/v1/namespaces/crossplane-system/leases/\
+                    apron-manager.pkg.crossplane.io";
+        assert_eq!(self.ask(path).unwrap()["spec"]["holderIdentity"].as_str(), Some(""));
     }
 
     /// An object or a list, if it is there.

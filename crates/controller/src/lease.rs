@@ -1,0 +1,215 @@
+//! Which of several managers works: the one that holds the Lease.
+//!
+//! Whoever holds it renews it, and stops working if it could not for [`DEADLINE`]. Others take it
+//! only after it did not change for as long as it says it is good for, by their own clocks, which
+//! need not agree with anybody's. One that stops cleanly gives it up, so that the next need not
+//! wait.
+
+use crate::Hands;
+use crate::cluster::{Error, Mode};
+use crate::{Entry, queue};
+use plan::step::Target;
+use serde_json::{Value as Json, json};
+use std::time::Duration;
+use tokio::sync::watch::Receiver;
+use tokio::time::{Instant, sleep};
+
+/// How long a lease is good for.
+pub const LEASE: Duration = Duration::from_secs(60);
+/// How often it is renewed.
+const RENEW: Duration = Duration::from_secs(20);
+/// How long it may take to renew it.
+const DEADLINE: Duration = Duration::from_secs(50);
+/// How long work under way may take to end.
+const END: Duration = Duration::from_secs(5);
+/// How often those look at it who do not hold it.
+const LOOK: Duration = Duration::from_secs(5);
+
+/// What the lease was when it last changed, and when that was seen.
+#[derive(Default)]
+struct Watched {
+    version: Option<(String, Instant)>,
+}
+
+/// Works while this manager holds the lease, until told to stop. That the lease was lost is an error:
+/// whoever started this manager starts it again.
+pub(crate) async fn lead<W: Future<Output = ()>>(
+    hands: &Hands,
+    mut stop: Receiver<bool>,
+    work: impl FnOnce(Receiver<bool>) -> W,
+) -> Result<(), Error> {
+    tokio::select! {
+        () = acquire(hands) => {}
+        () = asked_to_stop(&mut stop) => return Ok(()),
+    }
+    hands.say(Entry::news("lease", &hands.settings.identity, "this manager works now"));
+    let (tell, told) = tokio::sync::watch::channel(false);
+    let mut work = std::pin::pin!(work(told));
+    let lost = tokio::select! {
+        why = hold(hands) => Some(why),
+        () = asked_to_stop(&mut stop) => None,
+        () = &mut work => {
+            release(hands).await;
+            return Ok(());
+        }
+    };
+    let _ = tell.send(true);
+    let _ = tokio::time::timeout(END, work).await;
+    if let Some(why) = lost {
+        return Err(Error::Busy(format!("the lease was lost: {why}")));
+    }
+    release(hands).await;
+    Ok(())
+}
+
+/// Done when somebody wants this manager to stop.
+async fn asked_to_stop(stop: &mut Receiver<bool>) {
+    let _ = stop.wait_for(|stop| *stop).await;
+}
+
+/// Waits until this manager holds the lease.
+async fn acquire(hands: &Hands) {
+    let mut watched = Watched::default();
+    loop {
+        match attempt(hands, &mut watched).await {
+            Ok(true) => return hands.metrics.leads(true),
+            Ok(false) | Err(Error::Stale(_)) => {}
+            Err(error) => hands.say(Entry::trouble("lease", "", &error.to_string())),
+        }
+        sleep(LOOK).await;
+    }
+}
+
+/// Holds the lease; done when it is lost.
+async fn hold(hands: &Hands) -> String {
+    let mut renewed = Instant::now();
+    loop {
+        sleep(RENEW.min(DEADLINE.saturating_sub(renewed.elapsed()))).await;
+        let mut trouble = "somebody else holds it".to_owned();
+        while renewed.elapsed() < DEADLINE {
+            match renew(hands).await {
+                Ok(true) => break,
+                Ok(false) => {
+                    hands.metrics.leads(false);
+                    return trouble;
+                }
+                Err(error) => trouble = error.to_string(),
+            }
+            sleep(queue::BACKOFF).await;
+        }
+        if renewed.elapsed() >= DEADLINE {
+            hands.metrics.leads(false);
+            return trouble;
+        }
+        renewed = Instant::now();
+    }
+}
+
+/// Gives the lease up, if this manager holds it.
+async fn release(hands: &Hands) {
+    let given = async {
+        let Some(mut live) = hands.cluster.get(&target(hands)).await? else { return Ok(()) };
+        if live["spec"]["holderIdentity"] == hands.settings.identity {
+            live["spec"]["holderIdentity"] = json!("");
+            hands.cluster.replace(&target(hands), &live, Mode::Real).await?;
+        }
+        Ok::<_, Error>(())
+    };
+    if let Err(error) = given.await {
+        hands.say(Entry::trouble("lease", "", &error.to_string()));
+    }
+    hands.metrics.leads(false);
+}
+
+async fn attempt(hands: &Hands, watched: &mut Watched) -> Result<bool, Error> {
+    let target = target(hands);
+    let Some(mut live) = hands.cluster.get(&target).await? else {
+        let lease = json!({
+            "apiVersion": target.api_version, "kind": target.kind,
+            "metadata": {"name": target.name, "namespace": target.namespace},
+            "spec": held(hands, 0),
+        });
+        hands.cluster.create(&target, &lease, Mode::Real).await?;
+        return Ok(true);
+    };
+    let holder = live["spec"]["holderIdentity"].as_str().unwrap_or_default().to_owned();
+    if holder == hands.settings.identity {
+        return renew(hands).await;
+    }
+    if !holder.is_empty() && !watched.is_over(&live) {
+        return Ok(false);
+    }
+    let before = live["spec"]["leaseTransitions"].as_i64().unwrap_or_default();
+    live["spec"] = held(hands, before.saturating_add(1));
+    hands.cluster.replace(&target, &live, Mode::Real).await?;
+    Ok(true)
+}
+
+/// Renews the lease; false if somebody else holds it.
+async fn renew(hands: &Hands) -> Result<bool, Error> {
+    let Some(mut live) = hands.cluster.get(&target(hands)).await? else { return Ok(false) };
+    if live["spec"]["holderIdentity"] != hands.settings.identity {
+        return Ok(false);
+    }
+    live["spec"]["renewTime"] = json!(hands.now_precisely());
+    hands.cluster.replace(&target(hands), &live, Mode::Real).await?;
+    Ok(true)
+}
+
+fn held(hands: &Hands, transitions: i64) -> Json {
+    let now = hands.now_precisely();
+    json!({
+        "holderIdentity": hands.settings.identity, "leaseDurationSeconds": LEASE.as_secs(),
+        "acquireTime": now, "renewTime": now, "leaseTransitions": transitions,
+    })
+}
+
+/// Managers of other groups work beside this one.
+fn target(hands: &Hands) -> Target {
+    Target {
+        api_version: "coordination.k8s.io/v1".to_owned(),
+        kind: "Lease".to_owned(),
+        namespace: Some(hands.settings.namespace.clone()),
+        name: format!("apron-manager.{}", hands.settings.group()),
+    }
+}
+
+impl Watched {
+    /// Whether the lease has not changed for as long as it is good for.
+    fn is_over(&mut self, live: &Json) -> bool {
+        let version = live["metadata"]["resourceVersion"].as_str().unwrap_or_default();
+        let since = match &self.version {
+            Some((seen, since)) if seen == version => *since,
+            _ => {
+                let now = Instant::now();
+                self.version = Some((version.to_owned(), now));
+                now
+            }
+        };
+        let good_for = live["spec"]["leaseDurationSeconds"].as_u64().map(Duration::from_secs);
+        since.elapsed() >= good_for.unwrap_or(LEASE)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_lease_is_over_when_it_has_not_changed_for_long_enough() {
+        let lease = |version: &str| {
+            json!({
+                "metadata": {"resourceVersion": version},
+                "spec": {"leaseDurationSeconds": 60, "renewTime": "1999-01-01T00:00:00Z"},
+            })
+        };
+        let mut watched = Watched::default();
+        assert!(!watched.is_over(&lease("1")), "whatever times it has");
+        sleep(Duration::from_secs(59)).await;
+        assert!(!watched.is_over(&lease("2")), "it was renewed");
+        sleep(Duration::from_secs(59)).await;
+        assert!(!watched.is_over(&lease("2")));
+        sleep(Duration::from_secs(1)).await;
+        assert!(watched.is_over(&lease("2")));
+    }
+}
