@@ -79,6 +79,10 @@ pub const CROSSPLANE_VERSION: &str = "v2.5.0";
 
 /// How the manager is set up.
 #[derive(Clone, Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each says one thing of its own, and they are given by name"
+)]
 pub struct Settings {
     /// Who this manager is among others.
     pub identity: String,
