@@ -84,9 +84,11 @@ async fn serve(address: SocketAddr, metrics: Arc<Metrics>, mut stop: Receiver<bo
         .route("/healthz", get(async || "ok"))
         .route(
             "/readyz",
-            get(async move || match ready.is_ready() {
-                true => (StatusCode::OK, "ok"),
-                false => (StatusCode::SERVICE_UNAVAILABLE, "the API server was not reached yet"),
+            get(async move || {
+                if ready.is_ready() {
+                    return (StatusCode::OK, "ok");
+                }
+                (StatusCode::SERVICE_UNAVAILABLE, "the API server was not reached yet")
             }),
         );
     output::say(format_args!("serving http://{address}/metrics, /healthz and /readyz"));
