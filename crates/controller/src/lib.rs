@@ -83,7 +83,6 @@ pub const CROSSPLANE_VERSION: &str = "v2.5.0";
     clippy::struct_excessive_bools,
     reason = "each says one thing of its own, and they are given by name"
 )]
-#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own, set by name")]
 pub struct Settings {
     /// Who this manager is among others.
     pub identity: String,
