@@ -7,13 +7,15 @@ use super::{cargo, strings_of, text};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Crates that may be built in more than one version, each with the reason.
-const TWICE: [(&str, &str); 6] = [
+const TWICE: [(&str, &str); 8] = [
     ("base64", "k8s-openapi is still on the older one"),
     ("foldhash", "the older hashbrown's"),
     ("getrandom", "resolvo's hasher uses the older one; ours is the newer"),
     ("hashbrown", "resolvo's graph uses the oldest, kube's informers the one after"),
     ("syn", "tracing's macros, which resolvo brings, are still on the older one"),
+    ("synstructure", "the reader of certificates is still on the older one"),
     ("tower-http", "reqwest is still on the older one; kube's is the newer"),
+    ("untrusted", "aws-lc-rs is still on the older one; rustls' is the newer"),
 ];
 
 /// Crates that never enter the house. `deny.toml` says why.
