@@ -1,8 +1,8 @@
 //! Maps for what is looked up a hundred thousand times in one question.
 //!
-//! A map lives no longer than one question. Somebody who writes keys that collide makes questions
-//! about their own packages slow, in proportion to how many they write; a guard against that costs
-//! everybody a fifth of the time.
+//! A map lives no longer than one question. Whoever writes names that collide makes questions in
+//! which these take part slower, by how many they write and install; a guard against that costs
+//! every question a fifth of its time.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};

@@ -2,7 +2,7 @@
 
 use super::packages::{self, Local};
 use super::plane::Plane;
-use crate::cluster::inventory::{Inventory, Which};
+use crate::cluster::inventory::{Installed, Inventory, Which};
 use crate::cluster::lower;
 use crate::cluster::wait::{self, Goal};
 use crate::failure::{Failure, Outcome};
@@ -40,6 +40,14 @@ pub(super) async fn install(
         }
     }
     let inventory = wait::until(&plane.cluster, &tops, Goal::Healthy, time).await?;
+    // What they need may have been healthy once and not be any more, as after a restart.
+    let found = tops.iter().filter_map(|top| inventory.find(top).ok());
+    let all: Vec<&Installed> = found.flat_map(|top| inventory.closure(top)).collect();
+    if all.iter().all(|one| one.state().is_well()) {
+        return crate::command::status::draw(&inventory, &tops);
+    }
+    let all: Vec<Which> = all.into_iter().map(Installed::which).collect();
+    let inventory = wait::until(&plane.cluster, &all, Goal::Healthy, time).await?;
     crate::command::status::draw(&inventory, &tops)
 }
 
@@ -75,11 +83,7 @@ async fn make(plane: &Plane, one: &Local) -> Outcome {
 }
 
 /// What was changed since the last time gets its new version.
-async fn renew(
-    plane: &Plane,
-    there: &crate::cluster::inventory::Installed,
-    one: &Local,
-) -> Outcome {
+async fn renew(plane: &Plane, there: &Installed, one: &Local) -> Outcome {
     let (wanted, name) = (one.reference.to_string(), there.name());
     if there.package.spec.package == wanted {
         return Ok(());
