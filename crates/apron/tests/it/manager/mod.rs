@@ -6,6 +6,7 @@
 //! by the panic of its thread.
 
 mod packages;
+mod revisions;
 mod runtimes;
 mod stage;
 
@@ -47,4 +48,14 @@ fn packages_are_run_on_the_embedded_server() {
 #[test]
 fn packages_are_run_on_a_real_server() {
     play(Backend::Real, runtimes::ALL);
+}
+
+#[test]
+fn revisions_become_objects_on_the_embedded_server() {
+    play(Backend::Embedded, revisions::ALL);
+}
+
+#[test]
+fn revisions_become_objects_on_a_real_server() {
+    play(Backend::Real, revisions::ALL);
 }

@@ -76,8 +76,6 @@ fn a_change_of_the_runtime_configuration_rolls(stage: &Stage) {
         "metadata": {"name": "rolls"},
     });
     let path = "/apis/pkg.crossplane.io/v1beta1/deploymentruntimeconfigs";
-    // Definitions are served one after the other, and this is not the first.
-    until("runtime configurations are served", || stage.ask(path));
     stage.change("POST", path, "application/json", &config);
     let spec = json!({"package": reference, "runtimeConfigRef": {"name": "rolls"}});
     stage.install("Provider", "rolls", &spec);

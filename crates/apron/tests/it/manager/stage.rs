@@ -11,7 +11,7 @@ use kube::{Client, Config};
 use serde_json::{Value as Json, json};
 use std::io::{self, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,7 +25,21 @@ pub(super) enum Backend {
 }
 
 /// How long anything may take, however busy the machine is.
-const PATIENCE: Duration = Duration::from_secs(180);
+pub(super) const PATIENCE: Duration = Duration::from_secs(300);
+
+/// What the manager makes the API server know.
+const SERVED: [&str; 10] = [
+    "v1/providers",
+    "v1/configurations",
+    "v1/functions",
+    "v1/providerrevisions",
+    "v1/configurationrevisions",
+    "v1/functionrevisions",
+    "v1beta1/locks",
+    "v1beta1/imageconfigs",
+    "v1beta1/deploymentruntimeconfigs",
+    "v1alpha1/controllerconfigs",
+];
 
 pub(super) struct Stage {
     runtime: tokio::runtime::Runtime,
@@ -80,10 +94,11 @@ impl Stage {
             .unwrap();
         let stage =
             Self { runtime, client, manager, registry, cache, log, real, _ours: ours, scratch };
-        until("packages are served", || {
-            let groups = stage.ask("/apis/pkg.crossplane.io/v1")?;
-            groups["resources"].as_array().filter(|all| all.len() >= 6).map(|_| ())
-        });
+        // Definitions are served one after the other.
+        for kind in SERVED {
+            let path = format!("/apis/pkg.crossplane.io/{kind}");
+            until(&format!("{path} is served"), || stage.ask(&path));
+        }
         stage
     }
 
@@ -281,17 +296,56 @@ impl Stage {
 
     /// Builds a package whose content is its version, and gives the file.
     pub(super) fn build(&self, kind: &str, name: &str, version: &str) -> PathBuf {
+        self.build_with(kind, name, version, &json!({}), &[])
+    }
+
+    /// The same, with a spec and with objects.
+    fn build_with(
+        &self,
+        kind: &str,
+        name: &str,
+        version: &str,
+        spec: &Json,
+        objects: &[Json],
+    ) -> PathBuf {
         let place = format!("{name}-{version}");
         let root = format!("packages/{place}");
-        let metadata = format!(
-            "apiVersion: meta.pkg.crossplane.io/v1\nkind: {kind}\nmetadata:\n  name: {name}\n  \
-             annotations: {{meta.crossplane.io/description: 'version {version} of a package'}}\n"
-        );
-        self.scratch.write(&format!("{root}/crossplane.yaml"), metadata);
+        let about = format!("version {version} of a package");
+        let metadata = json!({
+            "apiVersion": "meta.pkg.crossplane.io/v1", "kind": kind, "spec": spec,
+            "metadata": {"name": name, "annotations": {"meta.crossplane.io/description": about}},
+        });
+        self.scratch.write(&format!("{root}/crossplane.yaml"), metadata.to_string());
+        for (number, object) in objects.iter().enumerate() {
+            let file = format!("{root}/object-{number}.yaml");
+            self.scratch.write(&file, object.to_string());
+        }
         let file = self.scratch.join(format!("packages/{place}.xpkg"));
         let path = file.to_str().unwrap();
         apron(&self.scratch, ["build", &root, "--package-file", path]).ok();
         file
+    }
+
+    /// Builds and pushes a package with these objects, and gives its reference.
+    pub(super) fn push_objects(
+        &self,
+        kind: &str,
+        name: &str,
+        version: &str,
+        objects: &[Json],
+    ) -> String {
+        self.push_file(name, version, &self.build_with(kind, name, version, &json!({}), objects))
+    }
+
+    /// Builds and pushes a package whose metadata has this spec, and gives its reference.
+    pub(super) fn push_spec(&self, kind: &str, name: &str, version: &str, spec: &Json) -> String {
+        self.push_file(name, version, &self.build_with(kind, name, version, spec, &[]))
+    }
+
+    fn push_file(&self, name: &str, version: &str, file: &Path) -> String {
+        let reference = self.registry.reference(&format!("{name}:{version}"));
+        apron(&self.scratch, ["push", &reference, "-f", file.to_str().unwrap()]).ok();
+        reference
     }
 
     /// Builds and pushes a package, and gives its reference.
