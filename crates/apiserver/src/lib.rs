@@ -50,7 +50,7 @@ pub mod upkeep;
 pub mod wire;
 pub mod world;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 
@@ -128,6 +128,8 @@ pub struct Server {
     pub(crate) signer: Option<Arc<Signer>>,
     audiences: Vec<String>,
     pub(crate) hooks: admission::Hooks,
+    /// Held while what is served is brought in line with a definition.
+    pub(crate) following: Mutex<()>,
 }
 
 impl Server {
@@ -152,6 +154,7 @@ impl Server {
             signer,
             audiences,
             hooks,
+            following: Mutex::default(),
         });
         crd::load(&server);
         server

@@ -8,7 +8,7 @@
 pub(crate) mod convert;
 mod define;
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -98,18 +98,29 @@ pub fn load(server: &Server) {
 /// clients must not wait for them: its names are judged and its kinds served.
 pub async fn settle(server: &Arc<Server>, name: &str) {
     let Some(kind) = server.kinds.find(GROUP, "v1", "customresourcedefinitions") else { return };
-    let object = change(server, &kind, name, |object| {
+    change(server, &kind, name, |object| {
         if !is_deleting(object) {
             judge(server, object);
         }
     })
     .await;
-    if let Some((object, text)) = object {
+    follow(server, &kind, name);
+}
+
+/// Serves what the log says of a definition at this moment. Several settle one definition
+/// side by side (the request that deletes it and the upkeep that lets it go): each reads and
+/// serves in one step, so that the last to serve is also the last to have read.
+fn follow(server: &Server, kind: &Kind, name: &str) {
+    let turn = server.following.lock().unwrap_or_else(PoisonError::into_inner);
+    let entry = server.log.get(&kind.key(None, name));
+    let known = entry.and_then(|entry| Some((open(kind, &entry).ok()?, entry.value)));
+    if let Some((object, text)) = known {
         serve(server, name, kinds(&object, &text));
     } else {
         serve(server, name, Vec::new());
         server.upkeep.again(server.kinds.release(name));
     }
+    drop(turn);
 }
 
 /// Removes the objects of a definition that is going, then lets it go.

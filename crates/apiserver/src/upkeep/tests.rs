@@ -216,6 +216,38 @@ fn definition() -> Value {
     })
 }
 
+/// The request that deletes a definition and the upkeep that lets it go both say what is
+/// served from then on. Whoever comes last must not bring the kind back. The definition is
+/// a long one, so that reading it takes longer than removing it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_kind_does_not_outlive_its_definition() {
+    let server = server(Log::in_memory()).await;
+    server.attend();
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let mut long = definition();
+    let fields = (0..2000).map(|n| (format!("field{n}"), json!({"type": "string"})));
+    let fields: serde_json::Map<String, Value> = fields.collect();
+    long["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"] = json!(fields);
+    let name = "widgets.example.org";
+    for round in 0..10 {
+        ask(&server, "POST", definitions, long.clone()).await;
+        let key = "customresourcedefinitions.apiextensions.k8s.io//widgets.example.org";
+        let (other, asking) = (Arc::clone(&server), tokio::runtime::Handle::current());
+        let other = std::thread::spawn(move || {
+            while other.log.get(key).is_some() {
+                asking.block_on(crate::crd::settle(&other, name));
+            }
+        });
+        ask(&server, "DELETE", &format!("{definitions}/{name}"), Value::Null).await;
+        tokio::task::spawn_blocking(|| other.join()).await.unwrap().unwrap();
+        let asked = std::time::Instant::now();
+        while server.kinds.find("example.org", "v1", "widgets").is_some() {
+            assert!(asked.elapsed().as_secs() < 60, "still served after round {round}");
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
 #[tokio::test]
 async fn namespaces_and_definitions_half_gone_go_after_a_restart() {
     let log = Log::in_memory();
