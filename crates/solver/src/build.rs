@@ -185,17 +185,16 @@ impl<'a> Assembler<'a> {
     }
 
     fn edges(&mut self, name: usize, skipped: bool) {
+        // Most versions need what the one before them needs.
+        let mut last: (&[Requirement], Vec<Edge>) = (&[], Vec::new());
         for at in 0..self.model.names[name].solvables.len() {
             let solvable = self.model.names[name].solvables[at];
             match self.contents[solvable] {
                 Some(Contents::Package(package)) if !skipped => {
-                    let mut requires: Vec<&Requirement> = package.requires.iter().collect();
-                    // Whatever order they were written in.
-                    requires.sort_by_key(|one| key(one));
-                    for requirement in requires {
-                        let edge = self.edge(name, requirement);
-                        self.model.solvables[solvable].edges.push(edge);
+                    if package.requires != last.0 {
+                        last = (&package.requires, self.requires(name, &package.requires));
                     }
+                    self.model.solvables[solvable].edges.extend(&last.1);
                 }
                 Some(Contents::Unusable(reason)) => {
                     let edge = self.impossible(name, reason);
@@ -204,6 +203,13 @@ impl<'a> Assembler<'a> {
                 Some(Contents::Package(_)) | None => {}
             }
         }
+    }
+
+    /// What a package needs, whatever order that was written in.
+    fn requires(&mut self, name: usize, requires: &'a [Requirement]) -> Vec<Edge> {
+        let mut requires: Vec<&Requirement> = requires.iter().collect();
+        requires.sort_by_key(|one| key(one));
+        requires.into_iter().map(|one| self.edge(name, one)).collect()
     }
 
     fn edge(&mut self, name: usize, requirement: &'a Requirement) -> Edge {

@@ -95,7 +95,10 @@ impl<'a> Discovery<'a, '_> {
         let ranges = Map::default();
         let found = Found { source, root, offers, other_tags, ranges, listing };
         if !found.is_skipped() {
-            self.queue.extend(found.offers.iter().flat_map(requirements));
+            let mut needs: Vec<_> = found.offers.iter().map(requirements).collect();
+            // Most versions need what the one before them needs.
+            needs.dedup();
+            self.queue.extend(needs.into_iter().flatten());
         }
         self.found.push(found);
         self.index.insert(source, self.found.len() - 1);

@@ -86,7 +86,14 @@ pub(crate) struct Edge {
 #[derive(Debug)]
 pub(crate) struct Set {
     pub(crate) name: usize,
+    /// In order.
     pub(crate) members: Vec<usize>,
+}
+
+impl Set {
+    pub(crate) fn accepts(&self, solvable: usize) -> bool {
+        self.members.binary_search(&solvable).is_ok()
+    }
 }
 
 /// What all versions that say it say alike.

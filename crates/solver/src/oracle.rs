@@ -12,6 +12,7 @@ use resolvo::{
     DependencyProvider, HintDependenciesAvailable, Interner, KnownDependencies, NameId, Problem,
     Requirement, SolvableId, Solver, SolverCache, StringId, VersionSetId, VersionSetUnionId,
 };
+use std::collections::VecDeque;
 use std::fmt::Display;
 
 /// What a root is granted. Each grants more than the one before it.
@@ -56,31 +57,98 @@ pub(crate) struct Grant {
 /// A chosen solvable for each name that has one.
 pub(crate) type Choice = Vec<Option<usize>>;
 
+/// How many answers are kept.
+const KEPT: usize = 4;
+
 pub(crate) struct Oracle {
     pub(crate) model: Model,
+    /// The last answers, the newest first: one question is often much like the next.
+    kept: VecDeque<Choice>,
 }
 
 impl Oracle {
+    pub(crate) fn new(model: Model) -> Self {
+        Self { model, kept: VecDeque::new() }
+    }
+
     /// A choice that satisfies a view, without circles; none if there is none.
+    ///
+    /// Any will do: whoever wants the best of them asks again with more decided. So an answer
+    /// to an earlier question is as good as a new one, if it fits.
     pub(crate) fn satisfy(&mut self, view: &View) -> Option<Choice> {
+        if let Some(choice) = self.kept.iter().find_map(|kept| self.again(view, kept)) {
+            return Some(choice);
+        }
         loop {
             let choice = self.satisfy_with_circles(view)?;
-            match self.circle(view, &choice) {
-                Some(circle) => self.forbid(&circle),
-                None => return Some(choice),
+            if let Some(circle) = self.circle(view, &choice) {
+                self.forbid(&circle);
+                continue;
+            }
+            self.kept.truncate(KEPT - 1);
+            self.kept.push_front(choice.clone());
+            return Some(choice);
+        }
+    }
+
+    /// What an earlier answer has to say to this view, if it satisfies it, too.
+    fn again(&self, view: &View, kept: &Choice) -> Option<Choice> {
+        let choice = self.follow(view, |name, set| {
+            let one = kept.get(name).copied().flatten()?;
+            (set.accepts(one) && allowed(&self.model, view, name).contains(&one)).then_some(one)
+        })?;
+        self.circle(view, &choice).is_none().then_some(choice)
+    }
+
+    /// Follows what is needed from the roots on, taking for each name what `pick` says when it
+    /// is first met; none if that does not suit everything that needs it.
+    fn follow(&self, view: &View, pick: impl Fn(usize, &Set) -> Option<usize>) -> Option<Choice> {
+        let mut choice = vec![None; self.model.names.len()];
+        let mut queue = Vec::new();
+        for name in self.required(view) {
+            let one = pick(name, &self.model.sets[self.model.names[name].all])?;
+            choice[name] = Some(one);
+            queue.push(one);
+        }
+        while let Some(solvable) = queue.pop() {
+            let edges = self.model.solvables[solvable].edges.iter();
+            for edge in edges.filter(|edge| counts(&self.model, view, solvable, **edge)) {
+                let set = &self.model.sets[edge.set];
+                match choice[set.name] {
+                    Some(one) if set.accepts(one) => {}
+                    Some(_) => return None,
+                    None => {
+                        let one = pick(set.name, set)?;
+                        choice[set.name] = Some(one);
+                        queue.push(one);
+                    }
+                }
             }
         }
+        Some(choice)
+    }
+
+    /// The names that must be there because of roots.
+    fn required(&self, view: &View) -> impl Iterator<Item = usize> {
+        let roots = self.model.roots.iter().zip(&view.grants);
+        let required = roots.filter(|(root, grant)| {
+            let there = grant.mode == Mode::Relaxed && root.installed.is_some();
+            grant.mode == Mode::Honoured || there
+        });
+        required.map(|(root, _)| root.name)
     }
 
     fn satisfy_with_circles(&self, view: &View) -> Option<Choice> {
         // Most of what cannot be is ruled out at little cost, and often that settles it.
         let possible = narrow(&self.model, view)?;
+        // Of what is left the best is mostly right.
+        let best =
+            |name: usize, set: &Set| possible[name].iter().copied().find(|&one| set.accepts(one));
+        if let Some(choice) = self.follow(view, best) {
+            return Some(choice);
+        }
         let rooms = Rooms { model: &self.model, view, possible };
-        let required = self.model.roots.iter().zip(&view.grants).filter(|(root, grant)| {
-            let there = grant.mode == Mode::Relaxed && root.installed.is_some();
-            grant.mode == Mode::Honoured || there
-        });
-        let sets = required.map(|(root, _)| requirement(self.model.names[root.name].all));
+        let sets = self.required(view).map(|name| requirement(self.model.names[name].all));
         let problem = Problem::new().requirements(sets.collect());
         let chosen = Solver::new(rooms).solve(problem).ok()?;
         let mut choice = vec![None; self.model.names.len()];
@@ -262,9 +330,8 @@ impl DependencyProvider for Rooms<'_> {
         set: VersionSetId,
         inverse: bool,
     ) -> Vec<SolvableId> {
-        // Members are in order.
-        let members = &self.model.sets[set.to_index()].members;
-        let is_in = |solvable: &SolvableId| members.binary_search(&solvable.to_index()).is_ok();
+        let set = &self.model.sets[set.to_index()];
+        let is_in = |solvable: &SolvableId| set.accepts(solvable.to_index());
         candidates.iter().copied().filter(|one| is_in(one) != inverse).collect()
     }
 

@@ -116,7 +116,7 @@ pub struct Package {
 }
 
 /// One thing a package needs.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Requirement {
     /// Another package.
     Package {

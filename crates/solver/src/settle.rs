@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Says what should be installed, or what must be known first.
 pub fn solve(problem: &Problem, known: &Known) -> Outcome {
     let (model, rivals) = build(problem, known);
-    let mut oracle = Oracle { model };
+    let mut oracle = Oracle::new(model);
     let best = best(&mut oracle);
     let missing = missing(&oracle.model, &best);
     if !missing.is_empty() {

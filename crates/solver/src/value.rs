@@ -141,6 +141,21 @@ impl Range {
     }
 }
 
+/// Ranges are equal when they are spelt alike.
+impl PartialEq for Range {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Constraint(one), Self::Constraint(two)) => one.original() == two.original(),
+            (Self::Digest(one), Self::Digest(two)) => one == two,
+            (Self::Constraint(_), Self::Digest(_)) | (Self::Digest(_), Self::Constraint(_)) => {
+                false
+            }
+        }
+    }
+}
+
+impl Eq for Range {}
+
 impl fmt::Display for Range {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
