@@ -138,8 +138,9 @@ struct InstallArguments {
     /// Form of the objects
     #[arg(long, short, value_enum, default_value_t)]
     output: deploy::Format,
-    /// Wait this long until it runs, such as 30s or 5m
-    #[arg(long, short, value_name = "DURATION", value_parser = duration::parse)]
+    /// Wait until it runs: 5 minutes, or as long as said, such as 30s
+    #[arg(long, short, value_name = "DURATION", num_args = 0..=1, default_missing_value = "5m")]
+    #[arg(value_parser = duration::parse)]
     wait: Option<Duration>,
     #[command(flatten)]
     cluster: ClusterArguments,

@@ -123,6 +123,8 @@ mod tests {
         check(&["apron", "install", "provider", "a/b:v1", "b"], true);
         check(&["apron", "install", "a/b:v1", "b", "c"], false);
         check(&["apron", "install", "a/b:v1", "--wait", "soon"], false);
+        check(&["apron", "install", "a/b:v1", "--wait"], true);
+        check(&["apron", "install", "a/b:v1", "--wait", "30s"], true);
         check(&["apron", "update", "b", "v2"], true);
         check(&["apron", "update", "b", "c", "v2"], false);
         check(&["apron", "list", "providers"], true);

@@ -84,8 +84,9 @@ pub(super) struct OptionArguments {
     /// Secrets with credentials for the registry, in the namespace of the package manager
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     package_pull_secrets: Vec<String>,
-    /// Wait this long until it is healthy, such as 30s or 5m
-    #[arg(long, short, value_name = "DURATION", value_parser = duration::parse)]
+    /// Wait until it is healthy: 5 minutes, or as long as said, such as 30s
+    #[arg(long, short, value_name = "DURATION", num_args = 0..=1, default_missing_value = "5m")]
+    #[arg(value_parser = duration::parse)]
     wait: Option<Duration>,
 }
 
@@ -104,8 +105,9 @@ impl OptionArguments {
 
 #[derive(Args)]
 pub(super) struct WaitFlag {
-    /// Wait this long until that is so, such as 30s or 5m
-    #[arg(long, short, value_name = "DURATION", value_parser = duration::parse)]
+    /// Wait until that is so: 5 minutes, or as long as said, such as 30s
+    #[arg(long, short, value_name = "DURATION", num_args = 0..=1, default_missing_value = "5m")]
+    #[arg(value_parser = duration::parse)]
     wait: Option<Duration>,
 }
 
