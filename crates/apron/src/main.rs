@@ -35,8 +35,8 @@ fn main() -> ExitCode {
     if writes(&command) {
         interrupt::watch();
     }
-    match run(&command, &Settings::from_environment()) {
-        Ok(()) => ExitCode::SUCCESS,
+    match end(&command, &Settings::from_environment()) {
+        Ok(code) => code,
         Err(failure) => {
             let (failure, code) = interrupt::outcome().unwrap_or((failure, 1));
             output::fail(&failure);
@@ -55,6 +55,14 @@ fn writes(command: &Command) -> bool {
             | Command::Extract(_)
             | Command::Copy(_)
     )
+}
+
+/// Runs a command, and says how it ended well: only a plan has several ways.
+fn end(command: &Command, settings: &Settings) -> Outcome<ExitCode> {
+    match command {
+        Command::Plan(request) => block_on(command::plan::run(request, settings)),
+        other => run(other, settings).map(|()| ExitCode::SUCCESS),
+    }
 }
 
 fn run(command: &Command, settings: &Settings) -> Outcome {
@@ -77,6 +85,7 @@ fn run(command: &Command, settings: &Settings) -> Outcome {
         Command::Activate(request) => block_on(command::activate::run(request, settings)),
         Command::Wait(request) => block_on(command::wait::run(request, settings)),
         Command::Why(request) => block_on(command::why::run(request, settings)),
+        Command::Plan(_) => end(command, settings).map(|_| ()),
         Command::Up(request) => block_on(command::up::run(request, settings)),
         Command::Registry(request) => block_on(command::registry::run(request, settings)),
         Command::Export(request) => command::apiserver::export::run(request),

@@ -6,7 +6,7 @@ use crate::settings::Settings;
 use oci::{Reference, ReferenceError, Rules};
 use std::path::{Path, PathBuf};
 use store::auth::Keychain;
-use store::remote::{Client, HttpSettings, http_client};
+use store::remote::{Client, HttpSettings, Transport, http_client};
 use store::{Advice, Error};
 
 /// Parses a reference as people write it: a missing registry is the default one, a missing tag
@@ -33,16 +33,22 @@ fn bad_reference(text: &str, error: &ReferenceError) -> Failure {
 
 /// A client with the user's credentials, certificates and proxies.
 pub(crate) async fn client(arguments: &RegistryArguments, settings: &Settings) -> Outcome<Client> {
-    let keychain = Keychain::from_files(&auth_files(arguments.auth_file.as_deref(), settings))
-        .await
-        .map_err(|error| {
-            Failure::new(
-                "cannot read the stored credentials",
-                "repair or remove the file, then log in again with `apron login`",
-            )
-            .because(&error)
-        })?;
-    client_with(keychain, arguments, settings)
+    client_with(keychain(arguments, settings).await?, arguments, settings)
+}
+
+/// The user's credentials.
+pub(crate) async fn keychain(
+    arguments: &RegistryArguments,
+    settings: &Settings,
+) -> Outcome<Keychain> {
+    let files = auth_files(arguments.auth_file.as_deref(), settings);
+    Keychain::from_files(&files).await.map_err(|error| {
+        Failure::new(
+            "cannot read the stored credentials",
+            "repair or remove the file, then log in again with `apron login`",
+        )
+        .because(&error)
+    })
 }
 
 /// A client with credentials at hand.
@@ -51,20 +57,28 @@ pub(crate) fn client_with(
     arguments: &RegistryArguments,
     settings: &Settings,
 ) -> Outcome<Client> {
-    let transport = http_client(&http_settings(arguments, settings)?).map_err(|error| {
+    Ok(Client::new(transport(arguments, settings)?, keychain, remote(arguments)))
+}
+
+/// The way to registries, with the user's certificates and proxies.
+pub(crate) fn transport(arguments: &RegistryArguments, settings: &Settings) -> Outcome<Transport> {
+    http_client(&http_settings(arguments, settings)?).map_err(|error| {
         Failure::new(
             "cannot set up the connection to the registry",
             "check --ca-file, --client-cert, --client-key and the proxy settings",
         )
         .because(&error)
-    })?;
-    let remote = store::remote::Settings {
+    })
+}
+
+/// How to talk to registries.
+pub(crate) fn remote(arguments: &RegistryArguments) -> store::remote::Settings {
+    store::remote::Settings {
         user_agent: format!("apron/{}", env!("CARGO_PKG_VERSION")),
         plain_http: arguments.plain_http,
         idle_timeout: arguments.silence(),
         ..store::remote::Settings::default()
-    };
-    Ok(Client::new(transport, keychain, remote))
+    }
 }
 
 /// The credentials files to ask, first hit counts.

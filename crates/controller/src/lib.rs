@@ -32,6 +32,8 @@
 //! server refuses is told to the step ([`Kind::refuse`]), which puts it into a condition. What
 //! cannot be found out is part of the world, for the step to say.
 //!
+//! The same hands on a cluster that is only imagined say what would happen ([`rehearsal`]).
+//!
 //! The room refuses to know sockets, the environment and the terminal: the client, the transport
 //! to registries, the cache's directory and the voice come in as values.
 
@@ -49,6 +51,7 @@ pub mod lock;
 pub mod metrics;
 pub mod package;
 pub mod queue;
+pub mod rehearsal;
 pub mod revision;
 pub mod roles;
 pub mod run;

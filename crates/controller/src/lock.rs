@@ -14,7 +14,7 @@ use api::pkg::{LABEL_PACKAGE, Package};
 use cluster::Which;
 use oci::{Digest, Identifier, Reference, Repository, Rules};
 use plan::image_config::treat;
-use plan::lock::{Contents, Known, RECHECK, Settings, World, decide};
+use plan::lock::{Contents, Known, RECHECK, Report, Settings, World, decide};
 use plan::revision;
 use plan::step::{Need, Refusal, Step, Target};
 use std::collections::{BTreeMap, HashMap};
@@ -168,6 +168,22 @@ impl Kind for Locks {
     fn refuse(&self, world: &mut World, refusals: Vec<Refusal>) {
         world.refused = refusals;
     }
+}
+
+/// Why packages are what they are, or cannot be what they should.
+pub(crate) async fn report(locks: &Locks, hands: &Hands) -> Result<Report, cluster::Error> {
+    let Some(mut world) = locks.gather(hands, NAME).await? else { return Ok(Report::default()) };
+    for _ in 0..crate::run::ROUNDS_MAX {
+        match decide(&world) {
+            Ok(decided) => return Ok(decided.report),
+            Err(needs) => {
+                for need in needs {
+                    locks.learn(hands, &mut world, need).await?;
+                }
+            }
+        }
+    }
+    Err(cluster::Error::Refused("the lock does not come to a decision".to_owned()))
 }
 
 fn revision_of(kind: PackageKind) -> String {

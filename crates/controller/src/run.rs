@@ -92,7 +92,7 @@ fn after(wake: Wake) -> Option<Duration> {
 
 /// Looks at one object until there is nothing more to do to it now. What the API server refuses
 /// is told to the step, on a world gathered anew, because some of the plan may have been done.
-async fn look<K: Kind>(
+pub(crate) async fn look<K: Kind>(
     kind: &K,
     hands: &Hands,
     key: &str,

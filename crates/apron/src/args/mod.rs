@@ -18,8 +18,8 @@ mod serving;
 mod up;
 
 use crate::command::{
-    activate, apiserver, build, copy, extract, init, inspect, install, lint, list, login, pull,
-    push, status, uninstall, update, version, wait, why,
+    activate, apiserver, build, copy, extract, init, inspect, install, lint, list, login, plan,
+    pull, push, status, uninstall, update, version, wait, why,
 };
 use clap::{CommandFactory, Parser};
 use std::ffi::OsString;
@@ -45,6 +45,7 @@ pub(crate) enum Command {
     Activate(activate::Request),
     Wait(wait::Request),
     Why(why::Request),
+    Plan(Box<plan::Request>),
     Up(crate::command::up::Request),
     Registry(crate::command::registry::Request),
     Apiserver(apiserver::Request),

@@ -7,7 +7,7 @@ use super::registry::RegistryArguments;
 use crate::cluster::inventory::{Which, kind_named};
 use crate::cluster::wait::Goal;
 use crate::command::change::Voice;
-use crate::command::{activate, install, list, status, uninstall, update, wait, why};
+use crate::command::{activate, install, list, plan, status, uninstall, update, wait, why};
 use crate::output::{Format, ObjectFormat};
 use api::meta::PackageKind;
 use clap::{Args, Subcommand};
@@ -23,6 +23,12 @@ pub(super) enum PackageWords {
     Install(Box<InstallArguments>),
     /// Change the version of an installed package
     Update(UpdateArguments),
+    /// Say what an install or update would change, before anything does
+    ///
+    /// The package manager is played through with what the cluster and the registries say now, and
+    /// nothing is written: packages that come or move and why, what becomes of the definitions they
+    /// bring, what their controllers may do, and what runs them.
+    Plan(Box<PlanArguments>),
     /// Remove a package, with everything it brought
     Uninstall(UninstallArguments),
     /// List installed packages
@@ -124,6 +130,33 @@ pub(super) struct UpdateArguments {
     output: ObjectFormat,
     #[command(flatten)]
     cluster: ClusterArguments,
+}
+
+#[derive(Args)]
+pub(super) struct PlanArguments {
+    /// A reference, as for `install` and `update`, and a name for it; or the name of something
+    /// that is installed, and a version: [KIND] REFERENCE [NAME] or [KIND] NAME VERSION
+    #[arg(value_name = "REFERENCE", required = true, num_args = 1..=3)]
+    words: Vec<String>,
+    /// End with 0 if nothing would change, with 2 if something would, and with 1 if it cannot be
+    #[arg(long)]
+    detailed_exitcode: bool,
+    /// Let the API server check every object in a dry run, too, which needs the right to write them
+    #[arg(long)]
+    check: bool,
+    /// Plan for a manager that may move packages to lower versions
+    #[arg(long)]
+    enable_dependency_version_downgrades: bool,
+    /// Plan for a manager that lets packages ask only for the rules of this `ClusterRole`
+    #[arg(long, value_name = "NAME")]
+    provider_clusterrole: Option<String>,
+    /// Form of the result
+    #[arg(long, short, value_enum, default_value_t)]
+    output: Format,
+    #[command(flatten)]
+    cluster: ClusterArguments,
+    #[command(flatten)]
+    registry: RegistryArguments,
 }
 
 #[derive(Args)]
@@ -254,6 +287,7 @@ impl PackageWords {
         Ok(match self {
             Self::Install(words) => Command::Install(Box::new(words.into_request()?)),
             Self::Update(words) => Command::Update(words.into_request()?),
+            Self::Plan(words) => Command::Plan(Box::new(words.into_request()?)),
             Self::Uninstall(words) => Command::Uninstall(uninstall::Request {
                 which: all(&words.names),
                 force: words.force,
@@ -325,6 +359,29 @@ impl InstallArguments {
             options,
             wait,
             voice: Voice::Apron(self.output),
+            cluster: self.cluster,
+            registry: self.registry,
+        })
+    }
+}
+
+impl PlanArguments {
+    fn into_request(mut self) -> Result<plan::Request, clap::Error> {
+        let kind = take_kind(&mut self.words);
+        let mut words = self.words.into_iter();
+        let (first, second) = (words.next().unwrap_or_default(), words.next());
+        if words.next().is_some() {
+            return Err(too_many("[KIND] REFERENCE [NAME], or [KIND] NAME VERSION"));
+        }
+        Ok(plan::Request {
+            kind,
+            first,
+            second,
+            is_detailed: self.detailed_exitcode,
+            checks: self.check,
+            may_downgrade: self.enable_dependency_version_downgrades,
+            allowed_role: self.provider_clusterrole,
+            format: self.output,
             cluster: self.cluster,
             registry: self.registry,
         })

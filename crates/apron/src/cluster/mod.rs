@@ -91,6 +91,11 @@ impl Cluster {
         Self { client, place, group: format!("pkg.{suffix}") }
     }
 
+    /// What requests are sent with.
+    pub(crate) fn client(&self) -> Client {
+        self.client.clone()
+    }
+
     /// Packages of a kind.
     pub(crate) fn packages(&self, kind: PackageKind) -> Resource {
         Resource::of_group(&self.group, "v1", &format!("{}s", lower(kind)))

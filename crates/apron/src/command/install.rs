@@ -58,9 +58,10 @@ pub(crate) async fn run(request: &Request, settings: &Settings) -> Outcome {
     let Place::Registry(parsed) = &place else { return Err(not_in_a_registry(&request.package)) };
     let cluster = Cluster::connect(&request.cluster, settings).await?;
     let inventory = Inventory::gather(&cluster).await?;
+    let words = ("install", request.package.as_str());
     let kind = match request.kind {
         Some(kind) => kind,
-        None => find_out_kind(&place, request, settings).await?,
+        None => find_out_kind(&place, &request.registry, words, settings).await?,
     };
     request.options.check(kind)?;
     let name = match (&request.name, request.naming) {
@@ -85,7 +86,7 @@ pub(crate) async fn run(request: &Request, settings: &Settings) -> Outcome {
     Ok(())
 }
 
-fn not_in_a_registry(text: &str) -> Failure {
+pub(super) fn not_in_a_registry(text: &str) -> Failure {
     Failure::new(
         format!("{text} is a file, and clusters fetch packages from registries"),
         "push it first with `apron push`, then install the reference it was pushed to",
@@ -93,13 +94,14 @@ fn not_in_a_registry(text: &str) -> Failure {
 }
 
 /// Reads the package to see what it is.
-async fn find_out_kind(
+pub(super) async fn find_out_kind(
     place: &Place,
-    request: &Request,
+    registry: &RegistryArguments,
+    words: (&str, &str),
     settings: &Settings,
 ) -> Outcome<PackageKind> {
     let read = async {
-        let opened = place::open(place, &request.registry, settings).await?;
+        let opened = place::open(place, registry, settings).await?;
         let located = place::locate(&opened, None, settings).await?;
         let limits = xpkg::Limits::default();
         let package = xpkg::open::package_yaml(&located.layers, &limits)
@@ -113,9 +115,9 @@ async fn find_out_kind(
         })
     };
     read.await.map_err(|mut failure| {
-        let words = "or say what it is, and it will not be read from here";
-        let example = format!("apron install provider {}", request.package);
-        failure.hint = format!("{}; {words}: {example}", failure.hint);
+        let ((verb, package), what) =
+            (words, "or say what it is, and it will not be read from here");
+        failure.hint = format!("{}; {what}: apron {verb} provider {package}", failure.hint);
         failure
     })
 }

@@ -192,7 +192,7 @@ async fn client(kubeconfig: Option<&Path>) -> Outcome<Client> {
     Client::try_from(config).map_err(|error| failed(&error))
 }
 
-fn now() -> String {
+pub(super) fn now() -> String {
     Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 

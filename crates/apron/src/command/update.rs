@@ -30,7 +30,7 @@ pub(crate) async fn run(request: &Request, settings: &Settings) -> Outcome {
     let cluster = Cluster::connect(&request.cluster, settings).await?;
     let inventory = Inventory::gather(&cluster).await?;
     let one = find(request, &inventory)?;
-    let package = wanted(request, one)?;
+    let package = wanted(&request.to, one)?;
     change(&cluster, one, &package, request.voice, "updated").await?;
     if let Some(time) = request.wait {
         wait::until(&cluster, &[one.which()], Goal::Healthy, time).await?;
@@ -93,10 +93,9 @@ fn find<'a>(request: &Request, inventory: &'a Inventory) -> Outcome<&'a Installe
 }
 
 /// The image that is meant: a reference as it is, or the old repository with another version.
-fn wanted(request: &Request, one: &Installed) -> Outcome<String> {
-    let to = &request.to;
+pub(super) fn wanted(to: &str, one: &Installed) -> Outcome<String> {
     if to.contains('/') {
-        return reference(to).map(|_| to.clone()).ok_or_else(|| {
+        return reference(to).map(|_| to.to_owned()).ok_or_else(|| {
             let hint = "a reference looks like registry.example.org/team/package:v1.0.0";
             Failure::new(format!("`{to}` is not a reference to a package"), hint)
         });

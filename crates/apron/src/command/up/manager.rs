@@ -43,7 +43,8 @@ pub(super) async fn manager(
     Ok(Manager::new(assemble(client, transport, keychain, cache, settings(), voice)))
 }
 
-fn settings() -> controller::Settings {
+/// How a manager is set up if nobody says otherwise.
+pub(crate) fn settings() -> controller::Settings {
     controller::Settings {
         identity: format!("apron-up-{}", std::process::id()),
         namespace: NAMESPACE.to_owned(),

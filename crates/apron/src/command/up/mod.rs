@@ -10,7 +10,7 @@
 
 mod home;
 mod install;
-mod manager;
+pub(super) mod manager;
 mod nearby;
 mod packages;
 mod plane;

@@ -6,9 +6,11 @@
 //! by the panic of its thread.
 
 mod packages;
+mod plans;
 mod revisions;
 mod runtimes;
 mod stage;
+mod upstream;
 
 use stage::{Backend, Stage};
 
@@ -41,13 +43,23 @@ fn packages_become_revisions_on_a_real_server() {
 }
 
 #[test]
+fn plans_are_told_on_the_embedded_server() {
+    play(Backend::Embedded, plans::ALL);
+}
+
+#[test]
+fn plans_are_told_on_a_real_server() {
+    play(Backend::Real, plans::ALL);
+}
+
+#[test]
 fn packages_are_run_on_the_embedded_server() {
-    play(Backend::Embedded, runtimes::ALL);
+    play(Backend::Embedded, &[runtimes::ALL, upstream::ALL].concat());
 }
 
 #[test]
 fn packages_are_run_on_a_real_server() {
-    play(Backend::Real, runtimes::ALL);
+    play(Backend::Real, &[runtimes::ALL, upstream::ALL].concat());
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use crate::control_plane::runtime;
 use crate::kubectl::plane::{Ours, Real};
 use crate::registry::{Served, ask};
-use crate::support::{Scratch, apron, command};
+use crate::support::{Ran, Scratch, apron, command, peer};
 use axum::http::Request;
 use base64::Engine as _;
 use kube::config::{KubeConfigOptions, Kubeconfig};
@@ -49,7 +49,7 @@ pub(super) struct Stage {
     pub(super) cache: PathBuf,
     pub(super) log: PathBuf,
     real: Option<Real>,
-    _ours: Ours,
+    ours: Ours,
     scratch: Scratch,
 }
 
@@ -92,8 +92,7 @@ impl Stage {
             .stderr(fs_err::File::create(&log).unwrap().into_file())
             .spawn()
             .unwrap();
-        let stage =
-            Self { runtime, client, manager, registry, cache, log, real, _ours: ours, scratch };
+        let stage = Self { runtime, client, manager, registry, cache, log, real, ours, scratch };
         // Definitions are served one after the other.
         for kind in SERVED {
             let path = format!("/apis/pkg.crossplane.io/{kind}");
@@ -346,6 +345,86 @@ impl Stage {
         let reference = self.registry.reference(&format!("{name}:{version}"));
         apron(&self.scratch, ["push", &reference, "-f", file.to_str().unwrap()]).ok();
         reference
+    }
+
+    /// Builds and pushes a package with this spec and these objects, and gives its reference.
+    pub(super) fn push_package(
+        &self,
+        kind: &str,
+        name: &str,
+        version: &str,
+        spec: &Json,
+        objects: &[Json],
+    ) -> String {
+        self.push_file(name, version, &self.build_with(kind, name, version, spec, objects))
+    }
+
+    /// Waits until a package is as it should be, and says that it runs where nobody else does.
+    #[track_caller]
+    pub(super) fn installed(&self, kind: &str, name: &str) {
+        let what = format!("{kind} {name} is healthy");
+        until(&what, || {
+            let active = self.revisions(kind, name).into_iter().find(|one| one.1 == "Active")?;
+            let path =
+                format!("/apis/apps/v1/namespaces/crossplane-system/deployments/{}", active.2);
+            if self.is_real() && self.ask(&path).is_some() {
+                self.make_available(&path);
+            }
+            let package = self.package(kind, name);
+            let is = |of: &str| condition(&package, of).is_some_and(|it| it["status"] == "True");
+            // The condition may be of what was there before.
+            let current = package["status"]["currentRevision"] == *active.2;
+            (current && is("Installed") && is("Healthy")).then_some(())
+        });
+    }
+
+    /// What `apron` says to somebody who may look at everything and change nothing.
+    pub(super) fn read_only(&self, words: &[&str]) -> Ran {
+        let rbac = "/apis/rbac.authorization.k8s.io/v1";
+        let rules = json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list"]}]);
+        let role = json!({"kind": "ClusterRole", "name": "reads", "apiGroup": "rbac.authorization.k8s.io"});
+        let subject =
+            json!({"kind": "User", "name": "reader", "apiGroup": "rbac.authorization.k8s.io"});
+        for (plural, kind, content) in [
+            ("clusterroles", "ClusterRole", json!({"rules": rules})),
+            (
+                "clusterrolebindings",
+                "ClusterRoleBinding",
+                json!({"roleRef": role, "subjects": [subject]}),
+            ),
+        ] {
+            let mut object = content;
+            object["apiVersion"] = json!("rbac.authorization.k8s.io/v1");
+            object["kind"] = json!(kind);
+            object["metadata"] = json!({"name": "reads"});
+            let path = format!("{rbac}/{plural}/reads?fieldManager=test&force=true");
+            self.change("PATCH", &path, "application/apply-patch+yaml", &object);
+        }
+        let mut kubeconfig = Kubeconfig::read_from(self.kubeconfig()).unwrap();
+        for user in &mut kubeconfig.auth_infos {
+            user.auth_info.get_or_insert_default().impersonate = Some("reader".to_owned());
+        }
+        let text = serde_json::to_string(&kubeconfig).unwrap();
+        let path = self
+            .scratch
+            .write(&format!("reader-{:?}.kubeconfig", std::thread::current().id()), text);
+        let mut command = command(&self.scratch);
+        Ran::from(command.env("KUBECONFIG", path).args(words).output().unwrap())
+    }
+
+    /// Lets upstream's own tools build and push a package of the corpus, and gives its reference.
+    pub(super) fn push_by_upstream(&self, name: &str, version: &str) -> String {
+        self.scratch.copy_package(name);
+        let (file, reference) =
+            (format!("{name}.xpkg"), self.registry.reference(&format!("{name}:{version}")));
+        peer(&self.scratch, "crossplane", ["xpkg", "build", "-f", name, "-o", &file]).ok();
+        peer(&self.scratch, "crossplane", ["xpkg", "push", "-f", &file, &reference]).ok();
+        reference
+    }
+
+    /// The kubeconfig of the administrator.
+    fn kubeconfig(&self) -> &Path {
+        self.real.as_ref().map_or(&self.ours.kubeconfig, |real| &real.kubeconfig)
     }
 
     /// Builds and pushes a package, and gives its reference.

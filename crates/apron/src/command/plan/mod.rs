@@ -1,0 +1,203 @@
+//! `plan`: what an install or update would change, before anything does.
+//!
+//! The manager itself is played through on a cluster that is only imagined
+//! (`controller::rehearsal`). Here is what is asked for, and how the answer is told ([`show`]).
+
+mod show;
+
+use crate::args::cluster::ClusterArguments;
+use crate::args::registry::RegistryArguments;
+use crate::cluster::Cluster;
+use crate::cluster::inventory::{Installed, Inventory, Which, reference};
+use crate::command::install::{find_out_kind, not_in_a_registry};
+use crate::command::manager::{assemble, now};
+use crate::command::up::manager::settings;
+use crate::command::update::wanted;
+use crate::failure::{Failure, Outcome};
+use crate::output::{self, Format};
+use crate::place::Place;
+use crate::settings::Settings;
+use api::meta::{PackageKind, PermissionRequest};
+use controller::cache::Cache;
+use controller::cluster::{Error, Mode};
+use controller::fetch::Fetcher;
+use controller::rehearsal::{Checks, Imagined, Preview, Target, rehearse};
+use controller::{Entry, Hands, Movement};
+use serde_json::{Value as Json, json};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+/// What to plan, and how to tell it.
+pub(crate) struct Request {
+    pub(crate) kind: Option<PackageKind>,
+    /// A reference, or the name of something that is installed.
+    pub(crate) first: String,
+    /// A name for the reference, or a version for the name.
+    pub(crate) second: Option<String>,
+    /// Whether the exit code says if something would change.
+    pub(crate) is_detailed: bool,
+    /// Whether the API server checks every object.
+    pub(crate) checks: bool,
+    pub(crate) may_downgrade: bool,
+    pub(crate) allowed_role: Option<String>,
+    pub(crate) format: Format,
+    pub(crate) cluster: ClusterArguments,
+    pub(crate) registry: RegistryArguments,
+}
+
+/// With `--detailed-exitcode`: something would change.
+const CHANGES: u8 = 2;
+
+/// What somebody would do.
+enum Wish {
+    Install { kind: PackageKind, name: String, package: String },
+    Update { kind: PackageKind, name: String, package: String },
+}
+
+/// Says what would change.
+pub(crate) async fn run(request: &Request, settings: &Settings) -> Outcome<ExitCode> {
+    let cluster = Cluster::connect(&request.cluster, settings).await?;
+    let inventory = Inventory::gather(&cluster).await?;
+    let wish = wish(request, &inventory, settings).await?;
+    let preview = preview(request, settings, &cluster, &wish).await?;
+    match request.format {
+        Format::Json => output::print_json(&preview)?,
+        Format::Text => show::draw(&preview).into_iter().for_each(output::print),
+    }
+    if !preview.troubles.is_empty() {
+        let hint = "mend what the lines above name, or choose another version; `apron why` says \
+                    who needs what";
+        let mut failure = Failure::new("this cannot be as it is asked for", hint);
+        failure.causes.clone_from(&preview.troubles);
+        return Err(failure);
+    }
+    let is_news = request.is_detailed && !preview.is_empty();
+    Ok(if is_news { ExitCode::from(CHANGES) } else { ExitCode::SUCCESS })
+}
+
+/// What is meant: a reference to something that is installed is an update, to something else an
+/// install; a name of something that is installed, with a version, is an update.
+async fn wish(request: &Request, inventory: &Inventory, settings: &Settings) -> Outcome<Wish> {
+    if let Some(to) = request.second.as_ref().filter(|_| !request.first.contains([':', '@'])) {
+        let mut which = Which::parse(&request.first);
+        which.kind = request.kind.or(which.kind);
+        match inventory.find(&which) {
+            Ok(one) => return update(one, to),
+            Err(missing) if !request.first.contains('/') => return Err(missing),
+            Err(_) => {}
+        }
+    }
+    let package = &request.first;
+    let place = Place::parse(package, &request.registry)?;
+    let Place::Registry(parsed) = &place else { return Err(not_in_a_registry(package)) };
+    let same = reference(package).map(|it| inventory.of_repository(it.repository()));
+    let same = same.unwrap_or_default();
+    let is_meant = |one: &&&Installed| {
+        request.kind.is_none_or(|kind| kind == one.kind)
+            && request.second.as_ref().is_none_or(|name| name == one.name())
+    };
+    if let Some(one) = same.iter().find(is_meant) {
+        return update(one, package);
+    }
+    let kind = match request.kind {
+        Some(kind) => kind,
+        None => find_out_kind(&place, &request.registry, ("plan", package), settings).await?,
+    };
+    let name = request.second.clone().unwrap_or_else(|| xpkg::label::object_name(parsed));
+    if let Ok(one) = inventory.find(&Which { kind: Some(kind), name: name.clone() }) {
+        return update(one, package);
+    }
+    Ok(Wish::Install { kind, name, package: package.clone() })
+}
+
+fn update(one: &Installed, to: &str) -> Outcome<Wish> {
+    let (kind, name) = (one.kind, one.name().to_owned());
+    Ok(Wish::Update { kind, name, package: wanted(to, one)? })
+}
+
+/// Plays it through.
+async fn preview(
+    request: &Request,
+    settings: &Settings,
+    cluster: &Cluster,
+    wish: &Wish,
+) -> Outcome<Preview> {
+    let packages = tempfile::tempdir().map_err(|error| Failure::file(&error))?;
+    let cache = Cache::open(packages.path()).map_err(|error| {
+        let hint = "make room in the directory of temporary files, or name another with TMPDIR";
+        Failure::new("cannot keep packages for a moment", hint).because(&error)
+    })?;
+    let checks = if request.checks { Checks::Server } else { Checks::Nobody };
+    let imagined = Imagined::new(cluster.client(), checks, now());
+    let hands = hands(request, settings, &imagined, cache).await?;
+    let rehearsed = async {
+        ask(&hands, &cluster.group, wish).await?;
+        rehearse(&hands, &imagined).await
+    };
+    let rehearsed = rehearsed.await.map_err(|error| failed(&error))?;
+    Ok(Preview::of(&rehearsed))
+}
+
+async fn hands(
+    request: &Request,
+    environment: &Settings,
+    imagined: &Imagined,
+    cache: Cache,
+) -> Outcome<Hands> {
+    let transport = crate::registry::transport(&request.registry, environment)?;
+    let keychain = crate::registry::keychain(&request.registry, environment).await?;
+    let allowed = match request.allowed_role {
+        Some(_) => Vec::new(),
+        None => vec![PermissionRequest::everything()],
+    };
+    let settings = controller::Settings {
+        namespace: request.cluster.namespace.clone(),
+        group_suffix: request.cluster.group_suffix.clone(),
+        default_registry: request.registry.default_registry.clone(),
+        movement: if request.may_downgrade { Movement::Any } else { Movement::Upgrades },
+        allowed,
+        allowed_role: request.allowed_role.clone(),
+        installs_definitions: false,
+        ..settings()
+    };
+    let silent = Arc::new(|_: &Entry<'_>| {});
+    let (way, keys) = (transport.clone(), keychain.clone());
+    let mut hands = assemble(imagined.client(), way, keys, cache.clone(), settings, silent);
+    let remote = crate::registry::remote(&request.registry);
+    hands.fetch = Fetcher::new(transport, remote, keychain, cache);
+    Ok(hands)
+}
+
+/// Asks the imagined cluster for what is wished for.
+async fn ask(hands: &Hands, group: &str, wish: &Wish) -> Result<(), Error> {
+    let (Wish::Install { kind, name, package } | Wish::Update { kind, name, package }) = wish;
+    let target = Target {
+        api_version: format!("{group}/v1"),
+        kind: kind.as_str().to_owned(),
+        namespace: None,
+        name: name.clone(),
+    };
+    let spec = json!({"package": package});
+    let _: Json = match wish {
+        Wish::Update { .. } => hands.cluster.merge(&target, &json!({"spec": spec})).await?,
+        Wish::Install { .. } => {
+            let object = json!({
+                "apiVersion": target.api_version, "kind": target.kind,
+                "metadata": {"name": name}, "spec": spec,
+            });
+            hands.cluster.create(&target, &object, Mode::Real).await?
+        }
+    };
+    Ok(())
+}
+
+fn failed(error: &Error) -> Failure {
+    let hint = match error {
+        Error::Refused(_) => {
+            "a plan reads what the package manager reads: packages, definitions, roles, and secrets \
+             of its namespace; ask an administrator for these rights"
+        }
+        _ => "run the command again; check that the cluster runs and can be reached from here",
+    };
+    Failure::new("cannot find out what would change", hint).because(error)
+}

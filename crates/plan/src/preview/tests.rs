@@ -1,0 +1,222 @@
+//! What people read.
+
+use super::{Action, Change, Preview, Rehearsed, action, definition};
+use insta::assert_snapshot;
+use serde_json::{Value as Json, json};
+
+/// A definition whose versions have these schemas of their spec.
+fn definition(versions: &[(&str, bool, Json)]) -> Json {
+    let versions = versions.iter().map(|(name, is_storage, spec)| {
+        let schema = json!({"type": "object", "properties": {"spec": spec, "metadata": {}}});
+        json!({
+            "name": name, "served": true, "storage": is_storage,
+            "schema": {"openAPIV3Schema": schema},
+        })
+    });
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "things.example.org"},
+        "spec": {"scope": "Cluster", "versions": versions.collect::<Vec<_>>()},
+    })
+}
+
+fn spec(fields: &Json) -> Json {
+    json!({"type": "object", "properties": fields})
+}
+
+#[test]
+fn definitions_differ_in_versions_and_fields() {
+    let inner = json!({"type": "object", "properties": {"a": {"type": "string"}, "b": {}}});
+    let before = definition(&[
+        ("v1alpha1", false, spec(&json!({}))),
+        (
+            "v1",
+            true,
+            spec(&json!({
+                "size": {"type": "string"}, "gone": inner, "list": {"type": "array", "items": inner},
+                "limited": {"type": "integer", "maximum": 5},
+            })),
+        ),
+    ]);
+    let mut after = spec(&json!({
+        "size": {"type": "integer"}, "come": inner, "also": {"type": "string"},
+        "list": {"type": "array", "items": {"type": "object", "properties": {"a": {"type": "string"}}}},
+        "limited": {"type": "integer", "maximum": 4},
+    }));
+    after["required"] = json!(["limited", "also"]);
+    let mut after = definition(&[("v1", false, after), ("v2", true, spec(&json!({})))]);
+    after["spec"]["versions"][0]["deprecated"] = json!(true);
+    after["spec"]["scope"] = json!("Namespaced");
+    assert_snapshot!(definition::difference(&before, &after).join("\n"), @"
+    scope Cluster becomes Namespaced
+    version v1 is no longer what objects are stored as
+    version v1 is deprecated
+    v1: added spec.also, spec.come
+    v1: removed spec.gone, spec.list[].b
+    v1: spec.size was string and becomes integer
+    v1: now required spec.also, spec.limited
+    v1: limited otherwise spec.limited
+    version v2 is added
+    version v1alpha1 is removed
+    ");
+    assert!(definition::difference(&before, &before).is_empty());
+}
+
+#[test]
+fn of_many_fields_a_few_are_named() {
+    let fields = |count: usize| {
+        let fields: Json = (0..count).map(|at| (format!("f{at}"), json!({}))).collect();
+        definition(&[("v1", true, spec(&fields))])
+    };
+    let said = definition::difference(&fields(0), &fields(7));
+    assert_eq!(said, ["v1: added spec.f0, spec.f1, spec.f2, spec.f3, spec.f4 and 2 more"]);
+}
+
+#[test]
+fn versions_go_up_and_down_and_aside() {
+    let digest = format!("r.io/a@sha256:{}", "1".repeat(64));
+    for (from, to, expected) in [
+        (None, "r.io/a:v1.0.0", Action::Install),
+        (Some("r.io/a:v1.0.0"), "r.io/a:v1.0.0", Action::Keep),
+        (Some("r.io/a:v1.9.0"), "r.io/a:v1.10.0", Action::Upgrade),
+        (Some("r.io/a:v1.10.0"), "r.io/a:v1.9.0", Action::Downgrade),
+        (Some("r.io/a:v1.0.0"), "r.io/a:main", Action::Switch),
+        (Some("r.io/a:v1.0.0"), digest.as_str(), Action::Switch),
+    ] {
+        assert_eq!(action(from, to), expected, "{from:?} {to}");
+    }
+}
+
+/// A revision of the provider `p`.
+fn revision(name: &str, state: &str, definitions: &[&str]) -> Json {
+    let references: Vec<Json> = definitions
+        .iter()
+        .map(|one| json!({"kind": "CustomResourceDefinition", "name": one}))
+        .collect();
+    json!({
+        "apiVersion": "pkg.crossplane.io/v1", "kind": "ProviderRevision",
+        "metadata": {"name": name, "labels": {"pkg.crossplane.io/package": "p"}},
+        "spec": {"desiredState": state}, "status": {"objectRefs": references},
+    })
+}
+
+fn role(revision: &str, rules: &Json) -> Json {
+    json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+        "metadata": {
+            "name": format!("crossplane:provider:{revision}:system"),
+            "ownerReferences": [{"kind": "ProviderRevision", "name": revision}],
+        },
+        "rules": rules,
+    })
+}
+
+fn provider(version: &str) -> Json {
+    json!({
+        "apiVersion": "pkg.crossplane.io/v1", "kind": "Provider", "metadata": {"name": "p"},
+        "spec": {"package": format!("r.io/p:{version}")},
+    })
+}
+
+fn from_to(before: Option<Json>, after: Option<Json>) -> Change {
+    Change { before, after }
+}
+
+#[test]
+fn what_is_no_longer_brought_stays_with_the_revision_before_and_goes_with_the_one_that_goes() {
+    let changes = vec![
+        from_to(Some(provider("v2.0.0")), Some(provider("v3.0.0"))),
+        from_to(Some(revision("p-1", "Inactive", &["old", "kept", "always"])), None),
+        from_to(
+            Some(revision("p-2", "Active", &["kept", "always"])),
+            Some(revision("p-2", "Inactive", &["kept", "always"])),
+        ),
+        from_to(None, Some(revision("p-3", "Active", &["always"]))),
+        from_to(
+            Some(role(
+                "p-2",
+                &json!([{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]),
+            )),
+            None,
+        ),
+        from_to(
+            None,
+            Some(role(
+                "p-3",
+                &json!([{"apiGroups": ["", "a.io"], "resources": ["pods"], "verbs": ["list", "get"]},
+                        {"nonResourceURLs": ["/metrics"], "verbs": ["get"]}]),
+            )),
+        ),
+    ];
+    let preview = Preview::of(&Rehearsed { changes, ..Rehearsed::default() });
+    assert_snapshot!(serde_json::to_string_pretty(&preview).unwrap(), @r#"
+    {
+      "packages": [
+        {
+          "kind": "Provider",
+          "name": "p",
+          "action": "upgrade",
+          "from": "r.io/p:v2.0.0",
+          "to": "r.io/p:v3.0.0",
+          "because": [],
+          "revisionsRemoved": [
+            "p-1"
+          ],
+          "objects": [
+            {
+              "kind": "CustomResourceDefinition",
+              "name": "kept",
+              "action": "keep",
+              "details": []
+            },
+            {
+              "kind": "CustomResourceDefinition",
+              "name": "old",
+              "action": "remove",
+              "details": []
+            }
+          ],
+          "permissionsGained": [
+            "get: /metrics",
+            "get, list: pods.a.io",
+            "list: pods"
+          ],
+          "permissionsLost": [],
+          "runtime": []
+        }
+      ],
+      "troubles": []
+    }
+    "#);
+}
+
+#[test]
+fn a_revision_that_waits_says_so() {
+    let changes = vec![
+        from_to(Some(provider("v1.0.0")), Some(provider("v2.0.0"))),
+        from_to(None, Some(revision("p-2", "Inactive", &[]))),
+    ];
+    let preview = Preview::of(&Rehearsed { changes, ..Rehearsed::default() });
+    assert_eq!(preview.packages[0].awaits_activation.as_deref(), Some("p-2"));
+    assert!(!preview.is_empty());
+}
+
+#[test]
+fn nothing_is_told_of_what_only_its_status_says() {
+    let mut told = provider("v1.0.0");
+    told["status"] = json!({"conditions": []});
+    let changes = vec![from_to(Some(provider("v1.0.0")), Some(told))];
+    assert!(Preview::of(&Rehearsed { changes, ..Rehearsed::default() }).is_empty());
+}
+
+#[test]
+fn what_is_in_the_way_is_told() {
+    let mut refused = revision("p-1", "Active", &[]);
+    refused["status"]["conditions"] = json!([
+        {"type": "RevisionHealthy", "status": "False", "message": "it needs q"},
+        {"type": "RuntimeHealthy", "status": "False", "message": "it does not run yet"},
+    ]);
+    let changes = vec![from_to(None, Some(provider("v1.0.0"))), from_to(None, Some(refused))];
+    let preview = Preview::of(&Rehearsed { changes, ..Rehearsed::default() });
+    assert_eq!(preview.troubles, ["ProviderRevision p-1: it needs q"]);
+}
