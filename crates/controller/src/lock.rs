@@ -16,9 +16,10 @@ use oci::{Digest, Identifier, Reference, Repository, Rules};
 use plan::image_config::treat;
 use plan::lock::{Contents, Known, RECHECK, Report, Settings, World, decide};
 use plan::revision;
-use plan::step::{Need, Refusal, Step, Target};
+use plan::step::{Need, Refusal, Step, Target, Wake};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 use store::auth::Keychain;
 use tokio::time::Instant;
 
@@ -28,16 +29,29 @@ pub struct Locks {
     memory: Mutex<Memory>,
 }
 
+/// How old an answer may be on which somebody is refused: what they lack may have been pushed since.
+const FRESH: Duration = Duration::from_secs(5);
+
 /// What registries said lately.
 #[derive(Default)]
 struct Memory {
+    /// When the lock was last looked at.
+    began: Option<Instant>,
     tags: HashMap<Repository, (Instant, Vec<String>)>,
     digests: HashMap<String, (Instant, Digest)>,
 }
 
 impl Memory {
+    /// Lists that are older than this look at the lock, and how old the oldest is.
+    fn before(&self) -> (Vec<Repository>, Duration) {
+        let before = self.tags.iter().filter(|(_, (then, _))| Some(*then) < self.began);
+        let age = before.clone().map(|(_, (then, _))| then.elapsed()).max();
+        (before.map(|(key, _)| key.clone()).collect(), age.unwrap_or_default())
+    }
+
     /// What is still believed.
     fn fresh(&mut self) -> Known {
+        self.began = Some(Instant::now());
         self.tags.retain(|_, (then, _)| then.elapsed() < RECHECK);
         self.digests.retain(|_, (then, _)| then.elapsed() < RECHECK);
         let tags = self.tags.iter().map(|(key, (_, tags))| (key.clone(), Ok(tags.clone())));
@@ -120,7 +134,14 @@ impl Kind for Locks {
     fn step(&self, world: &World) -> Step {
         match decide(world) {
             Err(needs) => Step::Need(needs),
-            Ok(decided) => {
+            Ok(mut decided) => {
+                let (old, age) = self.memory().before();
+                if !decided.report.conflicts.is_empty() && !old.is_empty() {
+                    if age >= FRESH {
+                        return Step::Need(old.into_iter().map(Need::Tags).collect());
+                    }
+                    decided.plan.wake = Wake::After(FRESH);
+                }
                 self.verdicts.publish(decided.verdicts);
                 Step::Do(decided.plan)
             }
@@ -137,9 +158,12 @@ impl Kind for Locks {
             Need::Tags(repository) => {
                 let answer = tags(hands, world, &repository).await?;
                 let is_known = answer.is_ok();
-                if let Ok(tags) = &answer {
-                    let entry = (Instant::now(), tags.clone());
-                    self.memory().tags.insert(repository.clone(), entry);
+                match &answer {
+                    Ok(tags) => {
+                        let entry = (Instant::now(), tags.clone());
+                        self.memory().tags.insert(repository.clone(), entry);
+                    }
+                    Err(_) => drop(self.memory().tags.remove(&repository)),
                 }
                 world.known.tags.insert(repository, answer);
                 is_known
@@ -159,6 +183,10 @@ impl Kind for Locks {
                 let is_known = answer.is_ok();
                 world.known.contents.insert(reference.name(), answer);
                 is_known
+            }
+            Need::Object(target) => {
+                world.known.definition = Some(hands.cluster.get(&target).await?);
+                true
             }
             other => return Err(cluster::Error::Refused(format!("the lock asks for {other:?}"))),
         };

@@ -1,5 +1,6 @@
 //! Revisions: from what is in packages to objects of the cluster.
 
+mod disputes;
 mod objects;
 
 pub(crate) use objects::bare;
@@ -12,6 +13,7 @@ use crate::{Entry, Hands, act, roles};
 use api::meta::PackageKind;
 use api::pkg::revision::Revision;
 use api::pkg::{LABEL_PACKAGE, lock};
+use disputes::Disputes;
 use oci::{Digest, Reference};
 use plan::lock::Verdict;
 use plan::package::pull::Image;
@@ -25,6 +27,7 @@ use tokio::sync::broadcast;
 pub struct Revisions {
     kind: PackageKind,
     families: Families,
+    disputes: Disputes,
 }
 
 /// Revisions by package, so that news of one can reach the others.
@@ -62,7 +65,7 @@ const CONFIGURED: [(&str, &str); 6] = [
 impl Revisions {
     /// Revisions of packages of a kind.
     pub fn new(kind: PackageKind) -> Self {
-        Self { kind, families: Families::default() }
+        Self { kind, families: Families::default(), disputes: Disputes::default() }
     }
 
     fn revision(&self) -> String {
@@ -119,9 +122,9 @@ impl Kind for Revisions {
             PackageKind::Function => &[],
         };
         for (api_version, kind) in brought {
-            let watch = Watch::by_owner(api_version, kind, &self.revision());
-            watches.push(watch.for_content());
+            watches.push(self.disputes.watch(api_version, kind, &self.revision()));
         }
+        watches.push(self.disputes.record(&format!("{group}/v1beta1")));
         if self.kind == PackageKind::Provider {
             watches.push(self.certificates(&hands.settings.namespace));
             watches.extend(roles::allowed(hands));
@@ -143,7 +146,10 @@ impl Kind for Revisions {
             name: name.to_owned(),
         };
         let found = hands.cluster.get(&target(&stable, &self.revision(), key)).await?;
-        let Some(found) = found else { return Ok(None) };
+        let Some(found) = found else {
+            self.disputes.settle(key, |_, _| false);
+            return Ok(None);
+        };
         let revision: Revision = typed(found)?;
         let siblings = self.siblings(hands, &revision).await?;
         let lock = target(&format!("{group}/v1beta1"), "Lock", lock::NAME);
@@ -205,7 +211,11 @@ impl Kind for Revisions {
                 Ok(Learnt::Known)
             }
             Need::Objects(wanted) => {
+                let name = world.revision.metadata.name.clone();
+                self.disputes.begin(&name, wanted.iter().map(|one| &one.target));
                 objects::look(hands, world, wanted).await?;
+                let theirs = objects::of_others(world);
+                self.disputes.settle(&name, |kind, object| theirs.contains(&(kind, object)));
                 Ok(Learnt::Known)
             }
             Need::DryRun(writes) => {
@@ -252,16 +262,15 @@ async fn settings(hands: &Hands, kind: PackageKind) -> Result<Settings, cluster:
     })
 }
 
-/// The names of all packages there are.
+/// All packages there are, as the Lock's record names them.
 async fn packages(hands: &Hands) -> Result<BTreeSet<String>, cluster::Error> {
     let api_version = format!("{}/v1", hands.settings.group());
     let mut names = BTreeSet::new();
     for kind in PackageKind::ALL {
         let which = Which::default();
         let all = hands.cluster.list_metadata(&api_version, kind.as_str(), which).await?;
-        names.extend(
-            all.iter().filter_map(|one| Some(one["metadata"]["name"].as_str()?.to_owned())),
-        );
+        let all = all.iter().filter_map(|one| one["metadata"]["name"].as_str());
+        names.extend(all.map(|name| plan::lock::owner(kind.as_str(), name)));
     }
     Ok(names)
 }
@@ -297,10 +306,9 @@ async fn contents(
     Ok(learnt)
 }
 
-/// What the lock says, or that it has not been looked at.
+/// What the lock says; whoever hears nothing is called when it does.
 fn verdict(hands: &Hands, world: &World) -> Verdict {
-    let said = hands.verdicts.of(&world.revision.metadata.name);
-    said.unwrap_or_else(|| Verdict::Waiting("the lock has not been looked at yet".to_owned()))
+    hands.verdicts.of(&world.revision.metadata.name).unwrap_or(Verdict::Unheard)
 }
 
 /// The certificate of whoever vouches for a runtime, or its own; in base64, as Secrets and

@@ -9,7 +9,7 @@ use futures::{StreamExt as _, TryStreamExt as _};
 use plan::revision::{Seen, World, desired};
 use plan::step::{Packaged, Target, Wanted};
 use serde_json::Value as Json;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Objects that are compared at once.
 const TOGETHER: usize = 8;
@@ -72,6 +72,22 @@ pub(crate) fn bare(mut object: Json) -> Result<ObjectMeta, Error> {
         fields.remove("managedFields");
     }
     typed(metadata)
+}
+
+/// Objects that are others', by kind and name: the revision does not control them, or they are not
+/// there and the Lock's record has them for somebody.
+pub(super) fn of_others(world: &World) -> BTreeSet<(&str, &str)> {
+    let lock = world.lock.as_ref();
+    let recorded = |name: &str| {
+        let crds = lock.and_then(|lock| lock.custom_resource_definitions.as_ref()?.get(name));
+        let compositions = lock.and_then(|lock| lock.compositions.as_ref()?.get(name));
+        crds.or(compositions).is_some()
+    };
+    let theirs = world.seen.iter().filter(|(target, seen)| match seen {
+        Some(seen) => !is_controlled(world, &seen.metadata),
+        None => recorded(&target.name),
+    });
+    theirs.map(|(target, _)| (target.kind.as_str(), target.name.as_str())).collect()
 }
 
 /// What is there of an object. Whether it says what it should is looked at only where this

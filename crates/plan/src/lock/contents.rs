@@ -2,6 +2,7 @@
 
 use crate::revision;
 use api::meta::{Dependency, Meta, Target, TargetKind};
+use api::pkg::Package;
 use api::pkg::lock::{self, Lock, LockPackage};
 use oci::Digest;
 use std::collections::{BTreeMap, BTreeSet};
@@ -57,7 +58,8 @@ impl Contents {
     }
 
     /// What a lock remembers of a package that is in it.
-    pub(super) fn remembered(lock: &Lock, entry: &LockPackage, package: &str) -> Self {
+    pub(super) fn remembered(lock: &Lock, entry: &LockPackage, package: &Package) -> Self {
+        let package = &super::owner(&package.kind, &package.metadata.name);
         Self {
             digest: entry.digest.as_ref().unwrap_or(&entry.version).parse().ok(),
             kind: entry.kind.clone().or_else(|| entry.package_type.clone()).unwrap_or_default(),

@@ -3,9 +3,9 @@
 use super::contents::{self, Contents};
 use super::members::{Member, Members};
 use super::{World, target};
-use crate::step::{Action, Expect};
+use crate::step::{Action, Expect, Need, Target};
 use api::pkg::FINALIZER_LOCK;
-use api::pkg::lock::{LockPackage, NAME};
+use api::pkg::lock::{Lock, LockPackage, NAME};
 use serde_json::{Map, Value as Json, json};
 use solver::Conflict;
 use std::collections::BTreeMap;
@@ -18,24 +18,30 @@ pub(super) struct Entries {
     compositions: BTreeMap<String, String>,
 }
 
+/// How the record of owners names a package: there may be one of the name in each kind.
+pub fn owner(kind: &str, package: &str) -> String {
+    format!("{kind}/{package}")
+}
+
 /// What was granted, now or before; who owns something keeps it.
 pub(super) fn of(world: &World, members: &Members<'_>, conflicts: &[Conflict]) -> Entries {
     let mut packages = Vec::new();
-    let mut brought: Vec<(&str, &Contents)> = Vec::new();
+    let mut brought: Vec<(String, &Contents)> = Vec::new();
     for member in &members.all {
         let Some((entry, contents)) = granted(member, conflicts) else { continue };
         packages.push(entry);
-        brought.push((&member.package.metadata.name, contents));
+        let package = member.package;
+        brought.push((owner(&package.kind, &package.metadata.name), contents));
     }
     packages.sort_by(|one, two| (&one.name, &one.kind).cmp(&(&two.name, &two.kind)));
     let lock = world.lock.as_ref();
     let crds = lock.and_then(|lock| lock.custom_resource_definitions.as_ref());
     let compositions = lock.and_then(|lock| lock.compositions.as_ref());
     Entries {
-        crds: owners(crds, brought.iter().map(|(name, it)| (*name, it.crds.iter()))),
+        crds: owners(crds, brought.iter().map(|(name, it)| (&**name, it.crds.iter()))),
         compositions: owners(
             compositions,
-            brought.iter().map(|(name, it)| (*name, it.compositions.iter())),
+            brought.iter().map(|(name, it)| (&**name, it.compositions.iter())),
         ),
         packages: Some(packages),
     }
@@ -92,7 +98,11 @@ fn owners<'a>(
 
 /// Makes the lock say this, with our finalizer while it lists something, in one write. There is a
 /// lock as soon as there is something to say, if only that somebody is refused.
-pub(super) fn write(world: &World, entries: &Entries, has_news: bool) -> Option<Action> {
+pub(super) fn write(
+    world: &World,
+    entries: &Entries,
+    has_news: bool,
+) -> Result<Option<Action>, Need> {
     let is_needed = entries.packages.as_ref().is_some_and(|packages| !packages.is_empty());
     let packages = serde_json::to_value(&entries.packages).unwrap_or(Json::Null);
     let target = target(world);
@@ -107,8 +117,12 @@ pub(super) fn write(world: &World, entries: &Entries, has_news: bool) -> Option<
             "compositions": entries.compositions,
         });
         let is_wanted = is_needed || has_news;
-        return is_wanted.then_some(Action::Apply { object, expect: Expect::Absent });
+        return Ok(is_wanted.then_some(Action::Apply { object, expect: Expect::Absent }));
     };
+    let finalizers = finalizers(&lock.metadata.finalizers, is_needed);
+    if finalizers.is_none() && is_all_that_is_kept(world, lock, entries)? {
+        return Ok(None);
+    }
     let mut change = Map::new();
     if lock.packages.as_deref().unwrap_or_default()
         != entries.packages.as_deref().unwrap_or_default()
@@ -119,10 +133,36 @@ pub(super) fn write(world: &World, entries: &Entries, has_news: bool) -> Option<
     change.extend(crds.map(|crds| ("customResourceDefinitions".to_owned(), crds)));
     let compositions = difference(lock.compositions.as_ref(), &entries.compositions);
     change.extend(compositions.map(|it| ("compositions".to_owned(), it)));
-    let finalizers = finalizers(&lock.metadata.finalizers, is_needed);
     change.extend(finalizers.map(|all| ("metadata".to_owned(), json!({"finalizers": all}))));
     let expect = Expect::as_seen(&lock.metadata);
-    (!change.is_empty()).then_some(Action::Merge { target, change: Json::Object(change), expect })
+    let merge = Action::Merge { target, change: Json::Object(change.clone()), expect };
+    Ok((!change.is_empty()).then_some(merge))
+}
+
+/// Whether the lock lists what it should, and its definition, which is another manager's, keeps
+/// nothing else: digests and owners would be written in vain at every look.
+fn is_all_that_is_kept(world: &World, lock: &Lock, entries: &Entries) -> Result<bool, Need> {
+    let seen = lock.packages.as_deref().unwrap_or_default();
+    let wanted = entries.packages.as_deref().unwrap_or_default();
+    let plain = |one: &LockPackage| LockPackage { digest: None, ..one.clone() };
+    let has_record = lock.custom_resource_definitions.is_some()
+        || lock.compositions.is_some()
+        || seen.iter().any(|one| one.digest.is_some());
+    if has_record || seen.is_empty() || !wanted.iter().map(plain).eq(seen.iter().cloned()) {
+        return Ok(false);
+    }
+    let name = format!("locks.{}", world.settings.group);
+    let Some(definition) = &world.known.definition else {
+        return Err(Need::Object(Target {
+            api_version: "apiextensions.k8s.io/v1".to_owned(),
+            kind: "CustomResourceDefinition".to_owned(),
+            namespace: None,
+            name,
+        }));
+    };
+    let versions = definition.iter().filter_map(|it| it["spec"]["versions"].as_array()).flatten();
+    let fields = |version: &Json| version["schema"]["openAPIV3Schema"]["properties"].clone();
+    Ok(!versions.into_iter().any(|one| !fields(one)["customResourceDefinitions"].is_null()))
 }
 
 /// How one record becomes another; nothing if it is that already.

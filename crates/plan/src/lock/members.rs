@@ -106,7 +106,7 @@ impl<'a> Member<'a> {
         let before = revisions.iter().filter(|one| !is_active(one)).filter_map(|one| entry(one));
         let previous = before.max_by(|one, two| one.name.cmp(&two.name)).map(|entry| {
             let lock = world.lock.as_ref();
-            let remember = |lock: &Lock| Contents::remembered(lock, entry, &package.metadata.name);
+            let remember = |lock: &Lock| Contents::remembered(lock, entry, package);
             let contents = world.known.revisions.get(&entry.name).cloned();
             let contents = contents.or_else(|| lock.map(remember)).unwrap_or_default();
             (entry, Pin::parse(&entry.version), contents)
@@ -193,7 +193,7 @@ impl<'a> Active<'a> {
             let (lock, entry) = (lock?, entry?);
             // Without a record of who owns what, a lock does not remember enough.
             lock.custom_resource_definitions.as_ref()?;
-            Some(Cow::Owned(Contents::remembered(lock, entry, &package.metadata.name)))
+            Some(Cow::Owned(Contents::remembered(lock, entry, package)))
         };
         let contents = world.known.revisions.get(&revision.metadata.name).map(Cow::Borrowed);
         let contents = contents.or_else(remembered).or_else(fetched);

@@ -31,6 +31,7 @@ mod tests;
 mod verdicts;
 
 pub use contents::Contents;
+pub use entries::owner;
 pub use report::Report;
 pub use solver::Movement;
 
@@ -84,6 +85,8 @@ pub struct Known {
     pub revisions: BTreeMap<String, Contents>,
     /// The digests behind tags, by full reference.
     pub digests: BTreeMap<String, Result<Digest, String>>,
+    /// The definition of the lock's kind, once it was asked for.
+    pub definition: Option<Option<Json>>,
 }
 
 /// How this manager is set up.
@@ -125,6 +128,8 @@ pub enum Verdict {
     Conflict(String),
     /// Somebody said that its dependencies do not matter.
     Skipped,
+    /// Nothing yet: it was not looked at since the revision came.
+    Unheard,
 }
 
 /// What was decided about all packages.
@@ -152,7 +157,9 @@ pub fn decide(world: &World) -> Result<Decided, Vec<Need>> {
     let question = Question::new(world, &members)?;
     match solver::solve(&question.problem, &question.known) {
         Outcome::Missing(needs) => Err(question.needs(&needs)),
-        Outcome::Settled(settlement) => Ok(settle(world, &members, &question, settlement)),
+        Outcome::Settled(settlement) => {
+            settle(world, &members, &question, settlement).map_err(|need| vec![need])
+        }
     }
 }
 
@@ -161,13 +168,13 @@ fn settle(
     members: &Members<'_>,
     question: &Question<'_>,
     settlement: Settlement,
-) -> Decided {
+) -> Result<Decided, Need> {
     let verdicts = verdicts::of(members, question, &settlement);
     let report = Report::new(members, question, settlement);
     if is_paused(world) {
         let why = format!("the annotation {ANNOTATION_PAUSED} stops all work on the lock");
         let plan = Plan { report: vec![why], ..Plan::default() };
-        return Decided { plan, verdicts, report };
+        return Ok(Decided { plan, verdicts, report });
     }
     let mut plan = act::packages(world, members, question, &report);
     // What was refused would be refused again.
@@ -177,14 +184,14 @@ fn settle(
     let is_needed = entries.packages.as_ref().is_some_and(|packages| !packages.is_empty());
     let troubles = troubles(world, &report.conflicts);
     let status = status(world, is_needed, &troubles);
-    match entries::write(world, &entries, !troubles.is_empty()) {
+    match entries::write(world, &entries, !troubles.is_empty())? {
         // What is written makes another state, which the status is then told of.
         Some(action) => plan.actions.push(action),
         None => plan.actions.extend(tell(world, &status, &report.conflicts, members)),
     }
     plan.report.splice(0..0, report.sentences());
     plan.wake = wake(world, &troubles);
-    Decided { plan, verdicts, report }
+    Ok(Decided { plan, verdicts, report })
 }
 
 fn is_paused(world: &World) -> bool {

@@ -9,6 +9,7 @@
 //! before it is.
 
 use super::{Halt, World};
+use crate::lock::owner;
 use crate::step::{Action, Expect, Target, Wanted};
 use api::pkg::lock::Lock;
 use serde_json::{Map, Value as Json, json};
@@ -38,21 +39,25 @@ impl World {
     }
 }
 
+fn ours(world: &World) -> String {
+    owner(world.kind.as_str(), world.package_name())
+}
+
 /// The package that an object is recorded for, if it is another one that is still there.
 pub(super) fn holder(world: &World, target: &Target) -> Option<String> {
     let holder = world.record(heading(&target.kind)?)?.get(&target.name)?;
-    let is_other = holder != world.package_name() && world.packages.contains(holder);
-    is_other.then(|| format!("package {holder}"))
+    let is_other = *holder != ours(world) && world.packages.contains(holder);
+    is_other.then(|| holder.replacen('/', " ", 1))
 }
 
 /// Records these objects as ours, if they are not. There is a Lock as soon as there is a manager.
 pub(super) fn claim(world: &World, wanted: &[Wanted]) -> Result<Option<Action>, Halt> {
-    let ours = world.package_name();
+    let ours = ours(world);
     let mut change: BTreeMap<&str, Map<String, Json>> = BTreeMap::new();
     for Wanted { target, .. } in wanted {
         let Some(heading) = heading(&target.kind) else { continue };
         let holder = world.record(heading).and_then(|record| record.get(&target.name));
-        if holder.map(String::as_str) != Some(ours) {
+        if holder != Some(&ours) {
             change.entry(heading).or_default().insert(target.name.clone(), json!(ours));
         }
     }

@@ -50,7 +50,7 @@ pub struct World {
     pub siblings: Vec<Revision>,
     /// The Lock, if there is one.
     pub lock: Option<Lock>,
-    /// The names of the packages there are.
+    /// The packages there are, as the Lock's record names them: `Provider/p`.
     pub packages: BTreeSet<String>,
     /// What is known about its image; what the cache holds is found by the revision's name.
     pub image: Image,
@@ -229,6 +229,11 @@ fn depend(world: &World, draft: &mut Draft) -> Result<(), Halt> {
     let why = "cannot resolve package dependencies";
     match verdict {
         Verdict::Skipped => Ok(()),
+        // It says something before long, and is heard; there is nothing to tell meanwhile.
+        Verdict::Unheard => Err(Halt::First(Plan {
+            report: vec!["the lock has not been looked at since it came".to_owned()],
+            ..Plan::default()
+        })),
         Verdict::Resolved { found, installed, invalid } => {
             let count = |count: &usize| i64::try_from(*count).ok().filter(|count| *count != 0);
             draft.status.found_dependencies = count(found);

@@ -19,7 +19,7 @@ pub(super) const ALL: &[Scenario] = &[
 ];
 
 /// A definition with the fields its resources have.
-fn crd(group: &str, plural: &str, fields: &[&str]) -> Json {
+pub(super) fn crd(group: &str, plural: &str, fields: &[&str]) -> Json {
     let kind = format!("{}{}", plural[..1].to_uppercase(), &plural[1..]);
     let fields: serde_json::Map<String, Json> =
         fields.iter().map(|field| ((*field).to_owned(), json!({"type": "string"}))).collect();
@@ -38,7 +38,7 @@ fn crd(group: &str, plural: &str, fields: &[&str]) -> Json {
     })
 }
 
-fn path(definition: &str) -> String {
+pub(super) fn path(definition: &str) -> String {
     format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{definition}")
 }
 
@@ -68,7 +68,7 @@ fn owned(stage: &Stage, path: &str, expected: &[&str]) -> Json {
 
 /// Waits until the revision of a package with this number is healthy, and gives it.
 #[track_caller]
-fn healthy(stage: &Stage, kind: &str, package: &str, number: i64) -> Json {
+pub(super) fn healthy(stage: &Stage, kind: &str, package: &str, number: i64) -> Json {
     until(&format!("revision {number} of {kind} {package} is healthy"), || {
         let revisions = stage.revisions(kind, package);
         let (_, _, name) = revisions.into_iter().find(|one| one.0 == number)?;
@@ -78,14 +78,14 @@ fn healthy(stage: &Stage, kind: &str, package: &str, number: i64) -> Json {
     })
 }
 
-fn name(object: &Json) -> String {
+pub(super) fn name(object: &Json) -> String {
     object["metadata"]["name"].as_str().unwrap().to_owned()
 }
 
 /// Waits until the revision of a package says that this is wrong with it, and gives all it says.
-/// Other things may be wrong before: that the lock was not looked at yet, say.
+/// Other things may be wrong before: that something is still on its way, say.
 #[track_caller]
-fn unhealthy(stage: &Stage, kind: &str, package: &str, expected: &str) -> String {
+pub(super) fn unhealthy(stage: &Stage, kind: &str, package: &str, expected: &str) -> String {
     let mut said = Vec::new();
     let start = Instant::now();
     while start.elapsed() < PATIENCE {
@@ -128,7 +128,7 @@ fn a_provider_brings_its_definitions(stage: &Stage) {
     assert_eq!(names, [&json!(two), &json!(one)], "the last comes first");
     assert_eq!(references[1]["uid"], object["metadata"]["uid"]);
     let lock = stage.ask("/apis/pkg.crossplane.io/v1beta1/locks/lock").unwrap();
-    assert_eq!(lock["customResourceDefinitions"][&one], "brings");
+    assert_eq!(lock["customResourceDefinitions"][&one], "Provider/brings");
     let finalizers = &revision["metadata"]["finalizers"];
     assert_eq!(finalizers, &json!(["revision.pkg.crossplane.io"]));
     assert_eq!(

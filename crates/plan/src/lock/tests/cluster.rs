@@ -24,6 +24,8 @@ pub(super) struct Cluster {
     pub(super) asked: Vec<String>,
     pub(super) verdicts: BTreeMap<String, Verdict>,
     pub(super) report: Report,
+    /// Whether the definition of the lock is one that has no record of owners.
+    pub(super) prunes: bool,
 }
 
 /// A cluster without packages, and a registry with these, one per line:
@@ -143,6 +145,13 @@ impl Cluster {
                 let before = self.world.known.digests.insert(reference.name(), answer);
                 assert!(before.is_none(), "asked twice for {reference}");
             }
+            Need::Object(target) => {
+                self.asked.push(format!("{} {}", target.kind, target.name));
+                let properties = if self.prunes { json!({}) } else { record() };
+                let schema = json!({"openAPIV3Schema": {"properties": properties}});
+                let definition = json!({"spec": {"versions": [{"schema": schema}]}});
+                self.world.known.definition = Some(Some(definition));
+            }
             other => panic!("no business of a lock: {other:?}"),
         }
     }
@@ -161,6 +170,7 @@ impl Cluster {
             self.world.known.tags.clear();
             self.world.known.contents.clear();
             self.world.known.digests.clear();
+            self.world.known.definition = None;
             let mut busy = self.packages();
             let decided = self.decide();
             let lines = show(&decided);
@@ -260,6 +270,7 @@ impl Cluster {
                 let mut lock = serde_json::to_value(self.world.lock.take().unwrap()).unwrap();
                 merge(&mut lock, &change);
                 self.world.lock = serde_json::from_value(lock).unwrap();
+                self.prune();
             }
             Action::Merge { target, change, .. } => {
                 let image = change["spec"]["package"].as_str().unwrap();
@@ -276,6 +287,7 @@ impl Cluster {
         if kind == "Lock" {
             assert!(self.world.lock.is_none() && *expect == Expect::Absent);
             self.world.lock = serde_json::from_value(object.clone()).unwrap();
+            self.prune();
         } else if kind.ends_with("Revision") {
             let mut revision: Revision = serde_json::from_value(object.clone()).unwrap();
             let mut seen = self.world.revisions.iter_mut();
@@ -293,6 +305,13 @@ impl Cluster {
             assert_eq!(is_there, *expect != Expect::Absent, "{object}");
             self.install(kind, name, image);
         }
+    }
+
+    /// Drops what the definition of the lock does not have.
+    fn prune(&mut self) {
+        let Some(lock) = self.world.lock.as_mut().filter(|_| self.prunes) else { return };
+        (lock.custom_resource_definitions, lock.compositions) = (None, None);
+        lock.packages.iter_mut().flatten().for_each(|one| one.digest = None);
     }
 
     /// What the cluster has, package by package.
@@ -314,6 +333,7 @@ impl Cluster {
                 Some(Verdict::Waiting(why)) => format!("waiting: {why}"),
                 Some(Verdict::Conflict(why)) => format!("conflict: {why}"),
                 Some(Verdict::Skipped) => "skipped".to_owned(),
+                Some(Verdict::Unheard) => "unheard".to_owned(),
                 None => "no revision".to_owned(),
             };
             lines.push(format!("{} {name} {} {verdict}", package.kind, package.spec.package));
@@ -366,6 +386,10 @@ fn contents(kind: &str, needs: &str, line: &str) -> Contents {
         contents.bring(kind, name);
     }
     contents
+}
+
+fn record() -> Json {
+    json!({"customResourceDefinitions": {"type": "object"}})
 }
 
 pub(super) fn digest(bytes: &str) -> Digest {

@@ -305,16 +305,16 @@ fn two_packages_with_the_same_crd_have_exactly_one_winner() {
 
     Provider a r.io/a:v1.0.0 conflict: r.io/a v1.0.0 brings the CRD things.org; r.io/b v1.0.0 brings the CRD things.org; only one package may own a CRD; hint: remove one of the packages
     Provider b r.io/b:v1.0.0 resolved 0/0/0
-    things.org is b's
+    things.org is Provider/b's
 
     b lets go of it
     lock r.io/a v1.0.0, r.io/b v2.0.0
 
     Provider a r.io/a:v1.0.0 resolved 0/0/0
     Provider b r.io/b:v2.0.0 resolved 0/0/0
-    new.org is b's
-    others.org is a's
-    things.org is a's
+    new.org is Provider/b's
+    others.org is Provider/a's
+    things.org is Provider/a's
     ");
 }
 
@@ -336,7 +336,7 @@ fn two_packages_with_the_same_crd_at_once_have_exactly_one_winner_too() {
     assert_snapshot!(format!("{}\n{}", cluster.show(), owners(&cluster)), @r"
     Provider a r.io/a:v1.0.0 resolved 0/0/0
     Provider b r.io/b:v1.0.0 conflict: r.io/b v1.0.0 brings the CRD things.org; r.io/a v1.0.0 brings the CRD things.org; only one package may own a CRD; hint: remove one of the packages
-    things.org is a's
+    things.org is Provider/a's
     ");
 }
 

@@ -3,5 +3,6 @@
 mod cluster;
 mod limits;
 mod names;
+mod record;
 mod report;
 mod vectors;

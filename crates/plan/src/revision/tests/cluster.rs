@@ -103,7 +103,7 @@ impl Cluster {
         });
         self.revisions.insert(name.clone(), serde_json::from_value(revision).unwrap());
         self.kinds.insert(name.clone(), kind);
-        self.packages.insert(package.to_owned());
+        self.packages.insert(format!("{}/{package}", kind.as_str()));
         name
     }
 

@@ -40,7 +40,7 @@ fn the_new_revision_waits_for_the_old_one_to_step_back_and_takes_over() {
     ==
     status RevisionHealthy=True HealthyPackageRevision; {"resolvedImage":"registry.example.org/p:v1","objectRefs":[{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","name":"keys.example.org","uid":"uid-keys.example.org"},{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","name":"buckets.example.org","uid":"uid-buckets.example.org"}]}
     ==
-    change Lock lock: {"customResourceDefinitions":{"users.example.org":"p"}}
+    change Lock lock: {"customResourceDefinitions":{"users.example.org":"Provider/p"}}
     replace CustomResourceDefinition buckets.example.org owned by OLD p NEW*
     create CustomResourceDefinition users.example.org owned by NEW* p
     # 2 of 2 objects are written

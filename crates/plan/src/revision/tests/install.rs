@@ -14,7 +14,7 @@ fn a_provider_gets_its_definitions_and_then_there_is_nothing_to_do() {
     assert_snapshot!(told.join("\n==\n"), @r#"
     add finalizer revision.pkg.crossplane.io
     --
-    change Lock lock: {"customResourceDefinitions":{"buckets.example.org":"p","keys.example.org":"p"}}
+    change Lock lock: {"customResourceDefinitions":{"buckets.example.org":"Provider/p","keys.example.org":"Provider/p"}}
     create CustomResourceDefinition buckets.example.org owned by p-f2fba9b72b5d* p
     create CustomResourceDefinition keys.example.org owned by p-f2fba9b72b5d* p
     # 2 of 2 objects are written
@@ -36,7 +36,7 @@ fn a_configuration_brings_what_configurations_may_and_nothing_else() {
     assert_snapshot!(cluster.settle(&name), @r#"
     add finalizer revision.pkg.crossplane.io
     --
-    change Lock lock: {"compositions":{"c":"p"}}
+    change Lock lock: {"compositions":{"c":"Configuration/p"}}
     create Composition c owned by p-8b3de464ca4f* p
     # 1 of 1 objects are written
     # again at once
@@ -71,7 +71,7 @@ fn everything_a_package_brings_gets_the_common_labels_and_annotations() {
     assert_snapshot!(cluster.settle(&name), @r#"
     add finalizer revision.pkg.crossplane.io
     --
-    change Lock lock: {"customResourceDefinitions":{"buckets.example.org":"p"}}
+    change Lock lock: {"customResourceDefinitions":{"buckets.example.org":"Provider/p"}}
     create CustomResourceDefinition buckets.example.org owned by p-ca2815f8b304* p with {"metadata":{"labels":{"team":"a"},"annotations":{"cost":"b"}}}
     # 1 of 1 objects are written
     # again at once
@@ -124,7 +124,7 @@ fn webhooks_and_conversions_are_led_to_the_runtime_once_it_has_a_certificate() {
     # waiting for a certificate: the Secret p-tls-server in namespace crossplane-system has none yet
     # again in 60 s
     ==
-    change Lock lock: {"customResourceDefinitions":{"buckets.example.org":"p"}}
+    change Lock lock: {"customResourceDefinitions":{"buckets.example.org":"Provider/p"}}
     create CustomResourceDefinition buckets.example.org owned by p-72db2268098a* p with {"metadata":{},"spec":{"conversion":{"webhook":{"clientConfig":{"caBundle":"Q0VSVA==","service":{"name":"p","namespace":"crossplane-system","port":9443}}}}}}
     create ValidatingWebhookConfiguration crossplane-provider-p owned by p-72db2268098a* p with {"metadata":{"name":"crossplane-provider-p"},"webhooks":[{"name":"one.example.org","clientConfig":{"service":{"name":"p","namespace":"crossplane-system","path":"/validate","port":9443},"caBundle":"Q0VSVA=="}}]}
     create ValidatingWebhookConfiguration crossplane-provider-p-two owned by p-72db2268098a* p with {"metadata":{"name":"crossplane-provider-p-two"},"webhooks":[{"name":"two.example.org","clientConfig":{"url":"https://hooks.example.org"}}]}
@@ -150,7 +150,7 @@ fn where_nothing_is_run_packages_say_themselves_how_they_are_reached() {
     assert_snapshot!(cluster.settle(&name), @r#"
     add finalizer revision.pkg.crossplane.io
     --
-    change Lock lock: {"customResourceDefinitions":{"buckets.example.org":"p"}}
+    change Lock lock: {"customResourceDefinitions":{"buckets.example.org":"Provider/p"}}
     create CustomResourceDefinition buckets.example.org owned by p-72db2268098a* p
     create ValidatingWebhookConfiguration one owned by p-72db2268098a* p
     create ValidatingWebhookConfiguration two owned by p-72db2268098a* p
@@ -176,7 +176,7 @@ fn definitions_can_be_left_to_crossplane_and_stay_activated() {
     assert_snapshot!(told.join("\n==\n"), @r#"
     add finalizer revision.pkg.crossplane.io
     --
-    change Lock lock: {"customResourceDefinitions":{"buckets.example.org":"p","ProviderConfig.example.org":"p"}}
+    change Lock lock: {"customResourceDefinitions":{"buckets.example.org":"Provider/p","ProviderConfig.example.org":"Provider/p"}}
     create ManagedResourceDefinition buckets.example.org owned by p-5477dcb1ed01* p with {"metadata":{},"apiVersion":"apiextensions.crossplane.io/v1alpha1","kind":"ManagedResourceDefinition","spec":{"state":"Active"}}
     create CustomResourceDefinition ProviderConfig.example.org owned by p-5477dcb1ed01* p
     # 2 of 2 objects are written
@@ -187,7 +187,7 @@ fn definitions_can_be_left_to_crossplane_and_stay_activated() {
     ==
     add finalizer revision.pkg.crossplane.io
     --
-    change Lock lock: {"customResourceDefinitions":{"keys.example.org":"p"}}
+    change Lock lock: {"customResourceDefinitions":{"keys.example.org":"Provider/p"}}
     replace ManagedResourceDefinition buckets.example.org owned by p-5477dcb1ed01 p p-00a3adbfb6b5* with {"metadata":{},"apiVersion":"apiextensions.crossplane.io/v1alpha1","kind":"ManagedResourceDefinition","spec":{"state":"Active"}}
     create ManagedResourceDefinition keys.example.org owned by p-00a3adbfb6b5* p with {"metadata":{},"apiVersion":"apiextensions.crossplane.io/v1alpha1","kind":"ManagedResourceDefinition"}
     # 2 of 2 objects are written
@@ -272,7 +272,7 @@ fn a_revision_waits_for_what_it_needs() {
     event Warning ResolveDependencies: cannot resolve package dependencies: two packages want different versions of q
     # cannot resolve package dependencies: two packages want different versions of q
     ==
-    change Lock lock: {"customResourceDefinitions":{"buckets.example.org":"p"}}
+    change Lock lock: {"customResourceDefinitions":{"buckets.example.org":"Provider/p"}}
     create CustomResourceDefinition buckets.example.org owned by p-ca2815f8b304* p
     # 1 of 1 objects are written
     # again at once

@@ -28,7 +28,7 @@ fn of_two_packages_that_want_one_object_one_wins_and_the_other_says_so() {
     cluster.settle(&first);
     told.push(cluster.run(&second));
     // When the winner goes, the other has it.
-    cluster.packages.remove("p");
+    cluster.packages.remove("Provider/p");
     cluster.revisions.remove(&first);
     cluster.objects.clear();
     told.push(cluster.settle(&second));
@@ -43,7 +43,7 @@ fn of_two_packages_that_want_one_object_one_wins_and_the_other_says_so() {
     # cannot establish control of object: CustomResourceDefinition buckets.example.org belongs to Provider p, so Provider q cannot have it; uninstall one of the two, or choose versions that do not share it
     # again in 60 s
     ==
-    change Lock lock: {"customResourceDefinitions":{"users.example.org":"q","buckets.example.org":"q"}}
+    change Lock lock: {"customResourceDefinitions":{"users.example.org":"Provider/q","buckets.example.org":"Provider/q"}}
     create CustomResourceDefinition users.example.org owned by q-ee74f2bcba0c* q
     create CustomResourceDefinition buckets.example.org owned by q-ee74f2bcba0c* q
     # 2 of 2 objects are written
@@ -60,7 +60,7 @@ fn who_is_first_in_the_lock_gets_everything_even_before_anything_is_there() {
     cluster.settle(&first);
     cluster.objects.clear();
     let said = cluster.settle(&second);
-    assert!(said.contains("buckets.example.org belongs to package p, so Provider q"), "{said}");
+    assert!(said.contains("buckets.example.org belongs to Provider p, so Provider q"), "{said}");
 }
 
 #[test]

@@ -1,0 +1,56 @@
+//! The record of who owns what.
+
+use super::cluster::cluster;
+use std::collections::BTreeMap;
+
+#[test]
+fn a_provider_and_a_configuration_of_one_name_are_two_owners() {
+    let mut cluster = cluster(
+        "r.io/p v1.0.0 Provider: brings things.org
+         r.io/c v1.0.0 Configuration: brings others.org, composition c",
+    );
+    cluster.install("Provider", "x", "r.io/p:v1.0.0");
+    cluster.install("Configuration", "x", "r.io/c:v1.0.0");
+    cluster.run();
+    let lock = cluster.world.lock.as_ref().unwrap();
+    let record = |all: &[(&str, &str)]| {
+        let all = all.iter().map(|(thing, owner)| ((*thing).to_owned(), (*owner).to_owned()));
+        Some(all.collect::<BTreeMap<String, String>>())
+    };
+    let crds = [("things.org", "Provider/x"), ("others.org", "Configuration/x")];
+    assert_eq!(lock.custom_resource_definitions, record(&crds));
+    assert_eq!(lock.compositions, record(&[("c", "Configuration/x")]));
+}
+
+const BRINGS: &str = "
+    r.io/a v1.0.0 Provider: brings things.org
+    r.io/b v1.0.0 Provider: brings others.org
+";
+
+#[test]
+fn a_lock_that_keeps_no_record_is_not_written_again_and_again() {
+    let mut cluster = cluster(BRINGS);
+    cluster.prunes = true;
+    cluster.install("Provider", "a", "r.io/a:v1.0.0");
+    assert_eq!(cluster.run(), "lock r.io/a v1.0.0\n");
+    assert_eq!(cluster.run(), "nothing");
+    cluster.install("Provider", "b", "r.io/b:v1.0.0");
+    assert_eq!(cluster.run(), "lock r.io/a v1.0.0, r.io/b v1.0.0\n");
+    assert_eq!(cluster.run(), "nothing");
+}
+
+#[test]
+fn the_record_is_written_once_the_definition_of_the_lock_has_it() {
+    let mut cluster = cluster(BRINGS);
+    cluster.prunes = true;
+    cluster.install("Provider", "a", "r.io/a:v1.0.0");
+    cluster.run();
+    cluster.prunes = false;
+    cluster.run();
+    let lock = cluster.world.lock.as_ref().unwrap();
+    assert_eq!(lock.custom_resource_definitions.as_ref().unwrap()["things.org"], "Provider/a");
+    assert!(lock.packages.as_ref().unwrap()[0].digest.is_some());
+    cluster.asked.clear();
+    assert_eq!(cluster.run(), "nothing");
+    assert_eq!(cluster.asked, Vec::<String>::new());
+}
