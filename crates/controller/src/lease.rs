@@ -1,7 +1,7 @@
 //! Which of several managers works: the one that holds the Lease.
 //!
-//! Whoever holds it renews it, and stops working if it could not for [`DEADLINE`]. Others take it
-//! only after it did not change for as long as it says it is good for, by their own clocks, which
+//! Whoever holds it renews it, and stops working if it could not for [`Timing::deadline`]. Others
+//! take it only after it did not change for as long as it says it is good for, by their own clocks, which
 //! need not agree with anybody's. One that stops cleanly gives it up, so that the next need not
 //! wait.
 
@@ -14,16 +14,26 @@ use std::time::Duration;
 use tokio::sync::watch::Receiver;
 use tokio::time::{Instant, sleep};
 
-/// How long a lease is good for.
-pub const LEASE: Duration = Duration::from_secs(60);
-/// How often it is renewed.
-const RENEW: Duration = Duration::from_secs(20);
-/// How long it may take to renew it.
-const DEADLINE: Duration = Duration::from_secs(50);
 /// How long work under way may take to end.
 const END: Duration = Duration::from_secs(5);
-/// How often those look at it who do not hold it.
-const LOOK: Duration = Duration::from_secs(5);
+
+/// How long things take. Who cannot renew must have stopped before others may begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timing {
+    /// How long a lease is good for, in whole seconds. It is renewed three times meanwhile.
+    pub duration: Duration,
+    /// How long it may take to renew it.
+    pub deadline: Duration,
+    /// How often those look at it who do not hold it.
+    pub retry: Duration,
+}
+
+impl Default for Timing {
+    fn default() -> Self {
+        let [duration, deadline, retry] = [60, 50, 5].map(Duration::from_secs);
+        Self { duration, deadline, retry }
+    }
+}
 
 /// What the lease was when it last changed, and when that was seen.
 #[derive(Default)]
@@ -76,17 +86,18 @@ async fn acquire(hands: &Hands) {
             Ok(false) | Err(Error::Stale(_)) => {}
             Err(error) => hands.say(Entry::trouble("lease", "", &error.to_string())),
         }
-        sleep(LOOK).await;
+        sleep(hands.settings.lease.retry).await;
     }
 }
 
 /// Holds the lease; done when it is lost.
 async fn hold(hands: &Hands) -> String {
+    let Timing { duration, deadline, retry } = hands.settings.lease;
     let mut renewed = Instant::now();
     loop {
-        sleep(RENEW.min(DEADLINE.saturating_sub(renewed.elapsed()))).await;
+        sleep((duration / 3).min(deadline.saturating_sub(renewed.elapsed()))).await;
         let mut trouble = "somebody else holds it".to_owned();
-        while renewed.elapsed() < DEADLINE {
+        while renewed.elapsed() < deadline {
             match renew(hands).await {
                 Ok(true) => break,
                 Ok(false) => {
@@ -95,9 +106,9 @@ async fn hold(hands: &Hands) -> String {
                 }
                 Err(error) => trouble = error.to_string(),
             }
-            sleep(queue::BACKOFF).await;
+            sleep(queue::BACKOFF.min(retry)).await;
         }
-        if renewed.elapsed() >= DEADLINE {
+        if renewed.elapsed() >= deadline {
             hands.metrics.leads(false);
             return trouble;
         }
@@ -159,7 +170,8 @@ async fn renew(hands: &Hands) -> Result<bool, Error> {
 fn held(hands: &Hands, transitions: i64) -> Json {
     let now = hands.now_precisely();
     json!({
-        "holderIdentity": hands.settings.identity, "leaseDurationSeconds": LEASE.as_secs(),
+        "holderIdentity": hands.settings.identity,
+        "leaseDurationSeconds": hands.settings.lease.duration.as_secs(),
         "acquireTime": now, "renewTime": now, "leaseTransitions": transitions,
     })
 }
@@ -187,7 +199,7 @@ impl Watched {
             }
         };
         let good_for = live["spec"]["leaseDurationSeconds"].as_u64().map(Duration::from_secs);
-        since.elapsed() >= good_for.unwrap_or(LEASE)
+        since.elapsed() >= good_for.unwrap_or(Timing::default().duration)
     }
 }
 

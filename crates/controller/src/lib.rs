@@ -122,6 +122,8 @@ pub struct Settings {
     pub defers_definitions: bool,
     /// Whether others may be there: only the one that holds the lease works.
     pub elects_leader: bool,
+    /// How long the lease is good for, and who waits how long for it.
+    pub lease: lease::Timing,
     /// Whether to install the definitions of its kinds at the start.
     pub installs_definitions: bool,
 }

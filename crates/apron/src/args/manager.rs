@@ -8,6 +8,7 @@ use crate::command::manager::Request;
 use api::meta::PackageKind;
 use clap::{Args, Subcommand};
 use controller::Movement;
+use std::hash::{BuildHasher as _, Hasher as _};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -91,10 +92,8 @@ pub(super) struct ManagerArguments {
     #[arg(long, value_name = "BOOL", default_value_t = false, action = clap::ArgAction::Set,
           num_args = 0..=1, default_missing_value = "true")]
     enable_dependency_version_downgrades: bool,
-    /// Work only while this manager holds the lease, so that several can stand by
-    #[arg(long, short, env = "LEADER_ELECTION", value_name = "BOOL", default_value_t = false,
-          action = clap::ArgAction::Set, num_args = 0..=1, default_missing_value = "true")]
-    leader_election: bool,
+    #[command(flatten)]
+    election: ElectionArguments,
     /// Serve /metrics, /healthz and /readyz on this address; port 0 takes a free one
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<std::net::SocketAddr>,
@@ -144,6 +143,27 @@ struct InstallArguments {
     wait: Option<Duration>,
     #[command(flatten)]
     cluster: ClusterArguments,
+}
+
+/// Which of several managers works.
+#[derive(Args)]
+struct ElectionArguments {
+    /// Work only while this manager holds the lease, so that several can stand by
+    #[arg(long, short, env = "LEADER_ELECTION", value_name = "BOOL", default_value_t = false,
+          action = clap::ArgAction::Set, num_args = 0..=1, default_missing_value = "true")]
+    leader_election: bool,
+    /// How long the lease is good for: others take it over once it was not renewed for as long
+    #[arg(long = "leader-election-lease-duration", visible_alias = "leader-elect-lease-duration", value_name = "TIME",
+          default_value = "60s", value_parser = duration::parse)]
+    lease_duration: Duration,
+    /// How long to try to renew the lease before work stops
+    #[arg(long = "leader-election-renew-deadline", visible_alias = "leader-elect-renew-deadline", value_name = "TIME",
+          default_value = "50s", value_parser = duration::parse)]
+    renew_deadline: Duration,
+    /// How often those who stand by look at the lease
+    #[arg(long = "leader-election-retry-period", visible_alias = "leader-elect-retry-period", value_name = "TIME",
+          default_value = "5s", value_parser = duration::parse)]
+    retry_period: Duration,
 }
 
 /// How packages are run, and what they may do.
@@ -197,6 +217,12 @@ fn runs(text: &str) -> Result<Runs, String> {
     Ok(Runs(kinds))
 }
 
+/// A name that no other manager has: processes of two containers can have one number.
+fn identity() -> String {
+    let chance = std::hash::RandomState::new().build_hasher().finish();
+    format!("apron-{}-{chance:016x}", std::process::id())
+}
+
 impl InstallArguments {
     fn into_request(self) -> deploy::Request {
         deploy::Request {
@@ -235,7 +261,7 @@ impl ManagerArguments {
             allowed_permissions: self.runtime.allowed_permissions,
             listen: self.listen,
             settings: controller::Settings {
-                identity: self.identity.unwrap_or_else(|| format!("apron-{}", std::process::id())),
+                identity: self.identity.unwrap_or_else(identity),
                 namespace: self.namespace,
                 service_account: self.service_account,
                 group_suffix: self.group_suffix,
@@ -254,7 +280,12 @@ impl ManagerArguments {
                 sync_interval: self.sync_interval,
                 crossplane_version: self.crossplane_version,
                 defers_definitions: self.enable_custom_to_managed_resource_conversion,
-                elects_leader: self.leader_election,
+                elects_leader: self.election.leader_election,
+                lease: controller::lease::Timing {
+                    duration: self.election.lease_duration,
+                    deadline: self.election.renew_deadline,
+                    retry: self.election.retry_period,
+                },
                 installs_definitions: self.install_crds,
             },
         }

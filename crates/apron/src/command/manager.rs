@@ -42,6 +42,7 @@ pub(crate) async fn run(request: &Request, environment: &Settings) -> Outcome {
         let hint = "give a --group-suffix such as crossplane.io or ibm.crossplane.io";
         Failure::new("cannot manage packages of that group", hint).because(&error)
     })?;
+    elect(&request.settings)?;
     let client = client(request.kubeconfig.as_deref()).await?;
     let hands = hands(request, environment, client).await?;
     let (tell, told) = tokio::sync::watch::channel(false);
@@ -68,6 +69,19 @@ pub(crate) async fn run(request: &Request, environment: &Settings) -> Outcome {
     })?;
     output::say("stopped");
     Ok(())
+}
+
+/// A manager that cannot renew its lease must have stopped before another may take it.
+fn elect(settings: &controller::Settings) -> Outcome {
+    let controller::lease::Timing { duration, deadline, retry } = settings.lease;
+    let is_whole = duration.as_secs() > 0 && duration.subsec_nanos() == 0;
+    if is_whole && deadline < duration && !deadline.is_zero() && !retry.is_zero() {
+        return Ok(());
+    }
+    let what = "cannot elect a leader with these times";
+    let hint = "give whole seconds as --leader-election-lease-duration, a shorter \
+                --leader-election-renew-deadline, and a --leader-election-retry-period above 0";
+    Err(Failure::new(what, hint))
 }
 
 /// Serves what can be asked of a manager, until it stops.

@@ -63,6 +63,7 @@ pub(crate) fn settings() -> controller::Settings {
         crossplane_version: controller::CROSSPLANE_VERSION.to_owned(),
         defers_definitions: false,
         elects_leader: false,
+        lease: controller::lease::Timing::default(),
         installs_definitions: true,
     }
 }
