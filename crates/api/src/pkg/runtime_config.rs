@@ -1,7 +1,8 @@
 //! Runtime configurations: what a package's Deployment, Service and `ServiceAccount` start from.
 
 use crate::object::ObjectMeta;
-use crate::wire::{Opaque, wire};
+use crate::wire::{Schema, wire};
+use serde_json::{Map, Value as Json};
 use std::collections::BTreeMap;
 
 wire! {
@@ -32,7 +33,7 @@ wire! {
         /// Its name, labels and annotations.
         metadata: Option<TemplateMeta> = "metadata",
         /// Its spec: any that apps/v1 has.
-        spec: Option<Opaque> = "spec",
+        spec: Option<DeploymentSpec> = "spec",
     }
 
     /// A Service to start from.
@@ -55,5 +56,18 @@ wire! {
         annotations: Option<BTreeMap<String, String>> = "annotations",
         /// Labels.
         labels: Option<BTreeMap<String, String>> = "labels",
+    }
+}
+
+/// The spec of a Deployment. Who writes one into a template is told by the API server what is wrong
+/// with it, as apps/v1 would; here it is passed on as it is.
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(transparent)]
+pub struct DeploymentSpec(pub Map<String, Json>);
+
+impl Schema for DeploymentSpec {
+    /// What apps/v1 says of it, as Crossplane v2.3.4 has it in its definition, without the words.
+    fn schema() -> Json {
+        serde_json::from_str(include_str!("deployment_spec.json")).unwrap_or_default()
     }
 }

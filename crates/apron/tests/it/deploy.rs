@@ -1,22 +1,12 @@
-//! `apron manager install`, and the Helm chart that says the same.
+//! `apron manager install`, and the values of the Helm chart; what Helm makes of it is in `chart`.
 
 use crate::kubectl::plane::{Ours, Real};
-use crate::support::{Ran, Scratch, apron, command};
-use serde_json::Value as Json;
+use crate::support::{Ran, Scratch, command};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 fn chart() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../charts/apron")
-}
-
-/// The objects that would be applied, without the definitions.
-fn objects(scratch: &Scratch) -> Vec<Json> {
-    let printed = apron(scratch, ["manager", "install", "--dry-run", "-o", "json"]).ok().stdout;
-    let list: Json = serde_json::from_str(&printed).unwrap();
-    let all = list["items"].as_array().unwrap().clone();
-    assert!(all.iter().any(|one| one["metadata"]["name"] == "providers.pkg.crossplane.io"));
-    all.into_iter().filter(|one| one["kind"] != "CustomResourceDefinition").collect()
 }
 
 #[test]
@@ -36,41 +26,6 @@ fn the_manager_is_installed_alike_on_both_servers() {
     // It can be repeated.
     assert_eq!(install(&ours.kubeconfig), here);
     assert_eq!(install(&real.kubeconfig), here);
-}
-
-#[test]
-fn the_chart_gives_the_rights_that_the_command_gives() {
-    let scratch = Scratch::new();
-    let role = objects(&scratch).into_iter().find(|one| one["kind"] == "ClusterRole").unwrap();
-    let template = fs_err::read_to_string(chart().join("templates/clusterrole.yaml")).unwrap();
-    let (_, rules) = template.split_once("\nrules:\n").unwrap();
-    let rules = rules.replace("{{ .Values.groupSuffix }}", "crossplane.io");
-    assert_eq!(rule_lines(&rules), rule_set(&role["rules"]));
-}
-
-/// Rules as sets of words: groups, resources and verbs.
-type Rules = Vec<[BTreeSet<String>; 3]>;
-
-fn rule_set(rules: &Json) -> Rules {
-    let set = |value: &Json| -> BTreeSet<String> {
-        value.as_array().unwrap().iter().map(|it| it.as_str().unwrap().to_owned()).collect()
-    };
-    let rules = rules.as_array().unwrap().iter();
-    rules.map(|one| [set(&one["apiGroups"]), set(&one["resources"]), set(&one["verbs"])]).collect()
-}
-
-/// The template writes each list on a line.
-fn rule_lines(text: &str) -> Rules {
-    let list = |line: &str, key: &str| -> BTreeSet<String> {
-        let line = line.trim_start_matches(['-', ' ']);
-        let inner = line.strip_prefix(&format!("{key}: [")).unwrap().strip_suffix(']').unwrap();
-        inner.split(", ").map(|word| word.trim_matches('"').to_owned()).collect()
-    };
-    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
-    let rule = |lines: &[&str]| {
-        [list(lines[0], "apiGroups"), list(lines[1], "resources"), list(lines[2], "verbs")]
-    };
-    lines.chunks(3).map(rule).collect()
 }
 
 #[test]

@@ -14,6 +14,7 @@
 
 mod apiserver;
 mod build;
+mod chart;
 mod control_plane;
 mod crash;
 mod crds;
@@ -34,5 +35,6 @@ mod registry;
 mod robots;
 mod support;
 mod up;
+mod upstream;
 mod walls;
 mod words;

@@ -9,6 +9,8 @@ use serde_json::{Value as Json, json};
 pub(super) const NAME: &str = "apron";
 /// The service account; packages' runtimes know it by upstream's name.
 const ACCOUNT: &str = "crossplane";
+/// Where the manager is asked how it is.
+const PORT: (&str, u16) = ("metrics", 8080);
 /// A user that is nobody.
 const NOBODY: u32 = 65532;
 
@@ -64,7 +66,7 @@ fn rules(suffix: &str) -> Json {
          "verbs": change},
         {"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get", "list", "watch", "create"]},
         {"apiGroups": ["", "events.k8s.io"], "resources": ["events"],
-         "verbs": ["create", "update", "patch", "delete"]},
+         "verbs": ["get", "create", "update", "patch", "delete"]},
         {"apiGroups": ["apps"], "resources": ["deployments"], "verbs": change},
         {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": change},
         {"apiGroups": ["admissionregistration.k8s.io"],
@@ -78,7 +80,8 @@ fn rules(suffix: &str) -> Json {
 
 fn deployment(request: &Request) -> Json {
     let namespace = &request.cluster.namespace;
-    let mut arguments = vec!["manager".to_owned(), "--cache-dir=/cache".to_owned()];
+    let first = ["manager", "--cache-dir=/cache", "--leader-election", "--listen=0.0.0.0:8080"];
+    let mut arguments: Vec<String> = first.map(str::to_owned).into();
     if request.cluster.group_suffix != api::crd::SUFFIX {
         arguments.push(format!("--group-suffix={}", request.cluster.group_suffix));
     }
@@ -91,6 +94,9 @@ fn deployment(request: &Request) -> Json {
         "image": request.image,
         "imagePullPolicy": "IfNotPresent",
         "args": arguments,
+        "ports": [{"name": PORT.0, "containerPort": PORT.1}],
+        "livenessProbe": {"httpGet": {"path": "/healthz", "port": PORT.0}},
+        "readinessProbe": {"httpGet": {"path": "/readyz", "port": PORT.0}},
         "env": [
             field("POD_NAME", "metadata.name"),
             field("POD_NAMESPACE", "metadata.namespace"),
@@ -121,8 +127,6 @@ fn deployment(request: &Request) -> Json {
         "metadata": {"name": NAME, "namespace": namespace, "labels": labels()},
         "spec": {
             "replicas": 1,
-            // Two managers at once do no harm, but do everything twice.
-            "strategy": {"type": "Recreate"},
             "selector": {"matchLabels": {"app": NAME}},
             "template": {"metadata": {"labels": labels()}, "spec": pod},
         },

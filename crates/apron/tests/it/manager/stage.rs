@@ -400,6 +400,19 @@ impl Stage {
             let path = format!("{rbac}/{plural}/reads?fieldManager=test&force=true");
             self.change("PATCH", &path, "application/apply-patch+yaml", &object);
         }
+        // Servers hear of roles after a while.
+        let review = json!({
+            "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
+            "spec": {
+                "user": "reader",
+                "resourceAttributes": {"resource": "secrets", "verb": "list"},
+            },
+        });
+        until("the reader may read", || {
+            let path = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
+            let answer = self.change("POST", path, "application/json", &review);
+            (answer["status"]["allowed"] == true).then_some(())
+        });
         let mut kubeconfig = Kubeconfig::read_from(self.kubeconfig()).unwrap();
         for user in &mut kubeconfig.auth_infos {
             user.auth_info.get_or_insert_default().impersonate = Some("reader".to_owned());

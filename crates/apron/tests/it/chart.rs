@@ -1,0 +1,315 @@
+//! The chart, by a real Helm on both servers; and the manager with no more rights than the chart
+//! gives it.
+
+use crate::control_plane::runtime;
+use crate::kubectl::plane::{Ours, Real, peer};
+use crate::registry::{Served, ask};
+use crate::support::{Ran, Scratch, apron, command};
+use axum::http::Request;
+use kube::Client;
+use kube::config::{Config, KubeConfigOptions, Kubeconfig};
+use serde_json::{Value as Json, json};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// How long anything may take, however busy the machine is.
+const PATIENCE: Duration = Duration::from_secs(300);
+/// Not the usual one, so that nothing works by chance.
+const NAMESPACE: &str = "planes";
+
+fn chart() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../charts/apron")
+}
+
+fn helm(scratch: &Scratch, kubeconfig: Option<&Path>, words: &[&str]) -> Ran {
+    let mut command = Command::new(peer("helm"));
+    command.args(words).env("HOME", scratch.path()).env_remove("KUBECONFIG");
+    if let Some(kubeconfig) = kubeconfig {
+        command.env("KUBECONFIG", kubeconfig);
+    }
+    Ran::from(command.output().unwrap())
+}
+
+/// What Helm makes of the chart, without what only Helm says.
+fn rendered(scratch: &Scratch, words: &[&str]) -> Vec<Json> {
+    let chart = chart();
+    let first = ["template", "apron", chart.to_str().unwrap(), "--namespace", NAMESPACE];
+    let words: Vec<&str> = first.iter().chain(words).copied().collect();
+    let text = helm(scratch, None, &words).ok().stdout;
+    let documents = text.split("\n---\n").filter(|text| text.contains("apiVersion:"));
+    let read = |text: &str| -> Json { serde_saphyr::from_str(text).unwrap() };
+    documents.map(|text| without_helm(read(text))).collect()
+}
+
+fn without_helm(mut object: Json) -> Json {
+    let of_pods = object["spec"]["template"].is_object();
+    let places: &[&str] = if of_pods {
+        &["/metadata/labels", "/spec/template/metadata/labels"]
+    } else {
+        &["/metadata/labels"]
+    };
+    for place in places {
+        let labels = object.pointer_mut(place).and_then(Json::as_object_mut).unwrap();
+        assert_eq!(labels.remove("app.kubernetes.io/managed-by"), Some(json!("Helm")));
+    }
+    object
+}
+
+/// What `apron manager install` would apply, besides the namespace and the definitions, which the
+/// manager brings itself where the chart is used.
+fn installed(scratch: &Scratch, words: &[&str]) -> Vec<Json> {
+    let first = ["manager", "install", "--dry-run", "-o", "json", "-n", NAMESPACE];
+    let words: Vec<&str> = first.iter().chain(words).copied().collect();
+    let list: Json = serde_json::from_str(&apron(scratch, words).ok().stdout).unwrap();
+    let all = list["items"].as_array().unwrap().iter();
+    let ours = all.filter(|one| {
+        !matches!(one["kind"].as_str(), Some("CustomResourceDefinition" | "Namespace"))
+    });
+    ours.cloned().collect()
+}
+
+fn sorted(mut all: Vec<Json>) -> Vec<Json> {
+    all.sort_by_key(|one| one["kind"].to_string());
+    all
+}
+
+#[test]
+fn helm_makes_of_the_chart_what_the_command_applies() {
+    let scratch = Scratch::new();
+    helm(&scratch, None, &["lint", "--strict", chart().to_str().unwrap()]).ok();
+    for (values, words) in [
+        (&[][..], &[][..]),
+        (
+            &[
+                "--set",
+                "image.repository=registry.example.org/apron",
+                "--set",
+                "image.tag=v9",
+                "--set",
+                "imagePullSecrets[0].name=s",
+                "--set",
+                "args={--registry=xpkg.example.org}",
+                "--set",
+                "groupSuffix=ibm.crossplane.io",
+            ],
+            &[
+                "--image",
+                "registry.example.org/apron:v9",
+                "--image-pull-secrets",
+                "s",
+                "--arg=--registry=xpkg.example.org",
+                "--group-suffix",
+                "ibm.crossplane.io",
+            ],
+        ),
+    ] {
+        assert_eq!(sorted(rendered(&scratch, values)), sorted(installed(&scratch, words)));
+    }
+    let claimed = rendered(&scratch, &["--set", "packageCache.pvc=c", "--set", "replicas=2"]);
+    let deployment = claimed.iter().find(|one| one["kind"] == "Deployment").unwrap();
+    assert_eq!(deployment["spec"]["strategy"]["type"], "Recreate");
+    assert_eq!(deployment["spec"]["replicas"], 2);
+    let volumes = &deployment["spec"]["template"]["spec"]["volumes"];
+    assert_eq!(volumes[0]["persistentVolumeClaim"]["claimName"], "c");
+}
+
+/// A manager that runs as the pod would.
+struct Pod {
+    child: Child,
+    log: PathBuf,
+}
+
+impl Drop for Pod {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Pod {
+    /// Starts what the Deployment says, as the account that it says.
+    fn start(scratch: &Scratch, kubeconfig: &Path, deployment: &Json) -> Self {
+        let pod = &deployment["spec"]["template"]["spec"];
+        let account = pod["serviceAccountName"].as_str().unwrap();
+        let mut file = Kubeconfig::read_from(kubeconfig).unwrap();
+        for user in &mut file.auth_infos {
+            let user = user.auth_info.get_or_insert_default();
+            user.impersonate = Some(format!("system:serviceaccount:{NAMESPACE}:{account}"));
+            let groups = ["system:serviceaccounts".to_owned(), "system:authenticated".to_owned()];
+            user.impersonate_groups = Some(groups.into());
+        }
+        let own = scratch.write("pod/kubeconfig", serde_json::to_string(&file).unwrap());
+        let container = &pod["containers"][0];
+        let cache = format!("--cache-dir={}", scratch.join("pod/cache").display());
+        let words = container["args"].as_array().unwrap().iter().map(|one| {
+            match one.as_str().unwrap() {
+                "--cache-dir=/cache" => cache.clone(),
+                // The one port that a pod has for itself is shared here.
+                "--listen=0.0.0.0:8080" => "--listen=127.0.0.1:0".to_owned(),
+                other => other.to_owned(),
+            }
+        });
+        let log = scratch.join("pod/log");
+        let mut command = command(scratch);
+        command.args(words).env("KUBECONFIG", own);
+        for one in container["env"].as_array().unwrap() {
+            let value = match one["valueFrom"]["fieldRef"]["fieldPath"].as_str().unwrap() {
+                "metadata.name" => "apron-0",
+                "metadata.namespace" => NAMESPACE,
+                "spec.serviceAccountName" => account,
+                other => panic!("pods have no {other}"),
+            };
+            command.env(one["name"].as_str().unwrap(), value);
+        }
+        let said = fs_err::File::create(&log).unwrap().into_file();
+        let child = command.stdout(Stdio::null()).stderr(said).spawn().unwrap();
+        Self { child, log }
+    }
+
+    fn said(&self) -> String {
+        fs_err::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    /// What it answers to a probe of the Deployment.
+    fn probe(&self, probe: &Json) -> Option<u16> {
+        let said = self.said();
+        let address = said.split_once("serving http://")?.1.split_once("/metrics")?.0;
+        let path = probe["httpGet"]["path"].as_str().unwrap();
+        ask(address, &format!("GET {path} HTTP/1.0\r\n\r\n"), b"").map(|(status, _)| status)
+    }
+}
+
+struct Asked {
+    runtime: tokio::runtime::Runtime,
+    client: Client,
+}
+
+impl Asked {
+    fn new(kubeconfig: &Path) -> Self {
+        let runtime = runtime();
+        let client = runtime.block_on(async {
+            let file = Kubeconfig::read_from(kubeconfig).unwrap();
+            let options = KubeConfigOptions::default();
+            Client::try_from(Config::from_custom_kubeconfig(file, &options).await.unwrap()).unwrap()
+        });
+        Self { runtime, client }
+    }
+
+    fn get(&self, path: &str) -> Option<Json> {
+        let request = Request::get(path).body(Vec::new()).unwrap();
+        self.runtime.block_on(self.client.request(request)).ok()
+    }
+
+    /// Whether an account has the rights of the chart already: servers hear of roles after a while.
+    fn is_allowed(&self, account: &str) -> Option<()> {
+        let review = json!({
+            "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
+            "spec": {
+                "user": account,
+                "resourceAttributes": {"group": "apps", "resource": "deployments", "verb": "create"},
+            },
+        });
+        let request = Request::post("/apis/authorization.k8s.io/v1/subjectaccessreviews");
+        let request = request.header("content-type", "application/json");
+        let request = request.body(review.to_string().into_bytes()).unwrap();
+        let answer: Json = self.runtime.block_on(self.client.request(request)).ok()?;
+        (answer["status"]["allowed"] == true).then_some(())
+    }
+}
+
+#[track_caller]
+fn until<T>(what: &str, pod: Option<&Pod>, mut look: impl FnMut() -> Option<T>) -> T {
+    let start = Instant::now();
+    while start.elapsed() < PATIENCE {
+        if let Some(found) = look() {
+            return found;
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    panic!("{what}: that did not come\n{}", pod.map(Pod::said).unwrap_or_default());
+}
+
+/// Installs the chart, runs the manager with the rights it gives, and installs a provider with
+/// everything that a manager makes for one.
+fn works(scratch: &Scratch, kubeconfig: &Path) {
+    let chart = chart();
+    let install = [
+        "upgrade",
+        "--install",
+        "apron",
+        chart.to_str().unwrap(),
+        "--namespace",
+        NAMESPACE,
+        "--create-namespace",
+    ];
+    helm(scratch, Some(kubeconfig), &install).ok();
+    // It can be repeated.
+    helm(scratch, Some(kubeconfig), &install).ok();
+    let asked = Asked::new(kubeconfig);
+    let deployment = format!("/apis/apps/v1/namespaces/{NAMESPACE}/deployments/apron");
+    let deployment = asked.get(&deployment).unwrap();
+    let account = format!("system:serviceaccount:{NAMESPACE}:crossplane");
+    until("the account has its rights", None, || asked.is_allowed(&account));
+    let pod = Pod::start(scratch, kubeconfig, &deployment);
+    let container = &deployment["spec"]["template"]["spec"]["containers"][0];
+    for probe in ["livenessProbe", "readinessProbe"] {
+        let probe = &container[probe];
+        until(&format!("{probe} is answered"), Some(&pod), || {
+            (pod.probe(probe)? == 200).then_some(())
+        });
+    }
+    for plural in ["v1/providers", "v1/providerrevisions", "v1beta1/locks"] {
+        let path = format!("/apis/pkg.crossplane.io/{plural}");
+        until(&format!("{path} is served"), Some(&pod), || asked.get(&path));
+    }
+    let registry = Served::start(scratch);
+    scratch.copy_package("provider-nop");
+    apron(scratch, ["build", "provider-nop", "-o", "nop.xpkg"]).ok();
+    let reference = registry.reference("team/nop:v0.1.0");
+    apron(scratch, ["push", &reference, "-f", "nop.xpkg"]).ok();
+    let words = ["install", &reference, "nop", "-n", NAMESPACE];
+    let run = command(scratch).args(words).env("KUBECONFIG", kubeconfig).output().unwrap();
+    Ran::from(run).ok();
+    let revision = until("its objects are in place", Some(&pod), || {
+        let list = asked.get("/apis/pkg.crossplane.io/v1/providerrevisions")?;
+        let one = list["items"].as_array()?.first()?.clone();
+        let conditions = one["status"]["conditions"].as_array()?;
+        let is_healthy = |it: &Json| it["type"] == "RevisionHealthy" && it["status"] == "True";
+        conditions
+            .iter()
+            .any(is_healthy)
+            .then(|| one["metadata"]["name"].as_str().map(str::to_owned))?
+    });
+    for path in [
+        format!("/apis/apps/v1/namespaces/{NAMESPACE}/deployments/{revision}"),
+        format!("/api/v1/namespaces/{NAMESPACE}/services/nop"),
+        format!(
+            "/apis/rbac.authorization.k8s.io/v1/clusterroles/crossplane%3Aprovider%3A{revision}%3Asystem"
+        ),
+        format!(
+            "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/crossplane%3Aprovider%3A{revision}%3Asystem"
+        ),
+    ] {
+        until(&format!("{path} is there"), Some(&pod), || asked.get(&path));
+    }
+    let said = pod.said();
+    assert!(!said.contains("forbidden"), "{said}");
+    drop(pod);
+    helm(scratch, Some(kubeconfig), &["uninstall", "apron", "--namespace", NAMESPACE]).ok();
+}
+
+#[test]
+fn a_manager_with_the_rights_of_the_chart_works_on_the_embedded_server() {
+    let scratch = Scratch::new();
+    let ours = Ours::start(&scratch.join("ours"));
+    works(&scratch, &ours.kubeconfig);
+}
+
+#[test]
+fn a_manager_with_the_rights_of_the_chart_works_on_a_real_server() {
+    let scratch = Scratch::new();
+    let ours = Ours::start(&scratch.join("ours"));
+    let real = Real::start(&scratch.join("real"), &ours);
+    works(&scratch, &real.kubeconfig);
+}

@@ -1,0 +1,216 @@
+//! apron and upstream's package manager understand each other: packages that apron builds install
+//! under upstream's core, apron's words work there, and what people wrote for upstream is taken or
+//! refused alike. (That packages of upstream's tools install in apron is a scenario of
+//! `manager::upstream`.)
+
+mod core;
+mod manifests;
+
+use crate::control_plane::runtime;
+use crate::kubectl::plane::{Ours, Real, peer};
+use crate::registry::Served;
+use crate::support::{Ran, Scratch, apron, command};
+use axum::http::Request;
+use core::Core;
+use kube::Client;
+use kube::config::{Config, KubeConfigOptions, Kubeconfig};
+use serde_json::{Value as Json, json};
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// How long anything may take, however busy the machine is.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// A server, asked in JSON.
+struct Asked {
+    runtime: tokio::runtime::Runtime,
+    client: Client,
+}
+
+impl Asked {
+    fn new(kubeconfig: &Path) -> Self {
+        let runtime = runtime();
+        let client = runtime.block_on(async {
+            let file = Kubeconfig::read_from(kubeconfig).unwrap();
+            let options = KubeConfigOptions::default();
+            Client::try_from(Config::from_custom_kubeconfig(file, &options).await.unwrap()).unwrap()
+        });
+        Self { runtime, client }
+    }
+
+    /// The answer, or the code and the words of a refusal.
+    fn send(
+        &self,
+        method: &str,
+        path: &str,
+        kind: &str,
+        body: &Json,
+    ) -> Result<Json, (u16, String)> {
+        let request = Request::builder().method(method).uri(path).header("content-type", kind);
+        let body = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
+        let request = request.body(body).unwrap();
+        match self.runtime.block_on(self.client.request(request)) {
+            Ok(answer) => Ok(answer),
+            Err(kube::Error::Api(status)) => Err((status.code, status.message.clone())),
+            Err(error) => panic!("{method} {path}: {error}"),
+        }
+    }
+
+    fn get(&self, path: &str) -> Option<Json> {
+        self.send("GET", path, "application/json", &Json::Null).ok()
+    }
+}
+
+#[track_caller]
+fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let start = Instant::now();
+    while start.elapsed() < PATIENCE {
+        if let Some(found) = look() {
+            return found;
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    panic!("{what}: that did not come");
+}
+
+/// Applies definitions, and waits until all of them are served.
+fn define(kubeconfig: &Path, files: &Path) {
+    let kubectl = |words: &[&str]| {
+        let run = Command::new(peer("kubectl"))
+            .args(words)
+            .arg("-f")
+            .arg(files)
+            .env("KUBECONFIG", kubeconfig)
+            .env("HOME", kubeconfig.parent().unwrap())
+            .output();
+        Ran::from(run.unwrap()).ok()
+    };
+    kubectl(&["apply", "--server-side"]);
+    kubectl(&["wait", "--for=condition=Established", "--timeout=300s"]);
+}
+
+/// A configuration that needs both packages of the corpus, with a definition and a composition.
+fn platform(scratch: &Scratch, registry: &Served) {
+    let needs = |kind: &str, name: &str| {
+        json!({"apiVersion": "pkg.crossplane.io/v1", "kind": kind,
+               "package": registry.reference(&format!("team/{name}")), "version": ">=v0.1.0"})
+    };
+    let needs = [needs("Provider", "provider-nop"), needs("Function", "function-auto-ready")];
+    let metadata = json!({
+        "apiVersion": "meta.pkg.crossplane.io/v1", "kind": "Configuration",
+        "metadata": {"name": "harbour"}, "spec": {"dependsOn": needs},
+    });
+    let definition = json!({
+        "apiVersion": "apiextensions.crossplane.io/v2", "kind": "CompositeResourceDefinition",
+        "metadata": {"name": "berths.harbour.example.org"},
+        "spec": {
+            "group": "harbour.example.org", "scope": "Namespaced",
+            "names": {"kind": "Berth", "plural": "berths"},
+            "versions": [{"name": "v1", "served": true, "referenceable": true,
+                          "schema": {"openAPIV3Schema": {"type": "object"}}}],
+        },
+    });
+    let composition = json!({
+        "apiVersion": "apiextensions.crossplane.io/v1", "kind": "Composition",
+        "metadata": {"name": "berths"},
+        "spec": {
+            "compositeTypeRef": {"apiVersion": "harbour.example.org/v1", "kind": "Berth"},
+            "mode": "Pipeline",
+            "pipeline": [{"step": "ready", "functionRef": {"name": "team-function-auto-ready"}}],
+        },
+    });
+    scratch.write("harbour/crossplane.yaml", metadata.to_string());
+    scratch.write("harbour/definition.yaml", definition.to_string());
+    scratch.write("harbour/composition.yaml", composition.to_string());
+}
+
+/// Whether a package is what it should be, as far as upstream's core is concerned.
+fn is_well(package: &Json) -> bool {
+    let conditions = package["status"]["conditions"].as_array().into_iter().flatten();
+    let is = |of: &str| {
+        let mut all = conditions.clone();
+        all.any(|one| one["type"] == of && one["status"] == "True")
+    };
+    is("Installed") && is("Healthy")
+}
+
+/// Says of every Deployment that its pods are there: there is nobody who runs them.
+fn make_available(asked: &Asked) {
+    let path = "/apis/apps/v1/namespaces/crossplane-system/deployments";
+    let list = asked.get(path).unwrap_or_default();
+    for one in list["items"].as_array().into_iter().flatten() {
+        let now = "2026-01-01T00:00:00Z";
+        let condition = json!({
+            "type": "Available", "status": "True", "reason": "MinimumReplicasAvailable",
+            "message": "", "lastTransitionTime": now, "lastUpdateTime": now,
+        });
+        let path = format!("{path}/{}/status", one["metadata"]["name"].as_str().unwrap());
+        let status = json!({"status": {"conditions": [condition]}});
+        // One that has just gone needs nothing.
+        let _ = asked.send("PATCH", &path, "application/merge-patch+json", &status);
+    }
+}
+
+#[test]
+fn packages_of_apron_install_under_upstreams_core_and_manifests_mean_the_same() {
+    let scratch = Scratch::new();
+    let ours = Ours::start(&scratch.join("ours"));
+    let real = Real::start(&scratch.join("real"), &ours);
+    let core = Core::start(&scratch.join("core"), &real.kubeconfig);
+    let asked = Asked::new(&real.kubeconfig);
+    let crds = apron(&scratch, ["crds"]).ok().stdout;
+    define(&ours.kubeconfig, &scratch.write("crds.yaml", crds));
+    manifests::mean_the_same(&asked, &Asked::new(&ours.kubeconfig));
+    installs(&scratch, &asked, &real.kubeconfig, &core);
+}
+
+fn installs(scratch: &Scratch, asked: &Asked, kubeconfig: &Path, core: &Core) {
+    let registry = Served::start(scratch);
+    for name in ["provider-nop", "function-auto-ready"] {
+        scratch.copy_package(name);
+    }
+    platform(scratch, &registry);
+    for name in ["provider-nop", "function-auto-ready", "harbour"] {
+        let file = format!("{name}.xpkg");
+        apron(scratch, ["build", name, "-o", &file]).ok();
+        apron(scratch, ["push", &registry.reference(&format!("team/{name}:v0.1.0")), "-f", &file])
+            .ok();
+    }
+    // apron's own words, to upstream's package manager.
+    let apron = |words: &[&str]| {
+        let mut command = command(scratch);
+        Ran::from(command.env("KUBECONFIG", kubeconfig).args(words).output().unwrap())
+    };
+    apron(&["install", &registry.reference("team/harbour:v0.1.0")]).ok();
+    for (plural, name) in [
+        ("providers", "team-provider-nop"),
+        ("functions", "team-function-auto-ready"),
+        ("configurations", "team-harbour"),
+    ] {
+        let path = format!("/apis/pkg.crossplane.io/v1/{plural}/{name}");
+        let start = Instant::now();
+        loop {
+            make_available(asked);
+            let package = asked.get(&path).unwrap_or_default();
+            if is_well(&package) {
+                break;
+            }
+            let late = start.elapsed() > PATIENCE;
+            assert!(!late, "{name} is {}\n{}", package["status"], core.log());
+            std::thread::sleep(Duration::from_millis(200));
+        }
+    }
+    let brought =
+        "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/nopresources.nop.crossplane.io";
+    assert!(asked.get(brought).is_some());
+    let defined = "/apis/apiextensions.crossplane.io/v2/compositeresourcedefinitions/berths.harbour.example.org";
+    assert!(asked.get(defined).is_some());
+    let status = apron(&["status", "team-harbour"]).ok().stdout;
+    assert!(status.starts_with("configuration team-harbour v0.1.0: healthy\n"), "{status}");
+    assert!(status.contains("provider team-provider-nop v0.1.0 (>=v0.1.0): healthy"), "{status}");
+    until("upstream's core deletes what apron uninstalls", || {
+        apron(&["uninstall", "team-harbour"]);
+        asked.get("/apis/pkg.crossplane.io/v1/configurations/team-harbour").is_none().then_some(())
+    });
+}
