@@ -34,6 +34,8 @@ pub mod types {
     pub const RUNTIME_ACTIVE: &str = "RuntimeActive";
     /// Work on the object goes on.
     pub const SYNCED: &str = "Synced";
+    /// The revision's image is signed by whom it should be.
+    pub const VERIFIED: &str = "Verified";
     /// Everybody in the lock has what they need.
     pub const RESOLVED: &str = "Resolved";
 }
@@ -58,6 +60,10 @@ pub mod reasons {
     pub const ACTIVE_RUNTIME: &str = "ActiveRuntime";
     /// Somebody asked for no more work on the object.
     pub const PAUSED: &str = "ReconcilePaused";
+    /// Somebody who may sign has signed.
+    pub const VERIFIED: &str = "SignatureVerificationSucceeded";
+    /// Nobody who may sign has signed.
+    pub const UNVERIFIED: &str = "SignatureVerificationFailed";
     /// Everybody has what they need.
     pub const RESOLVED: &str = "DependencyResolutionSucceeded";
     /// Somebody lacks something.

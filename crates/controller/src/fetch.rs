@@ -112,7 +112,8 @@ impl Fetcher {
         Self { transport, settings, own, cache, shared: Arc::default() }
     }
 
-    fn remote(&self, repository: &Repository, keychain: Keychain) -> store::Remote {
+    /// A repository, for somebody with these credentials.
+    pub(crate) fn remote(&self, repository: &Repository, keychain: Keychain) -> store::Remote {
         let keychain = keychain.or(self.own.clone());
         let client = Client::new(self.transport.clone(), keychain, self.settings.clone());
         client.repository(repository.clone())

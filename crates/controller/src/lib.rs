@@ -56,6 +56,7 @@ pub mod revision;
 pub mod roles;
 pub mod run;
 pub mod runtime;
+mod signature;
 mod tidy;
 pub mod verdicts;
 mod watch;

@@ -2,14 +2,15 @@
 
 use crate::access::access;
 use crate::kind::{Kind, Learnt, Watch};
-use crate::{Hands, cluster, fetch};
+use crate::{Hands, cluster, fetch, signature};
 use api::meta::PackageKind;
-use api::pkg::{ImageConfigRef, LABEL_PACKAGE, Package};
+use api::pkg::{LABEL_PACKAGE, LocalReference, Package};
 use cluster::Which;
 use oci::{Digest, Identifier, Reference, Rules};
-use plan::image_config::{ImageConfigError, Purpose, Treatment, treat};
-use plan::package::pull::Image;
+use plan::image_config::{ImageConfigError, Treatment, treat};
+use plan::package::pull::{Image, Policy};
 use plan::package::{Settings, World, step};
+use plan::signature::Trust;
 use plan::step::{Need, Refusal, Step, Target};
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
@@ -58,8 +59,8 @@ impl Kind for Packages {
         let which = Which { labels: Some(&labels), ..Which::default() };
         let revisions = hands.cluster.list(&api_version, &self.revision(), which).await?;
         let revisions = revisions.into_iter().map(typed).collect::<Result<_, _>>()?;
-        // What cannot be applied is told when the image is asked for.
-        let treatment = treatment(hands, &package.spec.package).await?.unwrap_or_default();
+        let treated = treatment(hands, &package.spec.package).await?;
+        let (trust, treatment) = (Trust::of(&treated), treated.unwrap_or_default());
         let image = known(hands, &package.spec.package, &treatment);
         let settings = Settings {
             default_registry: hands.settings.default_registry.clone(),
@@ -70,8 +71,8 @@ impl Kind for Packages {
             kind: self.0,
             revisions,
             image,
-            resolved: treatment.is_rewritten().then(|| treatment.resolved.clone()),
-            applied: of_packages(treatment.applied),
+            treatment,
+            trust,
             refused: Vec::new(),
             settings,
             now: hands.now(),
@@ -88,10 +89,10 @@ impl Kind for Packages {
         world: &mut World,
         need: Need,
     ) -> Result<Learnt, cluster::Error> {
+        let spec = &world.package.spec;
+        let secrets = secrets(spec.package_pull_secrets.as_deref(), &world.treatment);
         if let Need::Digest(reference) = &need {
-            let secrets = world.package.spec.package_pull_secrets.iter().flatten();
-            let secrets: Vec<String> = secrets.filter_map(|one| one.name.clone()).collect();
-            let asked = ask(hands, &secrets, reference).await?;
+            let asked = ask(hands, &secrets, &world.treatment, reference).await?;
             let learnt = if asked.is_ok() { Learnt::Known } else { Learnt::Unknown };
             world.image.asked = Some(asked);
             return Ok(learnt);
@@ -105,6 +106,10 @@ impl Kind for Packages {
             });
             let known = world.image.cached.is_some();
             return Ok(if known { Learnt::Known } else { Learnt::Unknown });
+        }
+        if let Need::Signatures(image) = &need {
+            let policy = Policy::parse(spec.package_pull_policy.as_deref());
+            return signature::learn(hands, &mut world.trust, image, &secrets, policy).await;
         }
         Err(cluster::Error::Refused(format!("a package asks for {need:?}")))
     }
@@ -121,7 +126,7 @@ fn known(hands: &Hands, package: &str, treatment: &Treatment) -> Image {
         Identifier::Tag(_) => hands.cache.tag(&reference.name()),
         Identifier::Digest(digest) => Some(digest.clone()).filter(|one| hands.cache.has(one)),
     };
-    let resolved = parse(hands, &treatment.resolved);
+    let resolved = parse(hands, treatment.name(package));
     let asked = resolved.and_then(|resolved| hands.fetch.remembered(&resolved)).map(Ok);
     Image { cached, asked, searched: false }
 }
@@ -137,10 +142,11 @@ pub(crate) async fn treatment(
     Ok(treat(&configs, image, &hands.settings.default_registry))
 }
 
-/// Which configurations concern a package; how it is run concerns its revision.
-fn of_packages(applied: Vec<ImageConfigRef>) -> Vec<ImageConfigRef> {
-    let is_ours = |one: &ImageConfigRef| one.reason != Purpose::Runtime.reason();
-    applied.into_iter().filter(is_ours).collect()
+/// The Secrets to fetch with: those that are named for the package, then the one that an image
+/// configuration names.
+pub(crate) fn secrets(named: Option<&[LocalReference]>, treatment: &Treatment) -> Vec<String> {
+    let named = named.unwrap_or_default().iter().filter_map(|one| one.name.clone());
+    named.chain(treatment.pull_secret.clone()).collect()
 }
 
 fn parse(hands: &Hands, package: &str) -> Option<Reference> {
@@ -152,22 +158,14 @@ fn parse(hands: &Hands, package: &str) -> Option<Reference> {
 pub(crate) async fn ask(
     hands: &Hands,
     secrets: &[String],
+    treatment: &Treatment,
     reference: &Reference,
 ) -> Result<Result<Digest, String>, cluster::Error> {
-    let treatment = match treatment(hands, reference.as_written()).await? {
-        Ok(treatment) => treatment,
-        Err(error) => return Ok(Err(error.to_string())),
+    let resolved = treatment.name(reference.as_written());
+    let Some(resolved) = parse(hands, resolved) else {
+        return Ok(Err(format!("it is rewritten to {resolved}, which is no image")));
     };
-    if let Some((config, _)) = &treatment.verification {
-        // Better not at all than unseen.
-        let why = format!("ImageConfig {config} asks for signatures, which cannot be verified yet");
-        return Ok(Err(why));
-    }
-    let Some(resolved) = parse(hands, &treatment.resolved) else {
-        return Ok(Err(format!("it is rewritten to {}, which is no image", treatment.resolved)));
-    };
-    let secrets: Vec<String> = secrets.iter().cloned().chain(treatment.pull_secret).collect();
-    let mut access = access(hands, &secrets).await?;
+    let mut access = access(hands, secrets).await?;
     let keychain = std::mem::take(&mut access.keychain);
     let asked = match hands.fetch.digest(&resolved, keychain).await {
         Ok(digest) => digest,

@@ -30,6 +30,9 @@ pub enum Need {
     /// What is inside a package: its metadata, and which objects it brings. By digest it is these
     /// bytes for ever, by tag whatever the registry has behind it now.
     Contents(Reference),
+    /// Whether an image has the signatures that are asked for. Unlike everything else it is named
+    /// as image configurations have it, by digest.
+    Signatures(Reference),
     /// Whether what the package needs is installed.
     Dependencies,
     /// The certificate that tells a runtime's endpoint is genuine, from the Secret of this name.

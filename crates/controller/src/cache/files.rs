@@ -7,6 +7,10 @@ use std::path::Path;
 
 /// How files begin that are not whole yet.
 pub(super) const PARTIAL: &str = ".partial-";
+/// How files begin that say what a tag meant.
+pub(super) const TAG: &str = "tag-";
+/// How files begin that hold the signatures of a package.
+pub(super) const SIGNATURES: &str = "signatures-";
 
 /// Removes what a killed process left half written.
 pub(super) fn sweep(directory: &Path) -> io::Result<()> {
@@ -52,11 +56,14 @@ pub(super) fn packages(directory: &Path) -> io::Result<Vec<Digest>> {
     Ok(found)
 }
 
-/// Removes what is known of tags that mean nothing any more.
-pub(super) fn drop_tags(directory: &Path, packages: &[Digest]) -> io::Result<()> {
+/// Removes what is known of packages that are not there any more: which tags meant them, and who
+/// signed them.
+pub(super) fn drop_notes(directory: &Path, packages: &[Digest]) -> io::Result<()> {
     for entry in fs_err::read_dir(directory)? {
         let entry = entry?;
-        if !entry.file_name().to_string_lossy().starts_with("tag-") {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        if !name.starts_with(TAG) && !name.starts_with(SIGNATURES) {
             continue;
         }
         let record: Option<Json> =

@@ -6,6 +6,7 @@
 //! DIR/<64 digits>.json    where each document is and its digest; written last, so it vouches for
 //!                         the file beside it
 //! DIR/tag-<64 digits>.json   what a tag meant when it was fetched
+//! DIR/signatures-<64 digits>.json   who signed the package; checked anew whenever it is used
 //! DIR/NAME.xpkg, NAME.gz  put there by people; read, never changed
 //! ```
 //!
@@ -15,6 +16,7 @@
 
 mod entry;
 mod files;
+mod notes;
 #[cfg(test)]
 mod tests;
 
@@ -23,6 +25,7 @@ pub use entry::Contents;
 use flate2::read::MultiGzDecoder;
 use oci::Digest;
 use oci::layer::LayerSource;
+use plan::signature::Signed;
 use serde_json::{Value as Json, json};
 use std::collections::HashMap;
 use std::io::{self, Read};
@@ -182,6 +185,23 @@ impl Cache {
         files::write(&path, record.to_string().as_bytes()).map_err(|error| self.failed(error))
     }
 
+    /// The signatures of a package that were found before. They are as good as the keys that are
+    /// held against them, wherever they come from.
+    pub fn signatures(&self, digest: &Digest) -> Vec<Signed> {
+        let record = fs_err::read(self.file(&signature_file(digest))).ok();
+        let record = record.and_then(|bytes| serde_json::from_slice::<Json>(&bytes).ok());
+        let all = record.as_ref().and_then(|record| record["signatures"].as_array());
+        all.into_iter().flatten().filter_map(notes::signed).collect()
+    }
+
+    /// Remembers the signatures of a package.
+    pub fn remember_signatures(&self, digest: &Digest, all: &[Signed]) -> Result<(), CacheError> {
+        let all: Vec<Json> = all.iter().map(notes::written).collect();
+        let record = json!({"digest": digest.to_string(), "signatures": all});
+        let path = self.file(&signature_file(digest));
+        files::write(&path, record.to_string().as_bytes()).map_err(|error| self.failed(error))
+    }
+
     /// Puts a package there, read to its end; nothing is there if that fails.
     pub async fn put(&self, name: Name, origin: Origin) -> Result<Arc<Contents>, CacheError> {
         let this = self.clone();
@@ -304,7 +324,7 @@ impl Cache {
             let mut fresh = this.inner.fresh.lock().unwrap_or_else(PoisonError::into_inner);
             fresh.retain(|digest, _| kept.contains(digest));
             drop(fresh);
-            files::drop_tags(&this.inner.directory, &kept).map_err(|error| this.failed(error))?;
+            files::drop_notes(&this.inner.directory, &kept).map_err(|error| this.failed(error))?;
             Ok(gone)
         })
         .await
@@ -320,7 +340,11 @@ impl Cache {
 }
 
 fn tag_file(reference: &str) -> String {
-    format!("tag-{}.json", Digest::of(reference.as_bytes()).hex())
+    format!("{}{}.json", files::TAG, Digest::of(reference.as_bytes()).hex())
+}
+
+fn signature_file(digest: &Digest) -> String {
+    format!("{}{}.json", files::SIGNATURES, digest.hex())
 }
 
 async fn blocking<T: Send + 'static>(

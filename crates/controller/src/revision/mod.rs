@@ -8,16 +8,17 @@ pub(crate) use objects::bare;
 use crate::access::{access, allowed};
 use crate::cluster::{self, Which};
 use crate::kind::{Kind, Learnt, Wakes, Watch};
-use crate::package::{ask, provided, typed};
-use crate::{Entry, Hands, act, roles};
+use crate::package::{self, ask, provided, treatment, typed};
+use crate::{Entry, Hands, act, roles, signature};
 use api::meta::PackageKind;
 use api::pkg::revision::Revision;
 use api::pkg::{LABEL_PACKAGE, lock};
 use disputes::Disputes;
 use oci::{Digest, Reference};
 use plan::lock::Verdict;
-use plan::package::pull::Image;
+use plan::package::pull::{Image, Policy};
 use plan::revision::{Contents, Settings, World, step};
+use plan::signature::Trust;
 use plan::step::{Need, Refusal, Step, Target};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -115,7 +116,11 @@ impl Kind for Revisions {
     fn watches(&self, hands: &Hands) -> Vec<Watch> {
         let group = hands.settings.group();
         let stable = format!("{group}/v1");
-        let mut watches = vec![Watch::itself(&stable, &self.revision()), self.relatives(&stable)];
+        let mut watches = vec![
+            Watch::itself(&stable, &self.revision()),
+            self.relatives(&stable),
+            Watch::for_everyone(&format!("{group}/v1beta1"), "ImageConfig"),
+        ];
         let brought: &[(&str, &str)] = match self.kind {
             PackageKind::Provider => &PROVIDED,
             PackageKind::Configuration => &CONFIGURED,
@@ -155,14 +160,16 @@ impl Kind for Revisions {
         let lock = target(&format!("{group}/v1beta1"), "Lock", lock::NAME);
         let lock = hands.cluster.get(&lock).await?.map(typed).transpose()?;
         let image = Image { cached: hands.cache.named(key), ..Image::default() };
+        let treated = treatment(hands, &revision.spec.image).await?;
+        let (trust, treatment) = (Trust::of(&treated), treated.unwrap_or_default());
         Ok(Some(World {
             kind: self.kind,
             siblings,
             lock,
             packages: packages(hands).await?,
             image,
-            resolved: None,
-            applied: Vec::new(),
+            treatment,
+            trust,
             contents: None,
             verdict: None,
             certificate: None,
@@ -187,7 +194,7 @@ impl Kind for Revisions {
     ) -> Result<Learnt, cluster::Error> {
         match need {
             Need::Digest(reference) => {
-                let asked = ask(hands, &secrets(world), &reference).await?;
+                let asked = ask(hands, &secrets(world), &world.treatment, &reference).await?;
                 let learnt = if asked.is_ok() { Learnt::Known } else { Learnt::Unknown };
                 world.image.asked = Some(asked);
                 Ok(learnt)
@@ -202,6 +209,11 @@ impl Kind for Revisions {
                 Ok(if is_known { Learnt::Known } else { Learnt::Unknown })
             }
             Need::Contents(reference) => contents(hands, world, &reference).await,
+            Need::Signatures(image) => {
+                let secrets = secrets(world);
+                let policy = Policy::parse(world.revision.spec.package_pull_policy.as_deref());
+                signature::learn(hands, &mut world.trust, &image, &secrets, policy).await
+            }
             Need::Dependencies => {
                 world.verdict = Some(verdict(hands, world));
                 Ok(Learnt::Known)
@@ -276,8 +288,8 @@ async fn packages(hands: &Hands) -> Result<BTreeSet<String>, cluster::Error> {
 }
 
 fn secrets(world: &World) -> Vec<String> {
-    let secrets = world.revision.spec.package_pull_secrets.iter().flatten();
-    secrets.filter_map(|one| one.name.clone()).collect()
+    let named = world.revision.spec.package_pull_secrets.as_deref();
+    package::secrets(named, &world.treatment)
 }
 
 /// What is in the package, from the cache if it is there, else from the registry.

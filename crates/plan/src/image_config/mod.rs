@@ -151,7 +151,7 @@ impl std::error::Error for ImageConfigError {}
 /// What image configurations come to for one image.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Treatment {
-    /// The name under which it is fetched.
+    /// The name under which it is fetched; the one it was asked for under, if it is empty.
     pub resolved: String,
     /// The Secret with credentials for it.
     pub pull_secret: Option<String>,
@@ -167,6 +167,11 @@ impl Treatment {
     /// Whether the image is fetched under another name than it was asked for.
     pub fn is_rewritten(&self) -> bool {
         self.applied.iter().any(|one| one.reason == Purpose::Rewrite.reason())
+    }
+
+    /// The name under which an image is fetched that was asked for under this one.
+    pub fn name<'a>(&'a self, asked: &'a str) -> &'a str {
+        if self.resolved.is_empty() { asked } else { &self.resolved }
     }
 
     fn note(&mut self, config: &ImageConfig, purpose: Purpose) {

@@ -71,7 +71,8 @@ pub(crate) fn applied(
     before: &[ImageConfigRef],
     now: &[ImageConfigRef],
 ) -> Option<Vec<ImageConfigRef>> {
-    let others = before.iter().filter(|one| !FETCHING.contains(&one.reason.as_str()));
-    let all: Vec<ImageConfigRef> = others.chain(now).cloned().collect();
+    let is_ours = |one: &&ImageConfigRef| FETCHING.contains(&one.reason.as_str());
+    let others = before.iter().filter(|one| !is_ours(one));
+    let all: Vec<ImageConfigRef> = others.chain(now.iter().filter(is_ours)).cloned().collect();
     (!all.is_empty()).then_some(all)
 }

@@ -10,11 +10,13 @@ pub mod revisions;
 #[cfg(test)]
 mod tests;
 
+use crate::image_config::Treatment;
+use crate::signature::Trust;
 use crate::step::{Action, Expect, Need, Plan, Refusal, Step, Target, Wake};
 use api::condition::{self, Condition, reasons, types};
 use api::meta::PackageKind;
 use api::pkg::revision::{ACTIVE, Revision};
-use api::pkg::{ANNOTATION_PAUSED, ImageConfigRef, Package, PackageStatus};
+use api::pkg::{ANNOTATION_PAUSED, Package, PackageStatus};
 use pull::{Image, Policy, Pull, RECHECK};
 use serde_json::Value as Json;
 
@@ -29,10 +31,10 @@ pub struct World {
     pub revisions: Vec<Revision>,
     /// What is known about the image it asks for.
     pub image: Image,
-    /// The image with image configurations applied, and which those were.
-    pub resolved: Option<String>,
-    /// The image configurations applied so far.
-    pub applied: Vec<ImageConfigRef>,
+    /// What image configurations make of the image.
+    pub treatment: Treatment,
+    /// Whether the image may be used.
+    pub trust: Trust,
     /// What the API server would not do when it was last asked.
     pub refused: Vec<Refusal>,
     /// How this manager is set up.
@@ -63,6 +65,9 @@ pub fn step(world: &World) -> Step {
     if let Some(refusal) = world.refused.first() {
         return Step::Do(world.rejected(refusal));
     }
+    if let Trust::Refused(why) = &world.trust {
+        return Step::Do(world.failed("UnpackPackage", format!("cannot unpack package: {why}")));
+    }
     let spec = &world.package.spec;
     let policy = Policy::parse(spec.package_pull_policy.as_deref());
     let registry = &world.settings.default_registry;
@@ -70,6 +75,12 @@ pub fn step(world: &World) -> Step {
         Pull::Ask(reference) => Step::Need(vec![Need::Digest(reference)]),
         Pull::Search(name) => Step::Need(vec![Need::CachedFile(name)]),
         Pull::Fail(why, advice) => Step::Do(world.unfetched(&why, &advice)),
+        Pull::Use(digest) if matches!(world.trust, Trust::Asked { .. }) => {
+            match pull::pinned(world.treatment.name(&spec.package), registry, digest) {
+                Ok(image) => Step::Need(vec![Need::Signatures(image)]),
+                Err((why, advice)) => Step::Do(world.unfetched(&why, &advice)),
+            }
+        }
         Pull::Use(digest) => Step::Do(world.with_digest(policy, &digest)),
     }
 }
@@ -164,10 +175,10 @@ impl World {
         resume(&mut status);
         status.current_revision = Some(decided.current.clone());
         status.current_identifier = Some(self.package.spec.package.clone());
-        status.resolved_package =
-            self.resolved.clone().or_else(|| Some(self.package.spec.package.clone()));
+        let asked = &self.package.spec.package;
+        status.resolved_package = Some(self.treatment.name(asked).to_owned());
         let before = status.applied_image_config_refs.as_deref().unwrap_or_default();
-        status.applied_image_config_refs = health::applied(before, &self.applied);
+        status.applied_image_config_refs = health::applied(before, &self.treatment.applied);
         let current = self.revisions.iter().find(|one| one.metadata.name == decided.current);
         let was_healthy = health::is_true(&status, types::HEALTHY);
         let healthy = health::of_package(self, current, None);

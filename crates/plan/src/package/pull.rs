@@ -8,7 +8,7 @@
 //!
 //! Tags are read here and nowhere else; everything after speaks of digests.
 
-use oci::{Digest, Identifier, Reference, reference::Rules};
+use oci::{Digest, Identifier, Reference, ReferenceError, Rules};
 use std::time::Duration;
 
 /// How long what a registry said about a tag is believed under `Always`.
@@ -60,14 +60,26 @@ pub enum Pull {
     Fail(String, String),
 }
 
+/// Exactly these bytes of an image, or why it is none and what to do about it.
+pub fn pinned(image: &str, registry: &str, digest: Digest) -> Result<Reference, (String, String)> {
+    let reference = Reference::parse(image, &Rules::weak().default_registry(registry));
+    let reference = reference.map_err(|error| unreadable(image, &error))?;
+    Ok(reference.repository().digest(digest))
+}
+
+fn unreadable(image: &str, error: &ReferenceError) -> (String, String) {
+    let advice = "write it as registry.example.org/repository:tag".to_owned();
+    (format!("{image:?} is not an image reference: {error}"), advice)
+}
+
 /// Decides what an image means now.
 pub fn decide(policy: Policy, package: &str, registry: &str, image: &Image) -> Pull {
     let rules = Rules::weak().default_registry(registry);
     let reference = match Reference::parse(package, &rules) {
         Ok(reference) => reference,
         Err(error) => {
-            let advice = "write it as registry.example.org/repository:tag".to_owned();
-            return Pull::Fail(format!("{package:?} is not an image reference: {error}"), advice);
+            let (why, advice) = unreadable(package, &error);
+            return Pull::Fail(why, advice);
         }
     };
     if let (Policy::Never, Some(cached)) = (policy, &image.cached) {

@@ -2,6 +2,8 @@
 
 use super::pull::{Image, Policy, Pull, decide};
 use super::{Settings, World, step};
+use crate::image_config::Treatment;
+use crate::signature::Trust;
 use crate::step::{Action, Expect, Need, Step, Wake};
 use api::meta::PackageKind;
 use api::pkg::revision::Revision;
@@ -32,8 +34,8 @@ fn world(spec: &Json) -> World {
         kind: PackageKind::Provider,
         revisions: Vec::new(),
         image: Image { asked: Some(Ok(digest("one"))), ..Image::default() },
-        resolved: None,
-        applied: Vec::new(),
+        treatment: Treatment::default(),
+        trust: Trust::default(),
         refused: Vec::new(),
         settings: Settings { default_registry: registry(), runs_packages: true },
         now: "2026-01-01T00:00:00Z".to_owned(),
@@ -82,6 +84,7 @@ fn show(step: &Step) -> String {
             let needs = needs.iter().map(|need| match need {
                 Need::Digest(reference) => format!("need the digest of {reference}"),
                 Need::CachedFile(name) => format!("need the cached file {name}.xpkg"),
+                Need::Signatures(image) => format!("need the signatures of {image}"),
                 other => panic!("no business of a package: {other:?}"),
             });
             return needs.collect::<Vec<_>>().join("\n");
@@ -586,4 +589,47 @@ fn the_names_of_secrets_are_never_too_long() {
     let Action::Apply { object, .. } = &plan.actions[0] else { panic!("{plan:?}") };
     let secret = object["spec"]["tlsServerSecretName"].as_str().unwrap();
     assert!(secret.len() == 253 && secret.ends_with("-tls-server"));
+}
+
+#[test]
+fn nothing_is_made_of_an_image_before_it_is_accepted() {
+    let verification = json!({"provider": "Cosign", "cosign": {"authorities": []}});
+    let verification = serde_json::from_value(verification).unwrap();
+    let applied = json!([
+        {"name": "mirror", "reason": "RewriteImage"}, {"name": "signed", "reason": "VerifyImage"},
+        {"name": "small", "reason": "ConfigureRuntime"},
+    ]);
+    let pinned = format!("registry.example.org/p@{}", digest("one"));
+    // However it is known which bytes are meant: they must be signed.
+    for spec in [
+        json!({}),
+        json!({"packagePullPolicy": "Always"}),
+        json!({"packagePullPolicy": "Never"}),
+        json!({"package": pinned}),
+    ] {
+        let mut world = world(&spec);
+        world.image.cached = Some(digest("one"));
+        world.treatment.resolved = "mirror.local/cache/p:v1".to_owned();
+        world.treatment.applied = serde_json::from_value(applied.clone()).unwrap();
+        let (config, verification) = ("signed".to_owned(), Clone::clone(&verification));
+        world.trust = Trust::Asked { config, verification };
+        let wanted = format!("need the signatures of mirror.local/cache/p@{}", digest("one"));
+        assert_eq!(show(&step(&world)), wanted, "{spec}");
+        world.trust = Trust::Refused("signature verification failed: a: no; do b".to_owned());
+        let said = show(&step(&world));
+        let first = "status current none: Installed=False UnpackingPackage (cannot unpack package: \
+                     signature verification failed: a: no; do b), ";
+        assert!(said.starts_with(first), "{said}");
+        assert!(!said.contains("create"), "{said}");
+        let (config, authority) = ("signed".to_owned(), "a".to_owned());
+        world.trust = Trust::Accepted { config, authority };
+        assert!(act(&mut world).starts_with("create "));
+        let status = world.package.status.clone().unwrap();
+        assert_eq!(status.resolved_package.as_deref(), Some("mirror.local/cache/p:v1"));
+        // How it is run is its revision's to say.
+        let applied = serde_json::to_value(status.applied_image_config_refs).unwrap();
+        let reasons: Vec<&Json> =
+            applied.as_array().unwrap().iter().map(|one| &one["reason"]).collect();
+        assert_eq!(reasons, ["RewriteImage", "VerifyImage"]);
+    }
 }

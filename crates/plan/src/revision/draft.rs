@@ -54,6 +54,25 @@ impl Draft {
         Plan { actions, report: vec![message], wake }
     }
 
+    /// The image is signed as it should be.
+    pub(super) fn verified(&mut self, world: &World, message: String) {
+        let (of, why) = (types::VERIFIED, reasons::VERIFIED);
+        set(&mut self.status, world, of, true, why, Some(message));
+    }
+
+    /// The image is not signed as it should be, or nobody can tell.
+    pub(super) fn unverified(&mut self, world: &World, why: &str) {
+        let (of, reason) = (types::VERIFIED, reasons::UNVERIFIED);
+        set(&mut self.status, world, of, false, reason, Some(why.to_owned()));
+    }
+
+    /// Nobody asks whether the image is signed.
+    pub(super) fn unasked(&mut self) {
+        if let Some(conditions) = &mut self.status.conditions {
+            conditions.retain(|one| one.condition_type != types::VERIFIED);
+        }
+    }
+
     fn is_healthy(&self) -> bool {
         let conditions = self.status.conditions.as_deref().unwrap_or_default();
         condition::find(conditions, types::REVISION_HEALTHY).is_some_and(|one| one.status == "True")

@@ -4,25 +4,30 @@ use super::contents::Contents;
 use super::{Halt, World};
 use crate::package::pull::{self, Image, Policy, Pull};
 use crate::step::Need;
-use oci::{Digest, Reference, Rules};
+use oci::{Digest, Reference};
 use std::sync::Arc;
 
 /// What is in the package of a revision.
-pub(super) fn contents(world: &World) -> Result<Arc<Contents>, Halt> {
-    let digest = digest(world)?;
+pub(super) fn contents(world: &World, digest: Digest) -> Result<Arc<Contents>, Halt> {
     match &world.contents {
         Some(Ok(contents)) => Ok(Arc::clone(contents)),
         Some(Err(why)) => Err(missing(world, why)),
-        None => match Reference::parse(&world.revision.spec.image, &rules(world)) {
-            Ok(image) => Err(Halt::Need(vec![Need::Contents(image.repository().digest(digest))])),
-            Err(error) => Err(missing(world, &error.to_string())),
-        },
+        None => Err(Halt::Need(vec![Need::Contents(pinned(world, digest)?)])),
     }
+}
+
+/// These bytes, where image configurations say that they are.
+pub(super) fn pinned(world: &World, digest: Digest) -> Result<Reference, Halt> {
+    let image = world.treatment.name(&world.revision.spec.image);
+    let pinned = pull::pinned(image, &world.settings.default_registry, digest);
+    pinned.map_err(|(why, advice)| {
+        Halt::trouble("ParsePackage", format!("cannot get package: {why}; {advice}"))
+    })
 }
 
 /// The digest of the bytes. A revision is made of one package for ever, and its name says which,
 /// so a tag that means something else by now is no help.
-fn digest(world: &World) -> Result<Digest, Halt> {
+pub(super) fn digest(world: &World) -> Result<Digest, Halt> {
     let Image { cached, asked, searched } = world.image.clone();
     let cached = cached.filter(|digest| is_ours(world, digest));
     if let Some(digest) = cached {
@@ -58,8 +63,4 @@ fn missing(world: &World, why: &str) -> Halt {
 
 fn is_ours(world: &World, digest: &Digest) -> bool {
     xpkg::label::friendly_id(world.package_name(), digest.hex()) == world.revision.metadata.name
-}
-
-fn rules(world: &World) -> Rules {
-    Rules::weak().default_registry(&world.settings.default_registry)
 }

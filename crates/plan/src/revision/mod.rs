@@ -1,7 +1,7 @@
 //! Revisions: from a package's bytes to objects in a cluster.
 //!
 //! ```text
-//!   which bytes ─► what is in them ─► may it run here ─► is what it needs there ─► its objects
+//!   which bytes ─► who signed them ─► what is in them ─► may it run here ─► is what it needs there ─► its objects
 //! ```
 //!
 //! An active revision controls the objects its package brings. It gets all of them or none: whose
@@ -26,14 +26,16 @@ mod trust;
 
 pub use contents::{Contents, Document};
 
+use crate::image_config::Treatment;
 use crate::lock::Verdict;
 use crate::package::pull::{Image, RECHECK};
+use crate::signature::Trust;
 use crate::step::{Action, Expect, Need, Plan, Refusal, Step, Target, Wake};
 use api::meta::{Meta, PackageKind, PermissionRequest, capability};
 use api::object::{ObjectMeta, OwnerReference};
 use api::pkg::lock::Lock;
 use api::pkg::revision::{ACTIVE, Revision};
-use api::pkg::{ANNOTATION_PAUSED, FINALIZER_REVISION, ImageConfigRef, LABEL_PACKAGE};
+use api::pkg::{ANNOTATION_PAUSED, FINALIZER_REVISION, LABEL_PACKAGE};
 use draft::Draft;
 use owners::{Party, Sibling};
 use std::collections::{BTreeMap, BTreeSet};
@@ -54,10 +56,10 @@ pub struct World {
     pub packages: BTreeSet<String>,
     /// What is known about its image; what the cache holds is found by the revision's name.
     pub image: Image,
-    /// The image with image configurations applied.
-    pub resolved: Option<String>,
-    /// The image configurations applied so far.
-    pub applied: Vec<ImageConfigRef>,
+    /// What image configurations make of its image.
+    pub treatment: Treatment,
+    /// Whether its image may be used.
+    pub trust: Trust,
     /// What is in the package, once it was asked for.
     pub contents: Option<Result<Arc<Contents>, String>>,
     /// What the lock says, once it was asked.
@@ -170,12 +172,15 @@ fn decide(world: &World, draft: &mut Draft) -> Result<Plan, Halt> {
     if !world.is_active() && is_known {
         return objects::release(world, draft);
     }
-    let contents = fetch::contents(world)?;
-    draft.status.resolved_image =
-        world.resolved.clone().or_else(|| Some(world.revision.spec.image.clone()));
+    trust::refused(world, draft)?;
+    let digest = fetch::digest(world)?;
+    trust::verified(world, draft, &digest)?;
+    let contents = fetch::contents(world, digest)?;
+    let resolved = world.treatment.name(&world.revision.spec.image);
+    draft.status.resolved_image = Some(resolved.to_owned());
     let before = draft.status.applied_image_config_refs.as_deref().unwrap_or_default();
     draft.status.applied_image_config_refs =
-        crate::package::health::applied(before, &world.applied);
+        crate::package::health::applied(before, &world.treatment.applied);
     let meta = trust::valid(world, &contents)?;
     trust::mark(world, meta)?;
     draft.status.capabilities = capabilities(meta);

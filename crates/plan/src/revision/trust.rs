@@ -1,15 +1,46 @@
 //! Whether a package may be installed at all.
 
 use super::contents::Contents;
-use super::{Halt, World, listing};
+use super::draft::Draft;
+use super::{Halt, World, fetch, listing};
 use crate::rbac;
-use crate::step::{Action, Expect, Plan};
+use crate::signature::Trust;
+use crate::step::{Action, Expect, Need, Plan};
 use api::meta::Meta;
 use api::pkg::LABEL_FAMILY;
+use oci::Digest;
 use serde_json::{Map, Value as Json, json};
 use std::collections::BTreeMap;
 use xpkg::constraint::Constraint;
 use xpkg::version::Version;
+
+/// Fails if what somebody asks of the image cannot be met.
+pub(super) fn refused(world: &World, draft: &mut Draft) -> Result<(), Halt> {
+    let Trust::Refused(why) = &world.trust else { return Ok(()) };
+    draft.unverified(world, why);
+    Err(Halt::trouble("ParsePackage", format!("cannot get package: {why}")))
+}
+
+/// Fails unless the bytes are signed as they should be.
+pub(super) fn verified(world: &World, draft: &mut Draft, digest: &Digest) -> Result<(), Halt> {
+    match &world.trust {
+        Trust::Refused(_) => refused(world, draft),
+        Trust::Asked { .. } => {
+            let image = fetch::pinned(world, digest.clone())?;
+            Err(Halt::Need(vec![Need::Signatures(image)]))
+        }
+        Trust::Accepted { config, authority } => {
+            let message =
+                format!("{digest} is signed by {authority}, as ImageConfig {config} asks");
+            draft.verified(world, message);
+            Ok(())
+        }
+        Trust::Unasked => {
+            draft.unasked();
+            Ok(())
+        }
+    }
+}
 
 /// The metadata of a package that is one.
 pub(super) fn valid<'a>(world: &World, contents: &'a Contents) -> Result<&'a Meta, Halt> {

@@ -1,20 +1,28 @@
 //! Signatures: whether somebody who is trusted has signed an image.
 //!
-//! cosign keeps the signatures of an image beside it, under a tag made from its digest ([`tag`]).
-//! Each layer there is a *payload* that names the digest, with a signature over the payload in an
-//! annotation. An image configuration names authorities; the first whose key fits a signature, and
-//! whose payload is about this very image, accepts it.
+//! cosign keeps the signatures of an image beside it, in one of two forms ([`Form`]). Under a tag
+//! made from its digest ([`tag`]) each layer is a *payload* that names the digest, with a signature
+//! over the payload in an annotation. Newer ones refer to the image as their subject, and are
+//! [`bundle`]s: an envelope around a statement that names the digest. An image configuration names
+//! authorities; the first whose key fits a signature, and whose payload is about this very image,
+//! accepts it.
 //!
 //! What this room decides: where signatures are, which authorities can be asked and with which
 //! hash, what a payload says, and what to tell people. Whether a key fits is arithmetic that the
-//! caller does.
+//! caller does. [`Trust`] is what packages and revisions know of all this: nothing is made of an
+//! image that somebody asks signatures for before it is accepted, wherever its bytes come from.
 //!
 //! Only keys are known here. Who signed without a key is told by a log that must be reached, and
 //! that is refused with a clear word rather than taken on trust. Upstream asks for an entry in
 //! that log for keys, too; here a key is enough.
 
+mod form;
 #[cfg(test)]
 mod tests;
+mod trust;
+
+pub use form::{Form, Signed, bundle, claims};
+pub use trust::Trust;
 
 use api::pkg::{CosignAuthority, KeyReference, Verification};
 use oci::Digest;
@@ -25,8 +33,10 @@ use std::collections::BTreeMap;
 pub const ANNOTATION: &str = "dev.cosignproject.cosign/signature";
 /// The media type of a layer that is a payload.
 pub const PAYLOAD: &str = "application/vnd.dev.cosign.simplesigning.v1+json";
-/// What a payload says it is.
-const CLAIM: &str = "cosign container image signature";
+/// What artifacts are that hold payloads and refer to the image.
+pub const ARTIFACT: &str = "application/vnd.dev.cosign.artifact.sig.v1+json";
+/// How the types of artifacts begin that are bundles, whatever their version.
+pub const BUNDLE: &str = "application/vnd.dev.sigstore.bundle";
 
 /// The tag under which the signatures of an image are.
 pub fn tag(digest: &Digest) -> String {
@@ -69,15 +79,6 @@ pub struct Signer {
     pub hash: Hash,
 }
 
-/// A payload, and the signature that was found with it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Signed {
-    /// What was signed.
-    pub payload: Vec<u8>,
-    /// The signature, in base64.
-    pub signature: String,
-}
-
 /// What a payload claims besides the image.
 pub type Claims = BTreeMap<String, Json>;
 
@@ -98,6 +99,8 @@ pub enum Doubt {
     Payload(String),
     /// The payload is about something else.
     OtherImage(String),
+    /// The authority's key cannot be had, for this reason.
+    Unavailable(String),
     /// The key does not fit, for this reason.
     Key(String),
 }
@@ -121,6 +124,7 @@ impl std::fmt::Display for Doubt {
             Self::Unsigned => formatter.write_str("the image has no signatures"),
             Self::Payload(why) => write!(formatter, "what was signed cannot be read: {why}"),
             Self::OtherImage(other) => write!(formatter, "what was signed is {other}"),
+            Self::Unavailable(why) => write!(formatter, "its key cannot be used: {why}"),
             Self::Key(why) => write!(formatter, "the key does not fit: {why}"),
         }
     }
@@ -143,30 +147,13 @@ pub fn signer(authority: &CosignAuthority) -> Result<Signer, Doubt> {
     Ok(Signer { name: authority.name.clone(), key: key.secret_ref.clone(), hash })
 }
 
-/// What a payload claims, if it is about this image.
-pub fn claims(payload: &[u8], image: &Digest) -> Result<Claims, Doubt> {
-    let payload: Json =
-        serde_json::from_slice(payload).map_err(|error| Doubt::Payload(error.to_string()))?;
-    let critical = &payload["critical"];
-    if critical["type"] != CLAIM {
-        return Err(Doubt::Payload(format!("its type is {}", critical["type"])));
-    }
-    let signed = critical["image"]["docker-manifest-digest"].as_str().unwrap_or_default();
-    if signed.parse().as_ref() != Ok(image) {
-        let other = if signed.is_empty() { "no image" } else { signed };
-        return Err(Doubt::OtherImage(other.to_owned()));
-    }
-    let optional = payload["optional"].as_object().cloned().unwrap_or_default();
-    Ok(optional.into_iter().collect())
-}
-
 /// The authority that accepts an image, or what is wrong with all of them. Whether the key of a
 /// signer fits a signature is for the caller to say.
 pub fn judge(
     verification: &Verification,
     image: &Digest,
     signatures: &[Signed],
-    fits: impl Fn(&Signer, &Signed) -> Result<(), String>,
+    fits: impl Fn(&Signer, &Signed) -> Result<(), Doubt>,
 ) -> Result<(String, Claims), String> {
     let authorities = verification.cosign.iter().flat_map(|cosign| &cosign.authorities);
     let mut doubts = Vec::new();
@@ -187,14 +174,13 @@ fn accepts(
     authority: &CosignAuthority,
     image: &Digest,
     signatures: &[Signed],
-    fits: impl Fn(&Signer, &Signed) -> Result<(), String>,
+    fits: impl Fn(&Signer, &Signed) -> Result<(), Doubt>,
 ) -> Result<Claims, Doubt> {
     let signer = signer(authority)?;
     let mut doubt = Doubt::Unsigned;
     for signed in signatures {
         // The key comes first: what nobody trusted signed says nothing.
-        let checked = fits(&signer, signed).map_err(Doubt::Key);
-        match checked.and_then(|()| claims(&signed.payload, image)) {
+        match fits(&signer, signed).and_then(|()| claims(signed, image)) {
             Ok(claims) => return Ok(claims),
             Err(new) => doubt = new,
         }

@@ -1,6 +1,6 @@
 //! Signatures as cosign writes them, and what becomes of them.
 
-use super::{Signed, claims, judge, tag};
+use super::{Doubt, Form, Signed, bundle, claims, judge, tag};
 use api::pkg::Verification;
 use insta::assert_snapshot;
 use oci::Digest;
@@ -23,7 +23,7 @@ fn payload(digest: &str) -> Vec<u8> {
 }
 
 fn signed(by: &str, payload: Vec<u8>) -> Signed {
-    Signed { payload, signature: by.to_owned() }
+    Signed { payload, signature: by.to_owned(), form: Form::Simple }
 }
 
 fn authorities(all: &Json) -> Verification {
@@ -40,7 +40,7 @@ fn key(name: &str) -> Json {
 fn told(all: &Json, signatures: &[Signed]) -> String {
     let fits = |signer: &super::Signer, signed: &Signed| {
         let fits = signed.signature == signer.key.key;
-        fits.then_some(()).ok_or("it is another's".to_owned())
+        fits.then_some(()).ok_or(Doubt::Key("it is another's".to_owned()))
     };
     match judge(&authorities(all), &image(), signatures, fits) {
         Ok((name, claims)) => format!("accepted by {name}: {claims:?}"),
@@ -98,8 +98,52 @@ fn what_cannot_be_verified_is_refused_with_a_word() {
 #[test]
 fn a_payload_is_about_exactly_one_image() {
     let short = &image().to_string()[..20];
+    let about = |digest: &str| claims(&signed("a", payload(digest)), &image());
     for wrong in ["", "sha256:", short, "latest"] {
-        assert!(claims(&payload(wrong), &image()).is_err(), "{wrong}");
+        assert!(about(wrong).is_err(), "{wrong}");
     }
-    assert!(claims(&payload(&image().to_string()), &image()).is_ok());
+    assert!(about(&image().to_string()).is_ok());
+}
+
+fn statement(kind: &str, hex: &str) -> Vec<u8> {
+    let statement = json!({
+        "_type": "https://in-toto.io/Statement/v1",
+        "subject": [{"digest": {"sha256": hex}}],
+        "predicateType": kind, "predicate": {},
+    });
+    statement.to_string().into_bytes()
+}
+
+#[test]
+fn a_bundle_is_signed_in_its_envelope() {
+    use base64::Engine as _;
+    let encode = |bytes: &[u8]| base64::engine::general_purpose::STANDARD.encode(bytes);
+    let of = "application/vnd.in-toto+json";
+    let written = |kind: &str, hex: &str| {
+        let payload = statement(kind, hex);
+        let envelope = json!({
+            "payload": encode(&payload), "payloadType": of, "signatures": [{"sig": "b"}],
+        });
+        json!({"mediaType": "application/vnd.dev.sigstore.bundle.v0.3+json", "dsseEnvelope": envelope})
+    };
+    let read = |one: &Json| bundle(one.to_string().as_bytes()).unwrap();
+    let sign = "https://sigstore.dev/cosign/sign/v1";
+    let good = read(&written(sign, image().hex()));
+    let payload = statement(sign, image().hex());
+    let mut message = format!("DSSEv1 28 {of} {} ", payload.len()).into_bytes();
+    message.extend(payload);
+    assert_eq!(good[0].message(), message);
+    let all = json!([key("b")]);
+    let lines = [
+        told(&all, &good),
+        told(&all, &read(&written(sign, Digest::of(b"other").hex()))),
+        told(&all, &read(&written("https://slsa.dev/provenance/v1", image().hex()))),
+    ];
+    assert_snapshot!(lines.join("\n"), @r#"
+    accepted by b: {}
+    signature verification failed: b: what was signed is sha256:d9298a10d1b0735837dc4bd85dac641b0f3cef27a47e5d53a54f2f3f5b2fcffa
+    signature verification failed: b: what was signed cannot be read: it is a statement of type "https://slsa.dev/provenance/v1", no signature
+    "#);
+    assert_eq!(read(&json!({"messageSignature": {"signature": "b"}})), []);
+    assert!(bundle(b"no json").is_err());
 }

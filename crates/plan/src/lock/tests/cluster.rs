@@ -1,9 +1,10 @@
 //! A cluster and a registry in a few lines of text, and everybody doing their part.
 
-use crate::image_config::Names;
+use crate::image_config::{Names, Treatment};
 use crate::lock::{Contents, Decided, Report, Verdict, World, decide};
 use crate::package;
 use crate::package::pull::Image;
+use crate::signature::Trust;
 use crate::step::{Action, Expect, Need, Step, Wake};
 use api::meta::{Meta, PackageKind};
 use api::pkg::revision::Revision;
@@ -208,8 +209,8 @@ impl Cluster {
                 kind: kinds.clone().find(|one| one.as_str() == package.kind).unwrap(),
                 revisions: revisions.cloned().collect(),
                 image: Image { asked: Some(digest), ..Image::default() },
-                resolved: None,
-                applied: Vec::new(),
+                treatment: Treatment::default(),
+                trust: Trust::default(),
                 refused: Vec::new(),
                 settings: package::Settings {
                     default_registry: self.world.settings.default_registry.clone(),

@@ -3,8 +3,10 @@
 
 use super::super::{Contents, Seen, Settings, World, desired, step};
 use super::show::{owners, show};
+use crate::image_config::Treatment;
 use crate::lock::Verdict;
 use crate::package::pull::Image;
+use crate::signature::Trust;
 use crate::step::{Action, Expect, Need, Packaged, Refusal, Step, Target, Wake, Write};
 use api::meta::PackageKind;
 use api::object::ObjectMeta;
@@ -12,6 +14,7 @@ use api::pkg::lock::Lock;
 use api::pkg::revision::Revision;
 use oci::Digest;
 use serde_json::{Value as Json, json};
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -26,6 +29,12 @@ pub(super) struct Cluster {
     /// What the API server refuses, by name of the object.
     pub(super) refuses: BTreeMap<String, String>,
     pub(super) refused: Vec<Refusal>,
+    /// What image configurations make of every image, and what comes of signatures.
+    pub(super) treatment: Treatment,
+    pub(super) trust: Trust,
+    pub(super) judged: Trust,
+    /// What was fetched from where.
+    pub(super) fetched: RefCell<Vec<String>>,
     /// Looked at after every single change.
     pub(super) law: fn(&Self),
     kinds: BTreeMap<String, PackageKind>,
@@ -53,6 +62,10 @@ impl Cluster {
             },
             refuses: BTreeMap::new(),
             refused: Vec::new(),
+            treatment: Treatment::default(),
+            trust: Trust::default(),
+            judged: Trust::default(),
+            fetched: RefCell::default(),
             law: |_| {},
             kinds: BTreeMap::new(),
             published: BTreeMap::new(),
@@ -137,8 +150,8 @@ impl Cluster {
             lock: self.lock.clone(),
             packages: self.packages.clone(),
             image: Image::default(),
-            resolved: None,
-            applied: Vec::new(),
+            treatment: self.treatment.clone(),
+            trust: self.trust.clone(),
             contents: None,
             verdict: None,
             certificate: None,
@@ -174,10 +187,12 @@ impl Cluster {
                 world.image.asked = Some(found.ok_or_else(|| "not found".to_owned()));
             }
             Need::Contents(reference) => {
+                self.fetched.borrow_mut().push(reference.to_string());
                 let digest = reference.identifier().as_digest().unwrap();
                 let found = self.published.get(digest).map(|(contents, _)| Arc::clone(contents));
                 world.contents = Some(found.ok_or_else(|| "not found".to_owned()));
             }
+            Need::Signatures(_) => world.trust = self.judged.clone(),
             Need::Dependencies => world.verdict = Some(self.verdict.clone()),
             Need::Certificate(_) => world.certificate = Some(self.certificate.clone()),
             Need::Objects(wanted) => {

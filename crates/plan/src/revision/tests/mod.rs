@@ -6,6 +6,7 @@ mod handover;
 mod install;
 mod refusal;
 mod show;
+mod signed;
 
 use api::meta::PackageKind;
 use cluster::Cluster;
