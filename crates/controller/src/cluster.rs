@@ -376,7 +376,7 @@ fn gone(error: Error) -> Error {
 /// What an answer means for whoever decided on the request.
 fn meaning(error: &kube::Error) -> Error {
     let kube::Error::Api(status) = error else {
-        return Error::Busy(chain(error));
+        return lost(error);
     };
     let message = if status.message.is_empty() { &status.reason } else { &status.message };
     let message = message.trim().to_owned();
@@ -387,6 +387,13 @@ fn meaning(error: &kube::Error) -> Error {
         401 | 408 | 410 | 429 | 500.. => Error::Busy(message),
         _ => Error::Refused(message),
     }
+}
+
+/// That nobody answers, why, and what to do about it.
+pub(crate) fn lost(error: &kube::Error) -> Error {
+    let advice = "make sure that it runs and that the manager can reach it, which tries again by \
+                  itself";
+    Error::Busy(format!("{}; {advice}", chain(error)))
 }
 
 /// An error and what is behind it, each said once.

@@ -3,9 +3,9 @@
 //! Only the metadata of objects is watched: it says whom the news concerns, and what became of the
 //! object is read when somebody's turn comes.
 
-use crate::Hands;
 use crate::kind::{Meta, Wakes, Watch};
 use crate::queue::Queue;
+use crate::{Hands, cluster};
 use futures::StreamExt as _;
 use kube::Api;
 use kube::runtime::watcher::{Config, Event};
@@ -51,7 +51,7 @@ pub(crate) async fn watch(hands: Arc<Hands>, watch: Watch, queue: Arc<Queue>) {
             // What went away while nobody watched is found missing when everyone is looked at.
             Ok(Event::InitDone) => queue.wake_everyone(),
             Ok(Event::Init) => {}
-            Err(error) => hands.say(crate::Entry::trouble(&watch.kind, "", &error.to_string())),
+            Err(error) => hands.say(crate::Entry::trouble(&watch.kind, "", &told(&error))),
         }
     }
 }
@@ -86,6 +86,20 @@ impl Contents {
 
     fn forget(&mut self, meta: &Meta) {
         self.0.remove(&Self::key(meta));
+    }
+}
+
+/// What an error of a watch means for people.
+fn told(error: &watcher::Error) -> String {
+    let lost = match error {
+        watcher::Error::InitialListFailed(error)
+        | watcher::Error::WatchStartFailed(error)
+        | watcher::Error::WatchFailed(error) => error,
+        other => return other.to_string(),
+    };
+    match lost {
+        kube::Error::Api(_) => error.to_string(),
+        lost => cluster::lost(lost).to_string(),
     }
 }
 

@@ -5,11 +5,14 @@
 //! manager, and run at the same time; each has packages of its own. A scenario that fails is named
 //! by the panic of its thread.
 
+mod mistakes;
 mod packages;
 mod plans;
 mod revisions;
 mod runtimes;
+mod signer;
 mod stage;
+mod trust;
 mod upstream;
 
 use stage::{Backend, Stage};
@@ -70,4 +73,24 @@ fn revisions_become_objects_on_the_embedded_server() {
 #[test]
 fn revisions_become_objects_on_a_real_server() {
     play(Backend::Real, revisions::ALL);
+}
+
+#[test]
+fn packages_come_only_from_whom_one_trusts_on_the_embedded_server() {
+    play(Backend::Embedded, trust::ALL);
+}
+
+#[test]
+fn packages_come_only_from_whom_one_trusts_on_a_real_server() {
+    play(Backend::Real, trust::ALL);
+}
+
+#[test]
+fn mistakes_are_named_and_can_be_mended_on_the_embedded_server() {
+    play(Backend::Embedded, mistakes::ALL);
+}
+
+#[test]
+fn mistakes_are_named_and_can_be_mended_on_a_real_server() {
+    play(Backend::Real, mistakes::ALL);
 }

@@ -1,5 +1,4 @@
-//! From packages to revisions: pull policies, activation, history, pause, and what goes wrong on
-//! the way to a registry.
+//! From packages to revisions: pull policies, activation, history, pause.
 
 use super::Scenario;
 use super::stage::{Gate, Stage, condition, until};
@@ -12,10 +11,7 @@ pub(super) const ALL: &[Scenario] = &[
     ("only so many revisions are kept", only_so_many_revisions_are_kept),
     ("what is paused is left alone", what_is_paused_is_left_alone),
     ("a file in the cache needs no registry", a_file_in_the_cache_needs_no_registry),
-    ("an unreachable registry is waited for", an_unreachable_registry_is_waited_for),
     ("what is cached is not asked for", what_is_cached_is_not_asked_for),
-    ("a tag that is not there is named", a_tag_that_is_not_there_is_named),
-    ("a missing secret is named", a_missing_secret_is_named),
     ("a mirror is used where one is configured", a_mirror_is_used_where_one_is_configured),
 ];
 
@@ -130,20 +126,6 @@ fn a_file_in_the_cache_needs_no_registry(stage: &Stage) {
     stage.states(kind, name, &[(1, "Active")]);
 }
 
-fn an_unreachable_registry_is_waited_for(stage: &Stage) {
-    let gate = Gate::before(&stage.registry);
-    stage.push("Provider", "away", "v1.0.0");
-    let package = format!("{}/away:v1.0.0", gate.address);
-    stage.install("Provider", "away", &json!({"package": package}));
-    let said = stage.condition("Provider", "away", "Installed", "False", "UnpackingPackage");
-    let begin = format!("cannot unpack package: cannot resolve {package}: ");
-    assert!(said.starts_with(&begin), "{said}");
-    let end = format!("; make sure that {package} exists and may be pulled");
-    assert!(said.ends_with(&end), "{said}");
-    gate.open();
-    stage.condition("Provider", "away", "Installed", "True", "ActivePackageRevision");
-}
-
 fn what_is_cached_is_not_asked_for(stage: &Stage) {
     let gate = Gate::before(&stage.registry);
     gate.open();
@@ -162,33 +144,6 @@ fn what_is_cached_is_not_asked_for(stage: &Stage) {
         (again != uid).then_some(())
     });
     stage.condition("Provider", "kept", "Installed", "True", "ActivePackageRevision");
-}
-
-fn a_tag_that_is_not_there_is_named(stage: &Stage) {
-    stage.push("Provider", "tagged", "v1.0.0");
-    let package = stage.registry.reference("tagged:v9.9.9");
-    stage.install("Provider", "tagged", &json!({"package": package}));
-    let said = stage.condition("Provider", "tagged", "Installed", "False", "UnpackingPackage");
-    assert_eq!(
-        said,
-        format!(
-            "cannot unpack package: cannot resolve {package}: {package} is not there; make sure \
-             that {package} exists and may be pulled"
-        )
-    );
-    stage.push("Provider", "tagged", "v9.9.9");
-    stage.condition("Provider", "tagged", "Installed", "True", "ActivePackageRevision");
-}
-
-fn a_missing_secret_is_named(stage: &Stage) {
-    let package = stage.registry.reference("secret:v1.0.0");
-    let spec = json!({"package": package, "packagePullSecrets": [{"name": "nowhere"}]});
-    stage.install("Provider", "secret", &spec);
-    let said = stage.condition("Provider", "secret", "Installed", "False", "UnpackingPackage");
-    assert!(said.contains("there is no Secret nowhere in namespace crossplane-system"), "{said}");
-    // What needs no secret is fetched without.
-    stage.push("Provider", "secret", "v1.0.0");
-    stage.condition("Provider", "secret", "Installed", "True", "ActivePackageRevision");
 }
 
 fn a_mirror_is_used_where_one_is_configured(stage: &Stage) {

@@ -3,7 +3,7 @@
 use crate::control_plane::runtime;
 use crate::kubectl::plane::{Ours, Real};
 use crate::registry::{Served, ask};
-use crate::support::{Ran, Scratch, apron, command, peer};
+use crate::support::{Ran, Scratch, apron, command, command_at, peer, program};
 use axum::http::Request;
 use base64::Engine as _;
 use kube::config::{KubeConfigOptions, Kubeconfig};
@@ -13,8 +13,8 @@ use std::io::{self, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// Who serves the API.
@@ -45,18 +45,25 @@ pub(super) struct Stage {
     runtime: tokio::runtime::Runtime,
     client: Client,
     manager: Child,
+    /// The manager itself, if it was started by way of somebody who can make its disk fail.
+    traced: Option<String>,
+    /// The manager's way to the API server, if it can be closed.
+    pub(super) gate: Option<Gate>,
     pub(super) registry: Served,
     pub(super) cache: PathBuf,
     pub(super) log: PathBuf,
     real: Option<Real>,
     ours: Ours,
-    scratch: Scratch,
+    pub(super) scratch: Scratch,
 }
 
 impl Drop for Stage {
     fn drop(&mut self) {
         let _ = self.manager.kill();
         let _ = self.manager.wait();
+        if let Some(process) = &self.traced {
+            let _ = Command::new("kill").args(["-KILL", process]).status();
+        }
         if std::thread::panicking() {
             let said = fs_err::read_to_string(&self.log).unwrap_or_default();
             let _ = writeln!(io::stderr(), "the manager said:\n{said}");
@@ -64,8 +71,27 @@ impl Drop for Stage {
     }
 }
 
+/// What is special about a manager.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Manner {
+    /// Nothing: it stands for election, as in a cluster.
+    Plain,
+    /// Its way to the API server can be closed.
+    Gated,
+    /// Its disk can be made to fail.
+    Fragile,
+}
+
+/// Starts a program, and once it is told how, becomes strace: whoever traces must be an ancestor,
+/// on some systems.
+const TRACED: &str = r#""$@" & read -r words; exec strace $words -p $!"#;
+
 impl Stage {
     pub(super) fn open(backend: Backend) -> Self {
+        Self::open_with(backend, Manner::Plain)
+    }
+
+    pub(super) fn open_with(backend: Backend, manner: Manner) -> Self {
         let scratch = Scratch::new();
         let ours = Ours::start(&scratch.join("ours"));
         let real = match backend {
@@ -81,24 +107,81 @@ impl Stage {
         });
         let registry = Served::start_with(&scratch, &["--mutable-versions"]);
         let (cache, log) = (scratch.join("cache"), scratch.join("manager.log"));
-        let manager = command(&scratch)
-            .args(["manager", "--kubeconfig"])
-            .arg(kubeconfig)
-            .arg("--cache-dir")
-            .arg(&cache)
-            .args(["--provider-clusterrole", "allowed-permissions"])
-            .args(["--leader-election", "--listen", "127.0.0.1:0"])
+        let (trusted, _) = certificate(&scratch, "trusted");
+        let gate = (manner == Manner::Gated).then(|| {
+            let gate = Gate::to(server(kubeconfig));
+            gate.open();
+            gate
+        });
+        let manager_config = gate.as_ref().map_or_else(
+            || kubeconfig.clone(),
+            |gate| {
+                let text = fs_err::read_to_string(kubeconfig).unwrap();
+                scratch.write("gated", text.replace(&server(kubeconfig), &gate.address))
+            },
+        );
+        let mut manager = if manner == Manner::Fragile {
+            let mut shell = command_at(&scratch, Path::new("sh"));
+            shell.args(["-c", TRACED, "sh", env!("CARGO_BIN_EXE_apron")]);
+            shell
+        } else {
+            command(&scratch)
+        };
+        manager.args(["manager", "--kubeconfig"]).arg(manager_config);
+        manager.arg("--cache-dir").arg(&cache).arg("--ca-bundle-path").arg(trusted);
+        manager.args(["--provider-clusterrole", "allowed-permissions"]);
+        if manner == Manner::Plain {
+            manager.arg("--leader-election");
+        }
+        let manager = manager
+            .args(["--listen", "127.0.0.1:0"])
+            .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(fs_err::File::create(&log).unwrap().into_file())
             .spawn()
             .unwrap();
-        let stage = Self { runtime, client, manager, registry, cache, log, real, ours, scratch };
+        let traced = (manner == Manner::Fragile).then(|| child_of(&manager));
+        let stage = Self {
+            runtime,
+            client,
+            manager,
+            traced,
+            gate,
+            registry,
+            cache,
+            log,
+            real,
+            ours,
+            scratch,
+        };
         // Definitions are served one after the other.
         for kind in SERVED {
             let path = format!("/apis/pkg.crossplane.io/{kind}");
             until(&format!("{path} is served"), || stage.ask(&path));
         }
+        let namespace = "/api/v1/namespaces/crossplane-system";
+        until("the manager's namespace is there", || stage.ask(namespace));
         stage
+    }
+
+    /// From now on calls of this name fail like that.
+    pub(super) fn break_disk(&mut self, call: &str, error: &str) {
+        let words = format!("-f -o /dev/null -e trace={call} -e inject={call}:error={error}\n");
+        self.manager.stdin.take().unwrap().write_all(words.as_bytes()).unwrap();
+        // strace says so where the manager says everything.
+        until("strace comes", || self.said().contains(" attached").then_some(()));
+    }
+
+    /// From now on nothing fails.
+    pub(super) fn heal_disk(&mut self) {
+        let strace = self.manager.id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &strace]).status().unwrap().success());
+        self.manager.wait().unwrap();
+    }
+
+    /// What the manager said so far.
+    pub(super) fn said(&self) -> String {
+        fs_err::read_to_string(&self.log).unwrap()
     }
 
     /// What the manager says about itself.
@@ -151,6 +234,51 @@ impl Stage {
             "metadata": {"name": name}, "spec": spec,
         });
         self.change("POST", &packages(kind), "application/json", &object);
+    }
+
+    /// Makes an object of a list.
+    #[track_caller]
+    pub(super) fn make(&self, path: &str, object: &Json) {
+        self.change("POST", path, "application/json", object);
+    }
+
+    /// Makes an image configuration.
+    #[track_caller]
+    pub(super) fn image_config(&self, name: &str, spec: &Json) {
+        let (api_version, kind) = ("pkg.crossplane.io/v1beta1", "ImageConfig");
+        let metadata = json!({"name": name});
+        let object =
+            json!({"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec});
+        self.make("/apis/pkg.crossplane.io/v1beta1/imageconfigs", &object);
+    }
+
+    /// Makes a Secret where the manager looks for them.
+    #[track_caller]
+    pub(super) fn secret(&self, name: &str, key: &str, text: &str) {
+        let kind = match key {
+            ".dockerconfigjson" => "kubernetes.io/dockerconfigjson",
+            _ => "Opaque",
+        };
+        let object = json!({
+            "apiVersion": "v1", "kind": "Secret", "type": kind,
+            "metadata": {"name": name}, "stringData": {key: text},
+        });
+        self.make("/api/v1/namespaces/crossplane-system/secrets", &object);
+    }
+
+    /// Waits until a condition says exactly this.
+    #[track_caller]
+    pub(super) fn says(&self, kind: &str, name: &str, of: &str, expected: &str) {
+        let mut last = Json::Null;
+        let start = Instant::now();
+        while start.elapsed() < PATIENCE {
+            last = condition(&self.package(kind, name), of).unwrap_or_default();
+            if last["message"] == expected {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        panic!("{kind} {name} says {last} instead of {expected}");
     }
 
     /// Changes part of a package object.
@@ -454,6 +582,36 @@ impl Stage {
     }
 }
 
+/// Where the API server of a kubeconfig is.
+fn server(kubeconfig: &Path) -> String {
+    let text = fs_err::read_to_string(kubeconfig).unwrap();
+    let (_, rest) = text.split_once("https://").unwrap();
+    let end = rest.find(|one: char| !one.is_ascii_digit() && one != '.' && one != ':').unwrap();
+    rest[..end].to_owned()
+}
+
+/// The only process that another one started.
+fn child_of(parent: &Child) -> String {
+    let id = parent.id();
+    let path = format!("/proc/{id}/task/{id}/children");
+    until("the shell starts the manager", || {
+        let children = fs_err::read_to_string(&path).ok()?;
+        children.split_whitespace().next().map(str::to_owned)
+    })
+}
+
+/// A certificate of a server on this machine, which vouches for itself, and its key.
+pub(super) fn certificate(scratch: &Scratch, name: &str) -> (PathBuf, PathBuf) {
+    let (certificate, key) = (format!("{name}.crt"), format!("{name}.key"));
+    let begin = ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"];
+    let files = ["-nodes", "-keyout", &key, "-out", &certificate, "-days", "2"];
+    let names = ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"];
+    let end = ["-addext", "basicConstraints=CA:FALSE"];
+    let words = begin.iter().chain(&files).chain(&names).chain(&end);
+    program(scratch, "openssl", words).ok();
+    (scratch.join(certificate), scratch.join(key))
+}
+
 /// Waits for something, with patience.
 #[track_caller]
 pub(super) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
@@ -478,28 +636,35 @@ pub(super) fn condition(object: &Json, of: &str) -> Option<Json> {
     all.iter().find(|one| one["type"] == of).cloned()
 }
 
-/// A way to the registry that can be closed: whoever comes then is turned away. The address is the
-/// test's for as long as it lasts, so that nobody else can be there.
+/// A way to a server that can be closed: whoever comes then is turned away, and whoever is there
+/// is cut off. The address is the test's for as long as it lasts, so that nobody else can be there.
 pub(super) struct Gate {
     pub(super) address: String,
     is_open: Arc<AtomicBool>,
+    guests: Arc<Mutex<Vec<TcpStream>>>,
 }
 
 impl Gate {
     pub(super) fn before(registry: &Served) -> Self {
+        Self::to(registry.address().to_owned())
+    }
+
+    fn to(behind: String) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
-        let is_open = Arc::new(AtomicBool::new(false));
-        let (gate, behind) = (Arc::clone(&is_open), registry.address().to_owned());
+        let gate = Self { address, is_open: Arc::default(), guests: Arc::default() };
+        let (is_open, guests) = (Arc::clone(&gate.is_open), Arc::clone(&gate.guests));
         // It ends with the process; a listener cannot be told to.
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                if gate.load(Ordering::SeqCst) {
+                let mut guests = guests.lock().unwrap();
+                if is_open.load(Ordering::SeqCst) {
+                    guests.extend(stream.try_clone());
                     pass(stream, &behind);
                 }
             }
         });
-        Self { address, is_open }
+        gate
     }
 
     pub(super) fn open(&self) {
@@ -507,7 +672,11 @@ impl Gate {
     }
 
     pub(super) fn close(&self) {
+        let mut guests = self.guests.lock().unwrap();
         self.is_open.store(false, Ordering::SeqCst);
+        for guest in guests.drain(..) {
+            let _ = guest.shutdown(std::net::Shutdown::Both);
+        }
     }
 }
 
