@@ -231,14 +231,17 @@ impl Watch {
         }
     }
 
-    /// Nothing happened for a while: say where we are.
+    /// Nothing was said for a while: say where we are. A bookmark promises that everything up to
+    /// it was told, so whatever has happened meanwhile is told before it.
     fn rest(&mut self) {
         let now = Instant::now();
         if self.bookmark_at.is_some_and(|at| at <= now) && now < self.deadline {
             self.bookmark_at = Some(now + BOOKMARK_EVERY);
-            self.version = self.version.max(self.server.log.version());
-            let bookmark = self.bookmark();
-            self.pending.push_back(Pending::Line(bookmark));
+            self.read();
+            if !self.over {
+                let bookmark = self.bookmark();
+                self.pending.push_back(Pending::Line(bookmark));
+            }
         }
     }
 
@@ -335,4 +338,70 @@ fn check_options(request: &Request) -> Vec<FieldError> {
         }
     }
     wrong
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::Poll;
+
+    use axum::body::Body;
+    use futures::StreamExt as _;
+    use http_body_util::BodyExt as _;
+    use tower::ServiceExt as _;
+
+    use super::*;
+    use crate::log::Log;
+    use crate::world::World;
+    use crate::{Options, Server};
+
+    struct Still;
+
+    impl World for Still {
+        fn now(&self) -> u64 {
+            0
+        }
+
+        fn random(&self) -> u64 {
+            0
+        }
+    }
+
+    const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+
+    async fn send(server: &Arc<Server>, method: &str, path: &str, body: &Value) -> Body {
+        let request = http::Request::builder().method(method).uri(path);
+        let request = request.header("Content-Type", "application/json");
+        let request = request.body(Body::from(body.to_string())).unwrap();
+        server.router().oneshot(request).await.unwrap().into_body()
+    }
+
+    fn version(object: &Value) -> u64 {
+        object["metadata"]["resourceVersion"].as_str().unwrap().parse().unwrap()
+    }
+
+    /// Something happens at the very moment a bookmark is due, and both are found at once: which
+    /// is looked at first is a matter of luck, so there are many rounds.
+    #[tokio::test(start_paused = true)]
+    async fn a_bookmark_comes_after_everything_that_it_promises() {
+        let server = Server::new(Log::in_memory(), Options::default(), Arc::new(Still));
+        server.furnish().await.unwrap();
+        let start = server.log.version();
+        let path = format!("{MAPS}?watch=1&allowWatchBookmarks=true&resourceVersion={start}");
+        let mut lines = send(&server, "GET", &path, &json!({})).await.into_data_stream();
+        for round in 0..64 {
+            // Whatever is left of the round before, until it waits.
+            while let Poll::Ready(line) = futures::poll!(lines.next()) {
+                let line: Value = serde_json::from_slice(&line.unwrap().unwrap()).unwrap();
+                assert_eq!(line["type"], "BOOKMARK");
+            }
+            let object = json!({"metadata": {"name": format!("map-{round}")}});
+            let made = send(&server, "POST", MAPS, &object).await.collect().await.unwrap();
+            let made: Value = serde_json::from_slice(&made.to_bytes()).unwrap();
+            tokio::time::advance(BOOKMARK_EVERY).await;
+            let line = lines.next().await.unwrap().unwrap();
+            let line: Value = serde_json::from_slice(&line).unwrap();
+            assert_eq!(line["type"], "ADDED", "round {round}: {line}");
+            assert_eq!(version(&line["object"]), version(&made));
+        }
+    }
 }
