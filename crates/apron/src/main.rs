@@ -22,6 +22,7 @@ use args::Command;
 use failure::{Failure, Outcome};
 use settings::Settings;
 use std::process::ExitCode;
+use tokio::runtime::Builder;
 
 fn main() -> ExitCode {
     let words = std::env::args_os().collect();
@@ -91,7 +92,7 @@ fn run(command: &Command, settings: &Settings) -> Outcome {
         Command::Export(request) => command::apiserver::export::run(request),
         Command::Apiserver(request) => block_on(command::apiserver::run(request)),
         Command::Deploy(request) => block_on(command::deploy::run(request, settings)),
-        Command::Manager(request) => block_on(command::manager::run(request, settings)),
+        Command::Manager(request) => sparingly(command::manager::run(request, settings)),
         Command::Crds(request) => command::crds::run(request),
         Command::Version(request) => command::version::run(request),
         Command::Completion(shell) => {
@@ -105,13 +106,18 @@ fn run(command: &Command, settings: &Settings) -> Outcome {
 
 /// Runs something that waits for files or registries.
 fn block_on<T>(future: impl Future<Output = Outcome<T>>) -> Outcome<T> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .map_err(|error| {
-            Failure::new("cannot start", "check the limits on threads and open files")
-                .because(&error)
-        })?;
+    run_on(Builder::new_multi_thread().worker_threads(2), future)
+}
+
+/// Runs something that waits most of its life, on few threads: the system's allocator keeps a heap
+/// for every thread, and each stays about as large as it ever was.
+fn sparingly<T>(future: impl Future<Output = Outcome<T>>) -> Outcome<T> {
+    run_on(&mut Builder::new_current_thread(), future)
+}
+
+fn run_on<T>(runtime: &mut Builder, future: impl Future<Output = Outcome<T>>) -> Outcome<T> {
+    let runtime = runtime.enable_all().build().map_err(|error| {
+        Failure::new("cannot start", "check the limits on threads and open files").because(&error)
+    })?;
     runtime.block_on(interrupt::or_interrupted(future))
 }

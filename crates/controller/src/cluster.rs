@@ -21,6 +21,10 @@ pub const MANAGER: &str = "apron";
 /// Objects in one page of a list.
 const PAGE: u32 = 250;
 
+/// How an answer of metadata alone is asked for. Whoever does not know that form answers whole.
+const METADATA: &str =
+    "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
+
 /// Why a request was not carried out.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
@@ -140,7 +144,7 @@ impl Cluster {
         kind: &str,
         which: Which<'_>,
     ) -> Result<Vec<Json>, Error> {
-        let mut all = self.pages(api_version, kind, which, Request::list).await?;
+        let mut all = self.pages(api_version, kind, which, Request::list, |one| one).await?;
         for object in &mut all {
             object["apiVersion"] = Json::from(api_version);
             object["kind"] = Json::from(kind);
@@ -148,14 +152,14 @@ impl Cluster {
         Ok(all)
     }
 
-    /// What every object has of them, and nothing else.
+    /// What every object has of them, less who wrote which field, and nothing else.
     pub async fn list_metadata(
         &self,
         api_version: &str,
         kind: &str,
         which: Which<'_>,
     ) -> Result<Vec<Json>, Error> {
-        self.pages(api_version, kind, which, Request::list_metadata).await
+        self.pages(api_version, kind, which, Request::list_metadata, unsigned).await
     }
 
     async fn pages(
@@ -164,6 +168,7 @@ impl Cluster {
         kind: &str,
         which: Which<'_>,
         list: fn(&Request, &ListParams) -> Made,
+        keep: fn(Json) -> Json,
     ) -> Result<Vec<Json>, Error> {
         let path = match self.path(api_version, kind, which.namespace).await {
             Err(Error::Refused(_)) => return Ok(Vec::new()),
@@ -175,8 +180,8 @@ impl Cluster {
         let mut all = Vec::new();
         loop {
             let mut page = self.send(list(&request, &options)).await?;
-            if let Some(items) = page["items"].as_array_mut() {
-                all.append(items);
+            if let Json::Array(items) = page["items"].take() {
+                all.extend(items.into_iter().map(keep));
             }
             match page["metadata"]["continue"].as_str().filter(|token| !token.is_empty()) {
                 Some(token) => options.continue_token = Some(token.to_owned()),
@@ -187,18 +192,37 @@ impl Cluster {
 
     /// Makes an object that is not there.
     pub async fn create(&self, target: &Target, object: &Json, mode: Mode) -> Result<Json, Error> {
-        let request = self.at(target).await?;
-        let options = post(mode);
-        let answer =
-            self.write(target, "create", mode, request.create(&options, bytes(object))).await;
+        self.create_text(target, bytes(object), mode, Answer::Whole).await
+    }
+
+    /// Makes an object that is not there, from its text.
+    pub async fn create_text(
+        &self,
+        target: &Target,
+        text: Vec<u8>,
+        mode: Mode,
+        answer: Answer,
+    ) -> Result<Json, Error> {
+        let request = answer.to(self.at(target).await?.create(&post(mode), text));
+        let answer = self.write(target, "create", mode, request).await;
         answer.map_err(|error| self.homeless(target, error))
     }
 
     /// Replaces an object by one that names the state it replaces.
     pub async fn replace(&self, target: &Target, object: &Json, mode: Mode) -> Result<Json, Error> {
-        let request = self.at(target).await?;
-        let request = request.replace(&target.name, &post(mode), bytes(object));
-        self.write(target, "update", mode, request).await.map_err(gone)
+        self.replace_text(target, bytes(object), mode, Answer::Whole).await
+    }
+
+    /// Replaces an object by a text that names the state it replaces.
+    pub async fn replace_text(
+        &self,
+        target: &Target,
+        text: Vec<u8>,
+        mode: Mode,
+        answer: Answer,
+    ) -> Result<Json, Error> {
+        let request = self.at(target).await?.replace(&target.name, &post(mode), text);
+        self.write(target, "update", mode, answer.to(request)).await.map_err(gone)
     }
 
     /// Replaces an object's status.
@@ -357,8 +381,37 @@ pub enum Force {
     Overrule,
 }
 
+/// How much of an object that was written is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// All of it.
+    Whole,
+    /// What every object has: neither side then writes and reads all of a large one again.
+    Metadata,
+}
+
+impl Answer {
+    /// The request that asks for this.
+    fn to(self, request: Made) -> Made {
+        let mut request = request?;
+        if self == Self::Metadata {
+            let form = http::HeaderValue::from_static(METADATA);
+            request.headers_mut().insert(http::header::ACCEPT, form);
+        }
+        Ok(request)
+    }
+}
+
 fn post(mode: Mode) -> PostParams {
     PostParams { dry_run: mode.is_dry(), field_manager: Some(MANAGER.to_owned()) }
+}
+
+/// An object less who wrote which field of it, which is most of its metadata.
+fn unsigned(mut object: Json) -> Json {
+    if let Some(metadata) = object["metadata"].as_object_mut() {
+        metadata.remove("managedFields");
+    }
+    object
 }
 
 fn bytes(object: &Json) -> Vec<u8> {

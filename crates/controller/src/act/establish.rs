@@ -1,29 +1,36 @@
 //! Makes an object of the cluster what a package says.
 //!
-//! The package's document is parsed again, because it was too large to be kept. What the plan lays
-//! over it wins; what others wrote into the metadata of the object stays; the rest is replaced.
+//! The package's document is parsed again, because it was too large to be kept, and is a text
+//! again before anybody waits for the API server. What the plan lays over it wins; what others
+//! wrote into the metadata of the object stays; the rest is replaced.
 
 use crate::Hands;
 use crate::cache::CacheError;
-use crate::cluster::{Error, Mode, chain};
+use crate::cluster::{Answer, Error, Mode, chain};
 use crate::revision::bare;
 use plan::revision::desired::{desired, replacement};
 use plan::step::{Expect, Packaged, Write};
 use serde_json::Value as Json;
 
+/// The one kind of which more than metadata matters once it was written.
+const WITH_STATE: &str = "ManagedResourceDefinition";
+
 /// Makes the object, or replaces it.
 pub(super) async fn establish(hands: &Hands, write: &Write, mode: Mode) -> Result<(), Error> {
     let Write { target, object, expect } = write;
-    let wanted = wanted(hands, object).await?;
     let live = match expect {
         Expect::Absent => None,
         Expect::Anything | Expect::Unchanged { .. } => hands.cluster.get_metadata(target).await?,
     };
+    let form = if target.kind == WITH_STATE { Answer::Whole } else { Answer::Metadata };
     let answer = match live {
         None if matches!(expect, Expect::Unchanged { .. }) => {
             return Err(Error::Stale(format!("{} {} is gone", target.kind, target.name)));
         }
-        None => hands.cluster.create(target, &wanted, mode).await?,
+        None => {
+            let text = wanted(hands, object, |wanted| text(&wanted)).await?;
+            hands.cluster.create_text(target, text, mode, form).await?
+        }
         Some(live) => {
             let mut live = bare(live)?;
             // It must still be the one, in the state, that this was decided on.
@@ -31,7 +38,9 @@ pub(super) async fn establish(hands: &Hands, write: &Write, mode: Mode) -> Resul
                 live.uid.clone_from(uid);
                 live.resource_version.clone_from(resource_version);
             }
-            hands.cluster.replace(target, &replacement(wanted, &live), mode).await?
+            let replaced = move |wanted| text(&replacement(wanted, &live));
+            let text = wanted(hands, object, replaced).await?;
+            hands.cluster.replace_text(target, text, mode, form).await?
         }
     };
     if mode == Mode::Real {
@@ -41,13 +50,19 @@ pub(super) async fn establish(hands: &Hands, write: &Write, mode: Mode) -> Resul
     Ok(())
 }
 
-/// A package's object with what the plan lays over it, as it is sent.
-pub(crate) async fn wanted(hands: &Hands, object: &Packaged) -> Result<Json, Error> {
-    Ok(desired(document(hands, object).await?, &object.overlay))
+fn text(object: &Json) -> Vec<u8> {
+    object.to_string().into_bytes()
 }
 
-async fn document(hands: &Hands, object: &Packaged) -> Result<Json, Error> {
-    let read = hands.cache.document(&object.package, object.document).await;
+/// What is made of a package's object with what the plan lays over it.
+pub(crate) async fn wanted<T: Send + 'static>(
+    hands: &Hands,
+    object: &Packaged,
+    then: impl FnOnce(Json) -> T + Send + 'static,
+) -> Result<T, Error> {
+    let overlay = object.overlay.clone();
+    let then = move |document| then(desired(document, &overlay));
+    let read = hands.cache.document(&object.package, object.document, then).await;
     read.map_err(|error| match error {
         // It is fetched again when the package is looked at again.
         CacheError::Absent { .. } | CacheError::Damaged { .. } => Error::Stale(error.to_string()),

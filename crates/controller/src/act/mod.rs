@@ -23,12 +23,13 @@ mod issue;
 use crate::Hands;
 use crate::cluster::{Error, Force, Mode};
 use futures::StreamExt as _;
+use futures::future::{BoxFuture, FutureExt as _};
 use kube::api::Preconditions;
 use plan::step::{Action, Expect, Refusal, Target, Write};
 use serde_json::{Value as Json, json};
 
 /// Objects of packages that are sent at once.
-const TOGETHER: usize = 8;
+const TOGETHER: usize = 10;
 
 /// Why a plan was not carried out to its end.
 #[derive(Debug)]
@@ -46,7 +47,8 @@ pub async fn carry_out(hands: &Hands, actions: &[Action]) -> Result<(), Trouble>
     while !rest.is_empty() {
         let together = rest.iter().take_while(|one| matches!(one, Action::Establish(_)));
         let (now, later) = rest.split_at(together.count().max(1));
-        judge(all(hands, now, Mode::Real).await)?;
+        let failed = all(now.len(), |at| one(hands, &now[at]).boxed()).await;
+        judge(failed.into_iter().map(|(at, error)| (target_of(&now[at]), error)))?;
         rest = later;
     }
     Ok(())
@@ -55,27 +57,31 @@ pub async fn carry_out(hands: &Hands, actions: &[Action]) -> Result<(), Trouble>
 /// Asks the API server whether it would write all of this, each by itself, and changes nothing.
 /// What it would refuse is the answer.
 pub async fn try_out(hands: &Hands, writes: &[Write]) -> Result<Vec<Refusal>, Error> {
-    let actions: Vec<Action> = writes.iter().cloned().map(Action::Establish).collect();
-    match judge(all(hands, &actions, Mode::DryRun).await) {
+    let tried = |at| establish::establish(hands, &writes[at], Mode::DryRun).boxed();
+    let failed = all(writes.len(), tried).await;
+    match judge(failed.into_iter().map(|(at, error)| (writes[at].target.clone(), error))) {
         Ok(()) => Ok(Vec::new()),
         Err(Trouble::Refused(refusals)) => Ok(refusals),
         Err(Trouble::Again(error)) => Err(error),
     }
 }
 
-async fn all(hands: &Hands, actions: &[Action], mode: Mode) -> Vec<(Target, Error)> {
-    let tries: Vec<_> = actions.iter().map(|action| tried(hands, action, mode)).collect();
-    let tries = futures::stream::iter(tries).buffered(TOGETHER);
-    tries.filter_map(|failed| async { failed }).collect().await
-}
-
-async fn tried(hands: &Hands, action: &Action, mode: Mode) -> Option<(Target, Error)> {
-    let error = one(hands, action, mode).await.err()?;
-    Some((target_of(action), error))
+/// Tries so many, a few at once: one that takes long does not hold up the others. Which of them
+/// failed, in order.
+async fn all<'a>(
+    count: usize,
+    one: impl Fn(usize) -> BoxFuture<'a, Result<(), Error>>,
+) -> Vec<(usize, Error)> {
+    let tries = futures::stream::iter(0..count).map(|at| one(at).map(move |done| (at, done)));
+    let tries = tries.buffer_unordered(TOGETHER);
+    let failed = tries.filter_map(|(at, done)| async move { Some((at, done.err()?)) });
+    let mut failed: Vec<_> = failed.collect().await;
+    failed.sort_unstable_by_key(|(at, _)| *at);
+    failed
 }
 
 /// Refusals count before everything else: looking again would lead to them again.
-fn judge(failed: Vec<(Target, Error)>) -> Result<(), Trouble> {
+fn judge(failed: impl Iterator<Item = (Target, Error)>) -> Result<(), Trouble> {
     let mut refusals = Vec::new();
     let mut again = None;
     for (target, error) in failed {
@@ -91,11 +97,10 @@ fn judge(failed: Vec<(Target, Error)>) -> Result<(), Trouble> {
     }
 }
 
-async fn one(hands: &Hands, action: &Action, mode: Mode) -> Result<(), Error> {
+async fn one(hands: &Hands, action: &Action) -> Result<(), Error> {
     match action {
-        Action::Apply { object, expect } => apply(hands, object, expect, mode).await,
-        Action::Establish(write) => establish::establish(hands, write, mode).await,
-        _ if mode == Mode::DryRun => Ok(()),
+        Action::Apply { object, expect } => apply(hands, object, expect).await,
+        Action::Establish(write) => establish::establish(hands, write, Mode::Real).await,
         Action::Delete { target, expect } => {
             let (uid, resource_version) = state(expect);
             hands.cluster.delete(target, Preconditions { resource_version, uid }).await
@@ -124,11 +129,11 @@ async fn one(hands: &Hands, action: &Action, mode: Mode) -> Result<(), Error> {
     }
 }
 
-async fn apply(hands: &Hands, object: &Json, expect: &Expect, mode: Mode) -> Result<(), Error> {
+async fn apply(hands: &Hands, object: &Json, expect: &Expect) -> Result<(), Error> {
     let mut object = object.clone();
     require(&mut object, expect);
     let force = if *expect == Expect::Absent { Force::Yield } else { Force::Overrule };
-    hands.cluster.apply(&target_in(&object), &object, force, mode).await.map(|_| ())
+    hands.cluster.apply(&target_in(&object), &object, force, Mode::Real).await.map(|_| ())
 }
 
 /// The list is replaced as a whole, so the patch is made from the one the server has now, and

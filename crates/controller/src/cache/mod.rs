@@ -32,6 +32,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use xpkg::Limits;
 use xpkg::open::{self, OpenError};
@@ -40,6 +41,9 @@ use xpkg::open::{self, OpenError};
 pub const NAME_DIGITS: usize = 12;
 /// What nothing refers to is kept this long: somebody may be about to.
 const GRACE: Duration = Duration::from_secs(600);
+
+/// Documents that are parsed at a time.
+const PARSED_MAX: usize = 2;
 
 /// What may go wrong with the cache.
 #[derive(Debug, thiserror::Error)]
@@ -119,6 +123,7 @@ struct Inner {
     directory: PathBuf,
     limits: Limits,
     opened: Mutex<HashMap<Digest, Arc<Contents>>>,
+    parsing: Semaphore,
     /// When this process put what there.
     fresh: Mutex<HashMap<Digest, Instant>>,
 }
@@ -131,7 +136,8 @@ impl Cache {
         let made = fs_err::create_dir_all(&directory).and_then(|()| files::sweep(&directory));
         made.map_err(|source| CacheError::Disk { directory: directory.clone(), source })?;
         let (opened, fresh) = (Mutex::default(), Mutex::default());
-        let inner = Inner { directory, limits: Limits::default(), opened, fresh };
+        let (limits, parsing) = (Limits::default(), Semaphore::new(PARSED_MAX));
+        let inner = Inner { directory, limits, opened, parsing, fresh };
         Ok(Self { inner: Arc::new(inner) })
     }
 
@@ -271,17 +277,25 @@ impl Cache {
         Ok(Arc::clone(opened.entry(digest.clone()).or_insert(contents)))
     }
 
-    /// A document of a package, by its place there.
-    pub async fn document(&self, digest: &Digest, document: usize) -> Result<Json, CacheError> {
+    /// What is made of a document of a package, by its place there. A parsed document is many
+    /// times its text, so only few are parsed at a time, and what is made of them should be small.
+    pub async fn document<T: Send + 'static>(
+        &self,
+        digest: &Digest,
+        document: usize,
+        then: impl FnOnce(Json) -> T + Send + 'static,
+    ) -> Result<T, CacheError> {
         let contents = self.contents(digest).await?;
         let this = self.clone();
+        // Nobody closes it; if somebody did, nothing but memory would be lost.
+        let _turn = self.inner.parsing.acquire().await;
         let read = move || {
             let read = contents.document(&this.inner.directory, document, &this.inner.limits);
             if matches!(read, Err(CacheError::Damaged { .. })) {
                 this.forget(&contents.digest);
                 this.remove(&contents.digest).map_err(|error| this.failed(error))?;
             }
-            read
+            read.map(then)
         };
         blocking(read).await
     }

@@ -60,9 +60,9 @@ async fn a_package_comes_back_document_by_document() {
     assert_eq!(contents.len(), 2);
     assert_eq!(contents.opened.reports[1].identity.name, "one");
     assert_eq!(contents.opened.meta().unwrap().name(), "c");
-    let document = cache.document(&digest, 1).await.unwrap();
+    let document = cache.document(&digest, 1, |read| read).await.unwrap();
     assert_eq!(document["spec"]["port"], 16);
-    let beyond = cache.document(&digest, 2).await.unwrap_err();
+    let beyond = cache.document(&digest, 2, |read| read).await.unwrap_err();
     assert!(beyond.to_string().contains("document 3"), "{beyond}");
 }
 
@@ -97,11 +97,11 @@ async fn changed_bytes_are_noticed_and_the_package_is_fetched_again() {
     let last = bytes.len() - 12;
     bytes[last] ^= 1;
     fs_err::write(&path, bytes).unwrap();
-    let error = place.cache.document(&digest, 1).await.unwrap_err();
+    let error = place.cache.document(&digest, 1, |read| read).await.unwrap_err();
     assert!(matches!(error, CacheError::Damaged { .. }), "{error}");
     assert!(!place.cache.has(&digest));
     place.put(PACKAGE).await.unwrap();
-    assert!(place.cache.document(&digest, 1).await.is_ok());
+    assert!(place.cache.document(&digest, 1, |read| read).await.is_ok());
 }
 
 #[tokio::test]

@@ -133,7 +133,8 @@ async fn compare(
     packaged: &Packaged,
 ) -> Result<Option<Seen>, Error> {
     let Some(live) = hands.cluster.get(target).await? else { return Ok(None) };
-    let is_same = desired::is_same(&document(hands, packaged).await?, &live);
+    let compared = move |wanted| (desired::is_same(&wanted, &live), live);
+    let (is_same, live) = document(hands, packaged, compared).await?;
     let state = live["spec"]["state"].as_str().map(str::to_owned);
     let metadata = bare(live)?;
     if is_same {
