@@ -7,7 +7,7 @@ FUZZ_SECONDS ?= 60
 
 .PHONY: help
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
 demo: ## Build the example packages, push them to a real registry, pull them back, show them
@@ -60,6 +60,13 @@ bench-apiserver: build ## Speed and memory of apron's API server beside etcd and
 	@scripts/setup bench
 	@scripts/peers
 	@scripts/bench-apiserver
+
+.PHONY: bench-manager
+bench-manager: build ## Install 2,065 CRDs with apron, with bare creates and with upstream's core
+	@scripts/setup bench
+	@scripts/peers
+	cargo build --release --locked -p apron-controller --example bare
+	@scripts/bench-manager
 
 .PHONY: fuzz
 fuzz: ## Fuzz each target for FUZZ_SECONDS (60)
