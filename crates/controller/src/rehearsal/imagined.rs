@@ -107,16 +107,22 @@ impl Inner {
                 let event = read(request.into_body()).await?;
                 Ok(reply(StatusCode::CREATED, &event))
             }
-            Some(_) if query.contains("dryRun=All") && self.checks == Checks::Server => {
-                self.real.send(request).await
-            }
-            Some(place) => self.write(place, &query, request).await,
+            Some(_) if query.contains("dryRun=All") => match self.checks {
+                Checks::Server => self.real.send(request).await,
+                Checks::Nobody => Ok(reply(StatusCode::OK, &read(request.into_body()).await?)),
+            },
+            Some(place) => self.write(place, request).await,
             None => Ok(refuse(&(405, "MethodNotAllowed", "this is a rehearsal".to_owned()))),
         }
     }
 
     async fn get(&self, place: &Place, request: Request<Body>) -> Answer {
-        let known = self.memory().changes.get(&key(place)).map(|change| change.after.clone());
+        let form = Form::of(&request);
+        let known = self
+            .memory()
+            .changes
+            .get(&key(place))
+            .map(|change| change.after.as_ref().map(|one| form.one(one)));
         match known {
             None => self.real.send(request).await,
             Some(Some(object)) => Ok(reply(StatusCode::OK, &object)),
@@ -125,6 +131,7 @@ impl Inner {
     }
 
     async fn list(&self, place: &Place, query: &str, request: Request<Body>) -> Answer {
+        let form = Form::of(&request);
         let response = self.real.send(request).await?;
         if !response.status().is_success() {
             return Ok(response);
@@ -137,21 +144,23 @@ impl Inner {
             (&key.group, &key.plural) == (&place.group, &place.plural)
                 && (place.namespace.is_none() || key.namespace == place.namespace)
         });
-        let ours: Vec<(&Key, &Change)> = ours.collect();
+        let ours: BTreeMap<(Option<&str>, &str), &Change> = ours
+            .map(|(key, change)| ((key.namespace.as_deref(), key.name.as_str()), change))
+            .collect();
         // An empty list of metadata has none at all.
         if list["items"].is_null() {
             list["items"] = json!([]);
         }
         if let Some(items) = list["items"].as_array_mut() {
-            items.retain(|item| !ours.iter().any(|(key, _)| is_of(item, key)));
-            let there = ours.iter().filter_map(|(_, change)| change.after.as_ref());
+            items.retain(|item| !ours.contains_key(&named(item)));
+            let there = ours.values().filter_map(|change| change.after.as_ref());
             let there = there.filter(|one| is_last && is_selected(one, selector.as_deref()));
-            items.extend(there.cloned());
+            items.extend(there.map(|one| form.one(one)));
         }
         Ok(reply(StatusCode::OK, &list))
     }
 
-    async fn write(&self, mut place: Place, query: &str, request: Request<Body>) -> Answer {
+    async fn write(&self, mut place: Place, request: Request<Body>) -> Answer {
         let (method, path) = (request.method().clone(), request.uri().path().to_owned());
         let format = request.headers().get(header::CONTENT_TYPE);
         let is_apply = format
@@ -179,7 +188,6 @@ impl Inner {
         };
         match decided {
             Err(refused) => Ok(refuse(&refused)),
-            Ok(object) if query.contains("dryRun=All") => Ok(reply(StatusCode::OK, &object)),
             Ok(object) => Ok(reply(StatusCode::OK, &self.put(key, live, object))),
         }
     }
@@ -306,9 +314,36 @@ fn key(place: &Place) -> Key {
     }
 }
 
-fn is_of(item: &Json, key: &Key) -> bool {
+fn named(item: &Json) -> (Option<&str>, &str) {
     let metadata = &item["metadata"];
-    metadata["name"] == *key.name && metadata["namespace"].as_str() == key.namespace.as_deref()
+    (metadata["namespace"].as_str(), metadata["name"].as_str().unwrap_or_default())
+}
+
+/// How much of objects is asked for.
+#[derive(Clone, Copy)]
+enum Form {
+    Whole,
+    Metadata,
+}
+
+impl Form {
+    fn of(request: &Request<Body>) -> Self {
+        let accepted = request.headers().get(header::ACCEPT).and_then(|it| it.to_str().ok());
+        match accepted {
+            Some(accepted) if accepted.contains("PartialObjectMetadata") => Self::Metadata,
+            _ => Self::Whole,
+        }
+    }
+
+    fn one(self, object: &Json) -> Json {
+        match self {
+            Self::Whole => object.clone(),
+            Self::Metadata => json!({
+                "apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata",
+                "metadata": object["metadata"],
+            }),
+        }
+    }
 }
 
 /// A parameter of a query, as clients of Kubernetes write it.

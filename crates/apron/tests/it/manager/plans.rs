@@ -12,6 +12,7 @@ pub(super) const ALL: &[Scenario] = &[("plans", |stage| {
     an_install_is_told_before_it_happens(stage);
     an_update_is_told_before_it_happens(stage);
     a_plan_that_cannot_be_says_why(stage);
+    a_plan_can_be_checked_by_the_server(stage);
 })];
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
@@ -143,6 +144,20 @@ fn a_plan_that_cannot_be_says_why(stage: &Stage) {
     assert_eq!(told.code, Some(1), "{}", told.all());
     assert!(told.stderr.contains("nobody:v1.0.0"), "{}", told.stderr);
     assert!(told.stderr.contains("hint: "), "{}", told.stderr);
+}
+
+fn a_plan_can_be_checked_by_the_server(stage: &Stage) {
+    let mut unsound = definition("unsound.example.org", &[("v1", &["size"])]);
+    unsound["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["x-kubernetes-validations"] =
+        json!([{"rule": "self.nowhere == 1"}]);
+    let package = stage.push_package("Provider", "unsound", "v1.0.0", &json!({}), &[unsound]);
+    plan(stage, &[&package]).ok();
+    let told = stage.as_administrator(&["plan", &package, "--check"]).failed();
+    let refused = "the API server refuses CustomResourceDefinition things.unsound.example.org";
+    assert!(told.contains(refused), "{told}");
+    // Even so nothing was written.
+    assert!(stage.is_absent(&format!("{}/unsound", super::stage::packages("Provider"))));
+    assert!(stage.is_absent(&format!("{DEFINITIONS}/things.unsound.example.org")));
 }
 
 /// The plan that was told, with packages that would be there and their objects.

@@ -563,6 +563,12 @@ impl Stage {
         reference
     }
 
+    /// What `apron` says to the administrator.
+    pub(super) fn as_administrator(&self, words: &[&str]) -> Ran {
+        let mut command = command(&self.scratch);
+        Ran::from(command.env("KUBECONFIG", self.kubeconfig()).args(words).output().unwrap())
+    }
+
     /// The kubeconfig of the administrator.
     fn kubeconfig(&self) -> &Path {
         self.real.as_ref().map_or(&self.ours.kubeconfig, |real| &real.kubeconfig)
