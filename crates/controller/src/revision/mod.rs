@@ -11,7 +11,7 @@ use crate::kind::{Kind, Learnt, Wakes, Watch};
 use crate::package::{self, ask, provided, treatment, typed};
 use crate::{Entry, Hands, act, roles, signature};
 use api::meta::PackageKind;
-use api::pkg::revision::Revision;
+use api::pkg::revision::{ACTIVE, Revision};
 use api::pkg::{LABEL_PACKAGE, lock};
 use disputes::Disputes;
 use oci::{Digest, Reference};
@@ -224,10 +224,14 @@ impl Kind for Revisions {
             }
             Need::Objects(wanted) => {
                 let name = world.revision.metadata.name.clone();
-                self.disputes.begin(&name, wanted.iter().map(|one| &one.target));
+                // Who is not active wants nothing from anybody.
+                let is_active = world.revision.spec.desired_state == ACTIVE;
+                let disputed = wanted.iter().filter(|_| is_active).map(|one| &one.target);
+                self.disputes.begin(&name, disputed);
                 objects::look(hands, world, wanted).await?;
                 let theirs = objects::of_others(world);
-                self.disputes.settle(&name, |kind, object| theirs.contains(&(kind, object)));
+                let is_theirs = |kind: &str, object: &str| theirs.contains(&(kind, object));
+                self.disputes.settle(&name, |kind, object| is_active && is_theirs(kind, object));
                 Ok(Learnt::Known)
             }
             Need::DryRun(writes) => {

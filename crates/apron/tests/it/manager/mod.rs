@@ -5,23 +5,32 @@
 //! manager, and run at the same time; each has packages of its own. A scenario that fails is named
 //! by the panic of its thread.
 
+mod dependencies;
+mod functions;
 mod mistakes;
 mod packages;
 mod plans;
+mod process;
 mod revisions;
 mod runtimes;
 mod signer;
 mod stage;
+mod standing;
 mod trust;
 mod upstream;
 
-use stage::{Backend, Stage};
+use stage::{Backend, Manner, Stage};
 
 /// A scenario: what it shows, and how.
 type Scenario = (&'static str, fn(&Stage));
 
 /// Plays all scenarios at once.
 fn play(backend: Backend, scenarios: &[Scenario]) {
+    play_until(backend, scenarios, |_| {});
+}
+
+/// The same, and then an end that has the stage for itself.
+fn play_until(backend: Backend, scenarios: &[Scenario], end: fn(&mut Stage)) {
     let mut stage = Stage::open(backend);
     std::thread::scope(|scope| {
         for (name, scenario) in scenarios {
@@ -30,6 +39,7 @@ fn play(backend: Backend, scenarios: &[Scenario]) {
             named.spawn_scoped(scope, || scenario(stage)).unwrap();
         }
     });
+    end(&mut stage);
     let metrics = stage.metrics();
     assert!(metrics.lines().any(|line| line == "apron_is_leader 1"), "{metrics}");
     stage.stops();
@@ -93,4 +103,45 @@ fn mistakes_are_named_and_can_be_mended_on_the_embedded_server() {
 #[test]
 fn mistakes_are_named_and_can_be_mended_on_a_real_server() {
     play(Backend::Real, mistakes::ALL);
+}
+
+#[test]
+fn packages_get_what_they_need_on_the_embedded_server() {
+    let end = dependencies::a_package_is_moved_down_only_where_that_is_allowed;
+    play_until(Backend::Embedded, dependencies::ALL, end);
+}
+
+#[test]
+fn packages_get_what_they_need_on_a_real_server() {
+    let end = dependencies::a_package_is_moved_down_only_where_that_is_allowed;
+    play_until(Backend::Real, dependencies::ALL, end);
+}
+
+#[test]
+fn functions_and_runtimes_are_served_on_the_embedded_server() {
+    play_until(Backend::Embedded, functions::ALL, functions::certificates_end_and_kinds_wait);
+}
+
+#[test]
+fn functions_and_runtimes_are_served_on_a_real_server() {
+    play_until(Backend::Real, functions::ALL, functions::certificates_end_and_kinds_wait);
+}
+
+/// A manager that is left alone, and then is no more.
+fn stand(backend: Backend) {
+    let mut stage = Stage::open_with(backend, Manner::Told(standing::WORDS));
+    standing::what_is_settled_is_left_alone(&mut stage);
+    standing::another_takes_over(&mut stage);
+    standing::a_lock_that_keeps_less_is_left_alone(&mut stage);
+    stage.stops();
+}
+
+#[test]
+fn a_manager_is_silent_and_replaced_on_the_embedded_server() {
+    stand(Backend::Embedded);
+}
+
+#[test]
+fn a_manager_is_silent_and_replaced_on_a_real_server() {
+    stand(Backend::Real);
 }

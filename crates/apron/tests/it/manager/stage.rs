@@ -2,7 +2,7 @@
 
 use crate::control_plane::runtime;
 use crate::kubectl::plane::{Ours, Real};
-use crate::registry::{Served, ask};
+use crate::registry::Served;
 use crate::support::{Ran, Scratch, apron, command, command_at, peer, program};
 use axum::http::Request;
 use base64::Engine as _;
@@ -44,7 +44,7 @@ const SERVED: [&str; 10] = [
 pub(super) struct Stage {
     runtime: tokio::runtime::Runtime,
     client: Client,
-    manager: Child,
+    pub(super) manager: Child,
     /// The manager itself, if it was started by way of somebody who can make its disk fail.
     traced: Option<String>,
     /// The manager's way to the API server, if it can be closed.
@@ -76,6 +76,8 @@ impl Drop for Stage {
 pub(super) enum Manner {
     /// Nothing: it stands for election, as in a cluster.
     Plain,
+    /// It is told more.
+    Told(&'static [&'static str]),
     /// Its way to the API server can be closed.
     Gated,
     /// Its disk can be made to fail.
@@ -130,8 +132,14 @@ impl Stage {
         manager.args(["manager", "--kubeconfig"]).arg(manager_config);
         manager.arg("--cache-dir").arg(&cache).arg("--ca-bundle-path").arg(trusted);
         manager.args(["--provider-clusterrole", "allowed-permissions"]);
-        if manner == Manner::Plain {
-            manager.arg("--leader-election");
+        match manner {
+            Manner::Plain => {
+                manager.arg("--leader-election");
+            }
+            Manner::Told(words) => {
+                manager.arg("--leader-election").args(words);
+            }
+            Manner::Gated | Manner::Fragile => {}
         }
         let manager = manager
             .args(["--listen", "127.0.0.1:0"])
@@ -186,12 +194,7 @@ impl Stage {
 
     /// What the manager says about itself.
     pub(super) fn metrics(&self) -> String {
-        let said = fs_err::read_to_string(&self.log).unwrap();
-        let address = said.split_once("serving http://").unwrap().1;
-        let address = address.split_once("/metrics").unwrap().0;
-        let (status, text) = ask(address, "GET /metrics HTTP/1.0\r\n\r\n", b"").unwrap();
-        assert_eq!(status, 200, "{text}");
-        text
+        super::process::metrics(&self.log)
     }
 
     /// Asks the manager to stop, which it does cleanly, and gives its lease up.
@@ -570,7 +573,7 @@ impl Stage {
     }
 
     /// The kubeconfig of the administrator.
-    fn kubeconfig(&self) -> &Path {
+    pub(super) fn kubeconfig(&self) -> &Path {
         self.real.as_ref().map_or(&self.ours.kubeconfig, |real| &real.kubeconfig)
     }
 

@@ -1,0 +1,97 @@
+//! Managers as processes: how they are started, asked, and started again with other words.
+
+use super::stage::{Stage, until};
+use crate::registry::ask;
+use crate::support::{Ran, Scratch, command};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+/// A manager, which does not outlive the test.
+pub(super) struct Running(Option<Child>);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.0.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+impl Running {
+    /// The process, which is somebody else's to end from here on.
+    pub(super) fn take(mut self) -> Child {
+        self.0.take().unwrap()
+    }
+}
+
+/// Starts a manager that elects a leader and says how it is.
+pub(super) fn start(
+    scratch: &Scratch,
+    kubeconfig: &Path,
+    cache: &Path,
+    log: &Path,
+    words: &[&str],
+) -> Running {
+    let child = command(scratch)
+        .args(["manager", "--kubeconfig"])
+        .arg(kubeconfig)
+        .arg("--cache-dir")
+        .arg(cache)
+        .args(["--provider-clusterrole", "allowed-permissions"])
+        .args(["--leader-election", "--listen", "127.0.0.1:0"])
+        .args(words)
+        .stdout(Stdio::null())
+        .stderr(fs_err::File::create(log).unwrap().into_file())
+        .spawn()
+        .unwrap();
+    Running(Some(child))
+}
+
+/// Asks a manager to stop, which it does cleanly.
+pub(super) fn stop(manager: &mut Child) {
+    let id = manager.id().to_string();
+    assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+    assert!(manager.wait().unwrap().success());
+}
+
+/// What the manager with this log says about itself.
+pub(super) fn metrics(log: &Path) -> String {
+    let address = until("the manager listens", || {
+        let said = fs_err::read_to_string(log).unwrap();
+        let (address, _) = said.split_once("serving http://")?.1.split_once("/metrics")?;
+        Some(address.to_owned())
+    });
+    let (status, text) = ask(&address, "GET /metrics HTTP/1.0\r\n\r\n", b"").unwrap();
+    assert_eq!(status, 200, "{text}");
+    text
+}
+
+/// Whether the manager with this log is the one that works.
+pub(super) fn leads(log: &Path) -> bool {
+    metrics(log).lines().any(|line| line == "apron_is_leader 1")
+}
+
+impl Stage {
+    /// Another manager, which has its own cache and its own log.
+    pub(super) fn another(&self, name: &str, words: &[&str]) -> (Running, PathBuf) {
+        let (cache, log) =
+            (self.scratch.join(format!("{name}-cache")), self.scratch.join(format!("{name}.log")));
+        (start(&self.scratch, self.kubeconfig(), &cache, &log, words), log)
+    }
+
+    /// Stops the manager, and starts it again with these words.
+    pub(super) fn restart(&mut self, words: &[&str]) {
+        stop(&mut self.manager);
+        self.log = self.log.with_extension("again.log");
+        let again = start(&self.scratch, self.kubeconfig(), &self.cache, &self.log, words);
+        self.manager = again.take();
+        until("it works again", || leads(&self.log).then_some(()));
+    }
+
+    /// What `apron` says about this cluster.
+    pub(super) fn apron(&self, words: &[&str]) -> Ran {
+        let mut command = command(&self.scratch);
+        Ran::from(command.env("KUBECONFIG", self.kubeconfig()).args(words).output().unwrap())
+    }
+}
