@@ -19,10 +19,8 @@ pub(crate) async fn install(hands: &Hands) -> Result<(), Error> {
     for definition in &definitions {
         let target = definition_of(definition);
         let live = hands.cluster.get(&target).await?;
-        let is_known = live.as_ref().is_some_and(|live| {
-            definition["spec"]["group"] != group || same(definition, live, MANAGER)
-        });
-        if is_known {
+        let is_others = definition["spec"]["group"] != group;
+        if live.is_some_and(|live| is_others || is_current(definition, &live)) {
             continue;
         }
         hands.cluster.apply(&target, definition, Force::Overrule, Mode::Real).await?;
@@ -36,6 +34,16 @@ pub(crate) async fn install(hands: &Hands) -> Result<(), Error> {
         hands.cluster.forget(&format!("{group}/v1beta1"));
     }
     Ok(())
+}
+
+/// Whether a definition need not be written. Schemas are compared to the letter: API servers
+/// replace them as a whole and fill nothing in, so nothing that is gone from ours may be left.
+fn is_current(definition: &Json, live: &Json) -> bool {
+    let schemas = |of: &Json| -> Vec<Json> {
+        let versions = of["spec"]["versions"].as_array().into_iter().flatten();
+        versions.map(|version| version["schema"].clone()).collect()
+    };
+    same(definition, live, MANAGER) && schemas(definition) == schemas(live)
 }
 
 /// Makes the Lock, if it is not there: whoever writes to it can then name the state it had.
