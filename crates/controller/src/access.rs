@@ -9,6 +9,7 @@ use crate::cluster;
 use api::meta::PermissionRequest;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use plan::package::pull::Unavailable;
 use plan::step::Target;
 use serde_json::{Value as Json, json};
 use store::auth::Keychain;
@@ -86,12 +87,13 @@ impl Access {
         }
     }
 
-    /// What a failure says, with what may be behind it.
-    pub fn explain(&self, failure: String) -> String {
-        if self.missing.is_empty() {
-            return failure;
+    /// A failure, with what may be behind it.
+    pub fn explain(&self, failure: impl Into<Unavailable>) -> Unavailable {
+        let mut failure = failure.into();
+        if !self.missing.is_empty() {
+            failure.why = format!("{}; {}", failure.why, self.missing.join(", "));
         }
-        format!("{failure}; {}", self.missing.join(", "))
+        failure
     }
 }
 

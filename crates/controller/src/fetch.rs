@@ -8,7 +8,7 @@ use crate::cache::{Cache, CacheError, Contents, Name, Origin};
 use crate::cluster::chain;
 use oci::layer::LayerSource;
 use oci::{Digest, Document, Identifier, Reference, Repository};
-use plan::package::pull::RECHECK;
+use plan::package::pull::{RECHECK, Unavailable};
 use std::collections::HashMap;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -64,6 +64,16 @@ impl FetchError {
             },
             _ => said,
         }
+    }
+}
+
+impl From<FetchError> for Unavailable {
+    fn from(error: FetchError) -> Self {
+        let advice = match &error {
+            FetchError::Cache(_, error) => error.advice().map(str::to_owned),
+            _ => None,
+        };
+        Self { why: error.text(), advice }
     }
 }
 

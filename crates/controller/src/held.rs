@@ -14,7 +14,9 @@ pub(crate) async fn held(hands: &Hands, revision: &Revision) -> Option<Arc<Conte
     hands.cache.contents(&digest).await.ok()
 }
 
-fn digest(hands: &Hands, revision: &Revision) -> Option<Digest> {
+/// The digest of that package. The directory of the cache is only searched if the image does not
+/// lead there.
+pub(crate) fn digest(hands: &Hands, revision: &Revision) -> Option<Digest> {
     let package = revision.metadata.labels.get(LABEL_PACKAGE)?;
     let is_right =
         |digest: &Digest| xpkg::label::friendly_id(package, digest.hex()) == revision.metadata.name;

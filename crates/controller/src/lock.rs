@@ -4,13 +4,14 @@
 //! configuration concerns it, and one look takes in everything that happened since the last.
 
 use crate::access::access;
+use crate::held::held;
 use crate::kind::{Kind, Learnt, Meta, Wakes, Watch};
 use crate::package::typed;
 use crate::{Hands, cluster, fetch};
 use api::meta::PackageKind;
+use api::pkg::Package;
 use api::pkg::lock::NAME;
 use api::pkg::revision::{ACTIVE, Revision};
-use api::pkg::{LABEL_PACKAGE, Package};
 use cluster::Which;
 use oci::{Digest, Identifier, Reference, Repository, Rules};
 use plan::image_config::treat;
@@ -230,24 +231,14 @@ fn readable<T: serde::de::DeserializeOwned>(all: Vec<serde_json::Value>, hands: 
     read.collect()
 }
 
-/// What is inside active revisions that are in the cache. A revision is named after the bytes it
-/// is, so what a tag meant when it was fetched can be told from what it means now.
+/// What is inside active revisions that are in the cache.
 async fn cached(hands: &Hands, revisions: &[Revision]) -> BTreeMap<String, Contents> {
     let mut known = BTreeMap::new();
-    let rules = Rules::weak().any_digest().default_registry(&hands.settings.default_registry);
     for revision in revisions.iter().filter(|one| one.spec.desired_state == ACTIVE) {
-        let name = &revision.metadata.name;
-        let Ok(reference) = Reference::parse(&revision.spec.image, &rules) else { continue };
-        let digest = match reference.identifier() {
-            Identifier::Digest(digest) => Some(digest.clone()),
-            Identifier::Tag(_) => hands.cache.tag(&reference.name()),
-        };
-        let package = revision.metadata.labels.get(LABEL_PACKAGE).map_or("", String::as_str);
-        let is_its = |digest: &Digest| xpkg::label::friendly_id(package, digest.hex()) == *name;
-        let Some(digest) = digest.filter(is_its) else { continue };
-        let Ok(found) = hands.cache.contents(&digest).await else { continue };
-        let found = Contents::of(&revision::Contents::of(digest, &found.opened));
-        known.extend(found.ok().map(|found| (name.clone(), found)));
+        let Some(found) = held(hands, revision).await else { continue };
+        let found = revision::Contents::of(found.digest.clone(), &found.opened);
+        let name = revision.metadata.name.clone();
+        known.extend(Contents::of(&found).ok().map(|found| (name, found)));
     }
     known
 }

@@ -8,7 +8,7 @@ use api::pkg::{LABEL_PACKAGE, LocalReference, Package};
 use cluster::Which;
 use oci::{Digest, Identifier, Reference, Rules};
 use plan::image_config::{ImageConfigError, Treatment, treat};
-use plan::package::pull::{Image, Policy};
+use plan::package::pull::{Image, Policy, Unavailable};
 use plan::package::{Settings, World, step};
 use plan::signature::Trust;
 use plan::step::{Need, Refusal, Step, Target};
@@ -160,19 +160,20 @@ pub(crate) async fn ask(
     secrets: &[String],
     treatment: &Treatment,
     reference: &Reference,
-) -> Result<Result<Digest, String>, cluster::Error> {
+) -> Result<Result<Digest, Unavailable>, cluster::Error> {
     let resolved = treatment.name(reference.as_written());
     let Some(resolved) = parse(hands, resolved) else {
-        return Ok(Err(format!("it is rewritten to {resolved}, which is no image")));
+        return Ok(Err(format!("it is rewritten to {resolved}, which is no image").into()));
     };
     let mut access = access(hands, secrets).await?;
     let keychain = std::mem::take(&mut access.keychain);
     let asked = match hands.fetch.digest(&resolved, keychain).await {
         Ok(digest) => digest,
-        Err(error) => return Ok(Err(access.explain(error.text()))),
+        Err(error) => return Ok(Err(access.explain(error))),
     };
     let remembered = hands.cache.remember(&reference.name(), &asked);
-    Ok(remembered.map(|()| asked).map_err(|error| cluster::chain(&error)))
+    let failed = |error| fetch::FetchError::Cache(reference.to_string(), error).into();
+    Ok(remembered.map(|()| asked).map_err(failed))
 }
 
 /// What somebody put into the cache for a package.

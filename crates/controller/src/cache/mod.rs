@@ -49,7 +49,7 @@ const PARSED_MAX: usize = 2;
 #[derive(Debug, thiserror::Error)]
 pub enum CacheError {
     /// The directory or a file in it cannot be read or written.
-    #[error("cannot use the package cache {}{}", directory.display(), advice(source))]
+    #[error("cannot use the package cache {}{}", directory.display(), plainly(source))]
     Disk {
         /// The cache.
         directory: PathBuf,
@@ -84,14 +84,24 @@ pub enum CacheError {
     },
 }
 
-/// What to do about an error of the disk, if it is plain.
-fn advice(error: &io::Error) -> &'static str {
-    match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            ": the disk is full; free some space or give the cache more"
+/// What an error of the disk comes to.
+fn plainly(error: &io::Error) -> &'static str {
+    if is_full(error) { ": the disk is full" } else { "" }
+}
+
+fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
+impl CacheError {
+    /// What to do about it, if that is plain.
+    pub fn advice(&self) -> Option<&'static str> {
+        let Self::Disk { source, .. } = self else { return None };
+        match source.kind() {
+            _ if is_full(source) => Some("free some space or give the cache more"),
+            io::ErrorKind::PermissionDenied => Some("make the cache writable for the manager"),
+            _ => Some("mend the disk, or give the manager another --cache-dir"),
         }
-        io::ErrorKind::PermissionDenied => ": it must be writable for the manager",
-        _ => "",
     }
 }
 
@@ -162,15 +172,6 @@ impl Cache {
     /// Which packages are there.
     pub fn packages(&self) -> Vec<Digest> {
         files::packages(&self.inner.directory).unwrap_or_default()
-    }
-
-    /// The package that a revision of this name is made of, if it is there: names end with the
-    /// first digits of digests.
-    pub fn named(&self, revision: &str) -> Option<Digest> {
-        let digits = revision.rsplit('-').next()?;
-        let all = files::packages(&self.inner.directory).ok()?;
-        let mut fitting = all.into_iter().filter(|one| one.hex().starts_with(digits));
-        fitting.next().filter(|_| digits.len() >= NAME_DIGITS)
     }
 
     /// What a tag meant when it was fetched, if that is still there.

@@ -152,7 +152,6 @@ fn names_that_lead_elsewhere_are_none() {
 fn a_full_disk_says_so() {
     let source = io::Error::from(io::ErrorKind::StorageFull);
     let error = CacheError::Disk { directory: "/cache".into(), source };
-    let said = "cannot use the package cache /cache: the disk is full; free some space or give the \
-                cache more";
-    assert_eq!(error.to_string(), said);
+    assert_eq!(error.to_string(), "cannot use the package cache /cache: the disk is full");
+    assert_eq!(error.advice(), Some("free some space or give the cache more"));
 }

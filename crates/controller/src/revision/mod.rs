@@ -9,7 +9,7 @@ use crate::access::{access, allowed};
 use crate::cluster::{self, Which};
 use crate::kind::{Kind, Learnt, Wakes, Watch};
 use crate::package::{self, ask, provided, treatment, typed};
-use crate::{Entry, Hands, act, roles, signature};
+use crate::{Entry, Hands, act, held, roles, signature};
 use api::meta::PackageKind;
 use api::pkg::revision::{ACTIVE, Revision};
 use api::pkg::{LABEL_PACKAGE, lock};
@@ -159,7 +159,7 @@ impl Kind for Revisions {
         let siblings = self.siblings(hands, &revision).await?;
         let lock = target(&format!("{group}/v1beta1"), "Lock", lock::NAME);
         let lock = hands.cluster.get(&lock).await?.map(typed).transpose()?;
-        let image = Image { cached: hands.cache.named(key), ..Image::default() };
+        let image = Image { cached: held::digest(hands, &revision), ..Image::default() };
         let treated = treatment(hands, &revision.spec.image).await?;
         let (trust, treatment) = (Trust::of(&treated), treated.unwrap_or_default());
         Ok(Some(World {
@@ -303,7 +303,7 @@ async fn contents(
     reference: &Reference,
 ) -> Result<Learnt, cluster::Error> {
     let Some(digest) = reference.identifier().as_digest() else {
-        world.contents = Some(Err(format!("{reference} is no digest")));
+        world.contents = Some(Err(format!("{reference} is no digest").into()));
         return Ok(Learnt::Unknown);
     };
     let found = if let Ok(found) = hands.cache.contents(digest).await {
@@ -312,7 +312,7 @@ async fn contents(
         let mut access = access(hands, &secrets(world)).await?;
         let keychain = std::mem::take(&mut access.keychain);
         let fetched = hands.fetch.contents(reference.repository(), digest, keychain).await;
-        fetched.map_err(|error| access.explain(error.text()))
+        fetched.map_err(|error| access.explain(error))
     };
     let learnt = if found.is_ok() { Learnt::Known } else { Learnt::Unknown };
     let summary = |found: Arc<crate::cache::Contents>| {

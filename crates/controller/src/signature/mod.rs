@@ -76,7 +76,7 @@ async fn fetched(
     let keychain = std::mem::take(&mut access.keychain);
     let remote = hands.fetch.remote(image.repository(), keychain);
     let found = found::signatures(&remote, digest).await;
-    Ok(found.map_err(|error| access.explain(error.text())))
+    Ok(found.map_err(|error| access.explain(error).why))
 }
 
 /// Who of those that may sign an image has done so.

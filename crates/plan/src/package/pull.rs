@@ -42,9 +42,32 @@ pub struct Image {
     /// What the cache holds for it: for a tag, the digest it had when it was cached.
     pub cached: Option<Digest>,
     /// What the registry said, if it was asked in this round or less than a minute ago.
-    pub asked: Option<Result<Digest, String>>,
+    pub asked: Option<Result<Digest, Unavailable>>,
     /// Whether the cache was asked for a file of that name.
     pub searched: bool,
+}
+
+/// Why an image cannot be had.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unavailable {
+    /// In a sentence.
+    pub why: String,
+    /// What to do about it, if whoever found out knows better than that the image should be there.
+    pub advice: Option<String>,
+}
+
+impl From<String> for Unavailable {
+    fn from(why: String) -> Self {
+        Self { why, advice: None }
+    }
+}
+
+impl Unavailable {
+    /// What to do about it.
+    pub fn advice(&self, image: &str) -> String {
+        let otherwise = || format!("make sure that {image} exists and may be pulled");
+        self.advice.clone().unwrap_or_else(otherwise)
+    }
 }
 
 /// What to install, or what to do to know.
@@ -99,9 +122,9 @@ pub fn decide(policy: Policy, package: &str, registry: &str, image: &Image) -> P
         (Policy::IfNotPresent, _, Some(cached)) => Pull::Use(cached.clone()),
         _ => match &image.asked {
             Some(Ok(digest)) => Pull::Use(digest.clone()),
-            Some(Err(why)) => {
-                let advice = format!("make sure that {package} exists and may be pulled");
-                Pull::Fail(format!("cannot resolve {package}: {why}"), advice)
+            Some(Err(error)) => {
+                let why = format!("cannot resolve {package}: {}", error.why);
+                Pull::Fail(why, error.advice(package))
             }
             None => Pull::Ask(reference),
         },

@@ -155,7 +155,8 @@ fn the_pull_policy_table_holds_cell_by_cell() {
             for (held, cached) in [("cached", Some(digest("cached"))), ("not cached", None)] {
                 let searched = policy == Policy::Never;
                 let mut answers = Vec::new();
-                for asked in [None, Some(Ok(digest("asked"))), Some(Err("not found".to_owned()))] {
+                let failed = Err("not found".to_owned().into());
+                for asked in [None, Some(Ok(digest("asked"))), Some(failed)] {
                     let image = Image { cached: cached.clone(), asked, searched };
                     answers.push(match decide(policy, package, &registry(), &image) {
                         Pull::Use(found) => ["cached", "asked", "fixed"]
@@ -489,7 +490,7 @@ fn what_cannot_be_fetched_is_told_and_what_runs_goes_on() {
     act(&mut world);
     healthy(&mut world);
     act(&mut world);
-    world.image.asked = Some(Err("unauthorized".to_owned()));
+    world.image.asked = Some(Err("unauthorized".to_owned().into()));
     let mut told = vec![act(&mut world), act(&mut world)];
     point(&mut world, "one");
     told.push(act(&mut world));

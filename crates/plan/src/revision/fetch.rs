@@ -2,7 +2,7 @@
 
 use super::contents::Contents;
 use super::{Halt, World};
-use crate::package::pull::{self, Image, Policy, Pull};
+use crate::package::pull::{self, Image, Policy, Pull, Unavailable};
 use crate::step::Need;
 use oci::{Digest, Reference};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 pub(super) fn contents(world: &World, digest: Digest) -> Result<Arc<Contents>, Halt> {
     match &world.contents {
         Some(Ok(contents)) => Ok(Arc::clone(contents)),
-        Some(Err(why)) => Err(missing(world, why)),
+        Some(Err(error)) => Err(missing(world, error)),
         None => Err(Halt::Need(vec![Need::Contents(pinned(world, digest)?)])),
     }
 }
@@ -54,11 +54,9 @@ pub(super) fn digest(world: &World) -> Result<Digest, Halt> {
     }
 }
 
-fn missing(world: &World, why: &str) -> Halt {
-    let image = &world.revision.spec.image;
-    let message =
-        format!("cannot get package: {why}; make sure that {image} exists and may be pulled");
-    Halt::trouble("ParsePackage", message)
+fn missing(world: &World, error: &Unavailable) -> Halt {
+    let (why, advice) = (&error.why, error.advice(&world.revision.spec.image));
+    Halt::trouble("ParsePackage", format!("cannot get package: {why}; {advice}"))
 }
 
 fn is_ours(world: &World, digest: &Digest) -> bool {

@@ -28,7 +28,7 @@ pub use contents::{Contents, Document};
 
 use crate::image_config::Treatment;
 use crate::lock::Verdict;
-use crate::package::pull::{Image, RECHECK};
+use crate::package::pull::{Image, RECHECK, Unavailable};
 use crate::signature::Trust;
 use crate::step::{Action, Expect, Need, Plan, Refusal, Step, Target, Wake};
 use api::meta::{Meta, PackageKind, PermissionRequest, capability};
@@ -61,7 +61,7 @@ pub struct World {
     /// Whether its image may be used.
     pub trust: Trust,
     /// What is in the package, once it was asked for.
-    pub contents: Option<Result<Arc<Contents>, String>>,
+    pub contents: Option<Result<Arc<Contents>, Unavailable>>,
     /// What the lock says, once it was asked.
     pub verdict: Option<Verdict>,
     /// The certificate of the runtime's endpoint in base64, once it was asked for.

@@ -208,7 +208,7 @@ impl Cluster {
             let world = package::World {
                 kind: kinds.clone().find(|one| one.as_str() == package.kind).unwrap(),
                 revisions: revisions.cloned().collect(),
-                image: Image { asked: Some(digest), ..Image::default() },
+                image: Image { asked: Some(digest.map_err(Into::into)), ..Image::default() },
                 treatment: Treatment::default(),
                 trust: Trust::default(),
                 refused: Vec::new(),

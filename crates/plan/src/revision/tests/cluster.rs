@@ -184,13 +184,13 @@ impl Cluster {
         match need {
             Need::Digest(reference) => {
                 let found = self.tags.get(reference.as_written()).cloned();
-                world.image.asked = Some(found.ok_or_else(|| "not found".to_owned()));
+                world.image.asked = Some(found.ok_or_else(|| "not found".to_owned().into()));
             }
             Need::Contents(reference) => {
                 self.fetched.borrow_mut().push(reference.to_string());
                 let digest = reference.identifier().as_digest().unwrap();
                 let found = self.published.get(digest).map(|(contents, _)| Arc::clone(contents));
-                world.contents = Some(found.ok_or_else(|| "not found".to_owned()));
+                world.contents = Some(found.ok_or_else(|| "not found".to_owned().into()));
             }
             Need::Signatures(_) => world.trust = self.judged.clone(),
             Need::Dependencies => world.verdict = Some(self.verdict.clone()),
