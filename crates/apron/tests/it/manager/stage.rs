@@ -25,7 +25,7 @@ pub(super) enum Backend {
 }
 
 /// How long anything may take, however busy the machine is.
-pub(super) const PATIENCE: Duration = Duration::from_secs(300);
+pub(super) const PATIENCE: Duration = Duration::from_secs(900);
 
 /// What the manager makes the API server know.
 const SERVED: [&str; 10] = [
