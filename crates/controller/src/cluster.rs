@@ -14,12 +14,17 @@ use plan::step::Target;
 use serde_json::Value as Json;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 /// Who wrote a field, as API servers remember it.
 pub const MANAGER: &str = "apron";
 
 /// Objects in one page of a list.
 const PAGE: u32 = 250;
+
+/// How long an answer may take. Without an end, whoever waits for a server that is gone would wait
+/// for ever, and the object would never be looked at again.
+const ANSWER_TIME_MAX: Duration = Duration::from_secs(60);
 
 /// How an answer of metadata alone is asked for. Whoever does not know that form answers whole.
 const METADATA: &str =
@@ -309,7 +314,9 @@ impl Cluster {
 
     async fn send(&self, request: Made) -> Result<Json, Error> {
         let request = request.map_err(|error| Error::Refused(error.to_string()))?;
-        self.client.request::<Json>(request).await.map_err(|error| meaning(&error))
+        let what = format!("{} {}", request.method(), request.uri().path());
+        let answer = answered(&what, self.client.request::<Json>(request)).await?;
+        answer.map_err(|error| meaning(&error))
     }
 
     async fn at(&self, target: &Target) -> Result<Request, Error> {
@@ -349,11 +356,14 @@ impl Cluster {
     }
 
     async fn discover(&self, api_version: &str) -> Result<HashMap<String, Place>, Error> {
-        let asked = if api_version.contains('/') {
-            self.client.list_api_group_resources(api_version).await
-        } else {
-            self.client.list_core_api_resources(api_version).await
+        let asked = async {
+            if api_version.contains('/') {
+                self.client.list_api_group_resources(api_version).await
+            } else {
+                self.client.list_core_api_resources(api_version).await
+            }
         };
+        let asked = answered(&format!("GET the kinds of {api_version}"), asked).await?;
         let list = match asked {
             Ok(list) => list,
             Err(kube::Error::Api(status)) if status.code == 404 => return Ok(HashMap::new()),
@@ -400,6 +410,13 @@ impl Answer {
         }
         Ok(request)
     }
+}
+
+/// What comes of a request, if something does.
+async fn answered<T>(what: &str, asked: impl Future<Output = T>) -> Result<T, Error> {
+    let answer = tokio::time::timeout(ANSWER_TIME_MAX, asked).await;
+    let seconds = ANSWER_TIME_MAX.as_secs();
+    answer.map_err(|_| Error::Busy(format!("{what}: no answer in {seconds} s")))
 }
 
 fn post(mode: Mode) -> PostParams {
@@ -461,4 +478,20 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
         next = cause.source();
     }
     said
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_never_answers_is_not_waited_for() {
+        let silent = tower::service_fn(|_: http::Request<kube::client::Body>| {
+            std::future::pending::<Result<http::Response<kube::client::Body>, std::io::Error>>()
+        });
+        let cluster = Cluster::new(Client::new(silent, "default"), Arc::default());
+        let asked = cluster.list("v1", "Secret", Which::default()).await;
+        let why = "GET the kinds of v1: no answer in 60 s".to_owned();
+        assert_eq!(asked.unwrap_err(), Error::Busy(why));
+    }
 }
