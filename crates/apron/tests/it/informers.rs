@@ -313,6 +313,33 @@ async fn listed(api: &Api<ConfigMap>) -> Cache {
     list.items.into_iter().map(entry).collect()
 }
 
+/// Someone who follows with kube: who, what was seen, and the cache.
+type Follower = (&'static str, Shared<Seen>, Arc<Mutex<Cache>>);
+
+/// Waits until everybody has what the server has.
+async fn agree(
+    api: &Api<ConfigMap>,
+    followers: &[Follower],
+    informers: &mut [(&'static str, GoInformer)],
+) {
+    let deadline = Instant::now() + Duration::from_secs(300);
+    loop {
+        let truth = listed(api).await;
+        let mut caches: Vec<(&str, Cache)> = Vec::new();
+        for (who, _, cache) in followers {
+            caches.push((who, cache.lock().unwrap_or_else(PoisonError::into_inner).clone()));
+        }
+        for (who, informer) in &mut *informers {
+            caches.push((who, informer.cache()));
+        }
+        let Some((who, cache)) = caches.into_iter().find(|(_, cache)| *cache != truth) else {
+            return;
+        };
+        assert!(Instant::now() < deadline, "{who} has {cache:?}\nthe server has {truth:?}");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
 /// Runs writers and informers while the server is killed and started again; gives how many
 /// events each informer saw, and how often it listed.
 async fn run(keep: Option<usize>, may_relist: bool) -> Vec<(&'static str, usize, usize)> {
@@ -334,6 +361,8 @@ async fn run(keep: Option<usize>, may_relist: bool) -> Vec<(&'static str, usize,
         ("client-go, streaming", GoInformer::start(&server.kubeconfig(), true)),
         ("client-go, list and watch", GoInformer::start(&server.kubeconfig(), false)),
     ];
+    // What was replaced before somebody's first list is not theirs to see.
+    agree(&api, &followers, &mut informers).await;
     let mut writers = tokio::task::JoinSet::new();
     for writer in 0..WRITERS {
         let api = server.api().await;
@@ -362,22 +391,7 @@ async fn run(keep: Option<usize>, may_relist: bool) -> Vec<(&'static str, usize,
     tokio::time::sleep(Duration::from_millis(200)).await;
     stop.store(true, Ordering::Relaxed);
     while writers.join_next().await.is_some() {}
-    let truth = listed(&api).await;
-    let deadline = Instant::now() + Duration::from_secs(90);
-    loop {
-        let mut caches: Vec<(&str, Cache)> = Vec::new();
-        for (who, _, cache) in &followers {
-            caches.push((who, cache.lock().unwrap_or_else(PoisonError::into_inner).clone()));
-        }
-        for (who, informer) in &mut informers {
-            caches.push((who, informer.cache()));
-        }
-        let Some((who, cache)) = caches.into_iter().find(|(_, cache)| *cache != truth) else {
-            break;
-        };
-        assert!(Instant::now() < deadline, "{who} ends with {cache:?}\nthe server has {truth:?}");
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
+    agree(&api, &followers, &mut informers).await;
     let facts = facts.all();
     check_versions(&facts);
     let told = followers.iter().map(|(who, seen, _)| (*who, seen.all()));
