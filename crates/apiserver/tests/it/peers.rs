@@ -142,7 +142,7 @@ impl ControlPlane {
     async fn wait(&self, client: &reqwest::Client) {
         let start = Instant::now();
         let url = format!("{}/readyz", self.url);
-        while start.elapsed() < Duration::from_secs(90) {
+        while start.elapsed() < Duration::from_secs(300) {
             let answer = client.get(&url).bearer_auth(TOKEN).send().await;
             if answer.is_ok_and(|answer| answer.status().is_success()) {
                 return;

@@ -29,7 +29,7 @@ impl Server {
         let child = command(data).args(words).stdout(Stdio::null()).spawn().expect("apron starts");
         let server = Self { child, kubeconfig };
         let start = Instant::now();
-        while start.elapsed() < Duration::from_secs(120) {
+        while start.elapsed() < Duration::from_secs(300) {
             if server.kubeconfig.exists() && server.kubectl(&["get", "--raw", "/readyz"]).0 {
                 return server;
             }

@@ -49,7 +49,7 @@ impl Server {
 
     /// Waits until it answers, or has ended.
     async fn ready(&mut self) -> bool {
-        let deadline = Instant::now() + Duration::from_secs(60);
+        let deadline = Instant::now() + Duration::from_secs(300);
         while Instant::now() < deadline {
             if let Some(client) = self.try_client().await
                 && client.apiserver_version().await.is_ok()

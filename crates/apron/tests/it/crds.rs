@@ -38,7 +38,7 @@ fn kubectl(kubeconfig: &Path, words: &[&str]) -> (bool, String) {
 
 fn wait_until_ready(kubeconfig: &Path) {
     let start = Instant::now();
-    while start.elapsed() < Duration::from_secs(90) {
+    while start.elapsed() < Duration::from_secs(300) {
         if kubeconfig.exists() && kubectl(kubeconfig, &["get", "--raw", "/readyz"]).0 {
             return;
         }

@@ -232,7 +232,7 @@ impl GoInformer {
     fn cache(&mut self) -> Cache {
         let input = self.child.stdin.as_mut().expect("its input");
         input.write_all(b"dump\n").expect("it listens");
-        self.dumps.recv_timeout(Duration::from_secs(60)).expect("it answers")
+        self.dumps.recv_timeout(Duration::from_secs(300)).expect("it answers")
     }
 }
 

@@ -43,7 +43,7 @@ impl Story<'_> {
     fn wait_for_kinds(&self) {
         let kinds = "providers,configurations,functions,providerrevisions,configurationrevisions,\
                      functionrevisions,locks";
-        let deadline = Instant::now() + Duration::from_secs(120);
+        let deadline = Instant::now() + Duration::from_secs(300);
         loop {
             let mut command = command_at(self.scratch, &peer_path("kubectl"));
             command.env("KUBECONFIG", &self.kubeconfig).args(["get", kinds]);

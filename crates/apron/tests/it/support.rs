@@ -277,7 +277,7 @@ pub(crate) fn free_port() -> u16 {
 
 /// Waits until somebody listens.
 pub(crate) fn wait_for(address: &str) {
-    let deadline = Instant::now() + Duration::from_secs(120);
+    let deadline = Instant::now() + Duration::from_secs(300);
     while TcpStream::connect(address).is_err() {
         assert!(Instant::now() < deadline, "nothing listens on {address}");
         std::thread::sleep(Duration::from_millis(20));

@@ -46,7 +46,7 @@ pub(crate) fn peer(name: &str) -> PathBuf {
 /// Waits until kubectl finds the server ready.
 fn wait(kubeconfig: &Path) {
     let start = Instant::now();
-    while start.elapsed() < Duration::from_secs(120) {
+    while start.elapsed() < Duration::from_secs(300) {
         let asked = Command::new(peer("kubectl"))
             .args(["get", "--raw", "/readyz"])
             .env("KUBECONFIG", kubeconfig)
@@ -71,7 +71,7 @@ impl Ours {
         let (kubeconfig, pki) = (directory.join("kubeconfig"), directory.join("pki"));
         let ours = Self { child, kubeconfig, pki };
         let start = Instant::now();
-        while !ours.kubeconfig.exists() && start.elapsed() < Duration::from_secs(60) {
+        while !ours.kubeconfig.exists() && start.elapsed() < Duration::from_secs(300) {
             std::thread::sleep(Duration::from_millis(20));
         }
         wait(&ours.kubeconfig);
