@@ -6,7 +6,7 @@
 use crate::access::access;
 use crate::held::held;
 use crate::kind::{Kind, Learnt, Meta, Wakes, Watch};
-use crate::package::typed;
+use crate::package::{provided, typed};
 use crate::{Hands, cluster, fetch};
 use api::meta::PackageKind;
 use api::pkg::Package;
@@ -16,6 +16,7 @@ use cluster::Which;
 use oci::{Digest, Identifier, Reference, Repository, Rules};
 use plan::image_config::treat;
 use plan::lock::{Contents, Known, RECHECK, Report, Settings, World, decide};
+use plan::package::pull::Policy;
 use plan::revision;
 use plan::step::{Need, Refusal, Step, Target, Wake};
 use std::collections::{BTreeMap, HashMap};
@@ -308,6 +309,9 @@ async fn contents(
     world: &World,
     reference: &Reference,
 ) -> Result<Result<Contents, String>, cluster::Error> {
+    if let Some(image) = unfetched(hands, world, reference) {
+        return Ok(kept(hands, image, reference).await);
+    }
     let (reference, keychain) = match located(hands, world, reference).await? {
         Ok(found) => found,
         Err(why) => return Ok(Err(why)),
@@ -316,6 +320,35 @@ async fn contents(
         Ok((digest, found)) => Contents::of(&revision::Contents::of(digest, &found.opened)),
         Err(error) => Err(error.text()),
     })
+}
+
+/// The image as packages call it that may only have it from the cache, if nobody may fetch it.
+fn unfetched<'w>(hands: &Hands, world: &'w World, reference: &Reference) -> Option<&'w str> {
+    let is_asked_for = |one: &&Package| {
+        let asked = Reference::parse(&one.spec.package, &rules(hands));
+        asked.is_ok_and(|asked| asked.name() == reference.name())
+    };
+    let mut asking = world.packages.iter().filter(is_asked_for).peekable();
+    let image = &asking.peek()?.spec.package;
+    let is_never =
+        |one: &Package| Policy::parse(one.spec.package_pull_policy.as_deref()) == Policy::Never;
+    asking.all(is_never).then_some(image)
+}
+
+/// What is inside a package in the cache.
+async fn kept(hands: &Hands, image: &str, reference: &Reference) -> Result<Contents, String> {
+    let cached = match reference.identifier() {
+        Identifier::Digest(digest) => Some(digest.clone()).filter(|one| hands.cache.has(one)),
+        Identifier::Tag(_) => hands.cache.tag(&reference.name()),
+    };
+    let cached = match cached {
+        Some(cached) => Some(cached),
+        None => provided(hands, image).await.map_err(|error| error.text())?,
+    };
+    let absent = || format!("{image} is not in the package cache, and its pull policy is Never");
+    let digest = cached.ok_or_else(absent)?;
+    let found = hands.cache.contents(&digest).await.map_err(|error| cluster::chain(&error))?;
+    Contents::of(&revision::Contents::of(digest, &found.opened))
 }
 
 async fn fetched(

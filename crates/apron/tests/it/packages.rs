@@ -2,7 +2,7 @@
 //! and on a real one. No package manager runs here; the test writes what one would have found.
 
 use crate::kubectl::plane::{Ours, Real};
-use crate::support::{Ran, Registry, Scratch, apron, apron_as, command, command_at, peer_path};
+use crate::support::{Ran, Registry, Scratch, apron, command, command_at, linked, peer_path};
 use serde_json::{Value as Json, json};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -22,8 +22,7 @@ impl Story<'_> {
 
     /// The same under another name.
     fn say_as(&mut self, name: &str, words: &str) -> Ran {
-        apron_as(self.scratch, name, ["--help"]);
-        let mut command = command_at(self.scratch, &self.scratch.join(".bin").join(name));
+        let mut command = command_at(self.scratch, &linked(self.scratch, name));
         command.env("KUBECONFIG", &self.kubeconfig).args(words.split(' '));
         let ran: Ran = command.output().unwrap().into();
         let name = name.replace('-', " ");

@@ -121,12 +121,17 @@ pub(crate) fn apron_as<A: AsRef<OsStr>>(
     name: &str,
     arguments: impl IntoIterator<Item = A>,
 ) -> Ran {
+    command_at(scratch, &linked(scratch, name)).args(arguments).output().unwrap().into()
+}
+
+/// A link to apron under another name, beside all others in `.bin`.
+pub(crate) fn linked(scratch: &Scratch, name: &str) -> PathBuf {
     let link = scratch.join(".bin").join(name);
     fs_err::create_dir_all(link.parent().unwrap()).unwrap();
-    if !link.exists() {
-        fs_err::os::unix::fs::symlink(env!("CARGO_BIN_EXE_apron"), &link).unwrap();
-    }
-    command_at(scratch, &link).args(arguments).output().unwrap().into()
+    // Somebody else may have made it.
+    let _ = fs_err::os::unix::fs::symlink(env!("CARGO_BIN_EXE_apron"), &link);
+    assert!(link.exists(), "{}", link.display());
+    link
 }
 
 /// Runs a peer; `scripts/peers` builds them.

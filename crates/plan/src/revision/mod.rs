@@ -162,7 +162,7 @@ fn decide(world: &World, draft: &mut Draft) -> Result<Plan, Halt> {
         return Ok(draft::paused(world));
     }
     if metadata.deletion_timestamp.is_some() {
-        return Ok(leave(world));
+        return leave(world, draft);
     }
     if !world.refused.is_empty() {
         return Err(refused(&world.refused));
@@ -191,15 +191,16 @@ fn decide(world: &World, draft: &mut Draft) -> Result<Plan, Halt> {
 }
 
 /// A revision that goes: it leaves the Lock, and its objects to those that own them.
-fn leave(world: &World) -> Plan {
+fn leave(world: &World, draft: &Draft) -> Result<Plan, Halt> {
     let report = vec!["it is being deleted: objects that only it owns go with it".to_owned()];
     let has_ours = world.revision.metadata.finalizers.iter().any(|one| one == FINALIZER_REVISION);
     let mut actions = Vec::new();
     if has_ours {
+        actions.extend(objects::bequeath(world, draft)?);
         actions.extend(claims::leave(world));
         actions.push(world.finalizer(false));
     }
-    Plan { actions, report, wake: Wake::OnChange }
+    Ok(Plan { actions, report, wake: Wake::OnChange })
 }
 
 /// Makes sure that we are asked before the revision goes.

@@ -3,7 +3,8 @@
 use super::contents::Contents;
 use super::draft::Draft;
 use super::owners::{Party, Standing};
-use super::{Halt, Seen, World, claims, listing, overlay};
+use super::{Halt, Seen, World, claims, fetch, listing, overlay};
+use crate::package::pull::RECHECK;
 use crate::step::{Action, Expect, Need, Plan, Target, Wake, Wanted, Write};
 use api::condition::types;
 use api::object::OwnerReference;
@@ -68,6 +69,47 @@ pub(super) fn release(world: &World, draft: &Draft) -> Result<Plan, Halt> {
         actions.extend(owned(target, seen, &owners));
     }
     Ok(draft.healthy(world, actions, &[]))
+}
+
+/// What a revision that goes does to its objects: those that are no longer part of the package
+/// become its own alone, so that they go with it or with the last one that brought them. Which
+/// those are is known once the active revision has everything, so that is waited for. If there is
+/// none, the package keeps what it has.
+pub(super) fn bequeath(world: &World, draft: &Draft) -> Result<Vec<Action>, Halt> {
+    let Some(successor) = world.siblings.iter().find(|one| is_active(one)) else {
+        return Ok(Vec::new());
+    };
+    let mut dropped = brought(world, draft)?;
+    dropped.retain(|target| !brings(successor, target));
+    if !dropped.is_empty() && !is_healthy(successor) {
+        let why = format!("it goes once {} has everything", successor.metadata.name);
+        let (report, wake) = (vec![why], Wake::After(RECHECK));
+        return Err(Halt::First(Plan { actions: Vec::new(), report, wake }));
+    }
+    look(world, dropped.iter().map(|target| Wanted { target: target.clone(), packaged: None }))?;
+    let party = world.party();
+    let left = dropped.iter().filter_map(|target| {
+        let seen = world.seen.get(target)?.as_ref()?;
+        let owners = &seen.metadata.owner_references;
+        let is_ours = owners.iter().any(|one| super::owners::is_named(one, &party.revision));
+        let left = party.without_package(party.release(owners));
+        if is_ours { owned(target, seen, &left) } else { None }
+    });
+    Ok(left.collect())
+}
+
+/// What a revision brought: as its status has it, or, if it goes before it could tell, what is in
+/// its package, if that is at hand.
+fn brought(world: &World, draft: &Draft) -> Result<Vec<Target>, Halt> {
+    if let Some(told) = draft.status.object_refs.as_ref().filter(|told| !told.is_empty()) {
+        return Ok(told.iter().map(target).collect());
+    }
+    if world.image.cached.is_none() || matches!(world.contents, Some(Err(_))) {
+        return Ok(Vec::new());
+    }
+    let contents = fetch::contents(world, fetch::digest(world)?)?;
+    let wanted = overlay::wanted(world, &contents).unwrap_or_default();
+    Ok(wanted.into_iter().map(|one| one.target).collect())
 }
 
 fn is_active(revision: &Revision) -> bool {

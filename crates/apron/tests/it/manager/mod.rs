@@ -7,9 +7,11 @@
 
 mod dependencies;
 mod functions;
+mod guide;
 mod mistakes;
 mod packages;
 mod plans;
+mod policies;
 mod process;
 mod revisions;
 mod runtimes;
@@ -23,6 +25,21 @@ use stage::{Backend, Manner, Stage};
 
 /// A scenario: what it shows, and how.
 type Scenario = (&'static str, fn(&Stage));
+
+/// Everything there is to play on a stage that others share.
+const CHAPTERS: [&[Scenario]; 11] = [
+    dependencies::ALL,
+    functions::ALL,
+    guide::ALL,
+    mistakes::ALL,
+    packages::ALL,
+    plans::ALL,
+    policies::ALL,
+    revisions::ALL,
+    runtimes::ALL,
+    trust::ALL,
+    upstream::ALL,
+];
 
 /// Plays all scenarios at once.
 fn play(backend: Backend, scenarios: &[Scenario]) {
@@ -53,6 +70,18 @@ fn packages_become_revisions_on_the_embedded_server() {
 #[test]
 fn packages_become_revisions_on_a_real_server() {
     play(Backend::Real, packages::ALL);
+}
+
+#[test]
+fn what_the_guide_says_is_so_on_the_embedded_server() {
+    let scenarios = [guide::ALL, policies::ALL].concat();
+    play_until(Backend::Embedded, &scenarios, policies::a_cache_is_lost);
+}
+
+#[test]
+fn what_the_guide_says_is_so_on_a_real_server() {
+    let scenarios = [guide::ALL, policies::ALL].concat();
+    play_until(Backend::Real, &scenarios, policies::a_cache_is_lost);
 }
 
 #[test]

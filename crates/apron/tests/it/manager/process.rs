@@ -2,7 +2,7 @@
 
 use super::stage::{Stage, until};
 use crate::registry::ask;
-use crate::support::{Ran, Scratch, command};
+use crate::support::{Ran, Scratch, command, command_at, linked, peer_path};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -82,11 +82,27 @@ impl Stage {
 
     /// Stops the manager, and starts it again with these words.
     pub(super) fn restart(&mut self, words: &[&str]) {
+        self.restart_after(words, |_| {});
+    }
+
+    /// The same, and meanwhile something happens.
+    pub(super) fn restart_after(&mut self, words: &[&str], meanwhile: impl FnOnce(&Self)) {
         stop(&mut self.manager);
+        meanwhile(self);
         self.log = self.log.with_extension("again.log");
         let again = start(&self.scratch, self.kubeconfig(), &self.cache, &self.log, words);
         self.manager = again.take();
         until("it works again", || leads(&self.log).then_some(()));
+    }
+
+    /// What kubectl says in a directory of the scratch, with apron as the plugin of the guide.
+    pub(super) fn kubectl(&self, directory: &str, words: &[&str]) -> Ran {
+        let plugins = linked(&self.scratch, "kubectl-crossplane");
+        let plugins = plugins.parent().unwrap().display();
+        let mut command = command_at(&self.scratch, &peer_path("kubectl"));
+        command.current_dir(self.scratch.join(directory)).args(words);
+        command.env("PATH", format!("{plugins}:/usr/bin:/bin"));
+        Ran::from(command.env("KUBECONFIG", self.kubeconfig()).output().unwrap())
     }
 
     /// What `apron` says about this cluster.

@@ -54,7 +54,7 @@ fn owners(object: &Json) -> Vec<String> {
 
 /// Waits until an object has these owners, in any order, and gives it.
 #[track_caller]
-fn owned(stage: &Stage, path: &str, expected: &[&str]) -> Json {
+pub(super) fn owned(stage: &Stage, path: &str, expected: &[&str]) -> Json {
     let mut last = Vec::new();
     until(&format!("{path} is owned by {expected:?}"), || {
         let object = stage.ask(path)?;
@@ -260,6 +260,9 @@ fn what_is_refused_leaves_nothing_behind(stage: &Stage) {
     let said = unhealthy(stage, kind, "refused", &begin);
     assert!(said.starts_with(&begin), "{said}");
     assert!(said.contains("nothing was written"), "{said}");
+    // Definitions come before what runs.
+    let revision = stage.revisions(kind, "refused").remove(0).2;
+    assert!(stage.is_absent(&super::runtimes::deployments(&revision)));
     for plural in ["alphas", "bads", "omegas"] {
         assert!(stage.ask(&path(&format!("{plural}.{group}"))).is_none(), "{plural}");
     }

@@ -15,15 +15,15 @@ pub(super) const ALL: &[Scenario] = &[
 const NAMESPACE: &str = "crossplane-system";
 const MERGE: &str = "application/merge-patch+json";
 
-fn deployments(name: &str) -> String {
+pub(super) fn deployments(name: &str) -> String {
     format!("/apis/apps/v1/namespaces/{NAMESPACE}/deployments/{name}")
 }
 
-fn core(plural: &str, name: &str) -> String {
+pub(super) fn core(plural: &str, name: &str) -> String {
     format!("/api/v1/namespaces/{NAMESPACE}/{plural}/{name}")
 }
 
-fn role(revision: &str) -> String {
+pub(super) fn role(revision: &str) -> String {
     let name = format!("crossplane%3Aprovider%3A{revision}%3Asystem");
     format!("/apis/rbac.authorization.k8s.io/v1/clusterroles/{name}")
 }

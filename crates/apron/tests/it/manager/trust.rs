@@ -18,6 +18,7 @@ pub(super) const ALL: &[Scenario] = &[
     ("a bundle is a signature, too", a_bundle_is_a_signature_too),
     ("a private mirror serves revisions", a_private_mirror_serves_revisions),
     ("pull secrets open a private registry", pull_secrets_open_a_private_registry),
+    ("other pull secrets are tried", other_pull_secrets_are_tried),
     ("a registry is known by its certificate", a_registry_is_known_by_its_certificate),
     ("only Always follows a channel", only_always_follows_a_channel),
     ("a digest is what it is", a_digest_is_what_it_is),
@@ -313,6 +314,22 @@ fn pull_secrets_open_a_private_registry(stage: &Stage) {
     stage.secret("locked", ".dockerconfigjson", &private.credentials());
     is_installed(stage, "Configuration", "locked");
     healthy(stage, "Configuration", "locked");
+}
+
+/// Nothing but the names of the secrets changes, and it is fetched with the new ones.
+fn other_pull_secrets_are_tried(stage: &Stage) {
+    let private = Private::start();
+    let package = private.push(stage, "Configuration", "relocked");
+    let wrong = json!({"auths": {private.served.address(): {"auth": "YWRhOndyb25n"}}});
+    stage.secret("wrong-key", ".dockerconfigjson", &wrong.to_string());
+    stage.secret("right-key", ".dockerconfigjson", &private.credentials());
+    let spec = json!({"package": package, "packagePullSecrets": [{"name": "wrong-key"}]});
+    stage.install("Configuration", "relocked", &spec);
+    stage.condition("Configuration", "relocked", "Installed", "False", "UnpackingPackage");
+    let change = json!({"spec": {"packagePullSecrets": [{"name": "right-key"}]}});
+    stage.merge("Configuration", "relocked", &change);
+    is_installed(stage, "Configuration", "relocked");
+    healthy(stage, "Configuration", "relocked");
 }
 
 fn a_registry_is_known_by_its_certificate(stage: &Stage) {

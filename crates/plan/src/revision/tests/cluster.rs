@@ -35,6 +35,8 @@ pub(super) struct Cluster {
     pub(super) judged: Trust,
     /// What was fetched from where.
     pub(super) fetched: RefCell<Vec<String>>,
+    /// Whether packages of revisions are in the cache.
+    pub(super) is_cached: bool,
     /// Looked at after every single change.
     pub(super) law: fn(&Self),
     kinds: BTreeMap<String, PackageKind>,
@@ -66,6 +68,7 @@ impl Cluster {
             trust: Trust::default(),
             judged: Trust::default(),
             fetched: RefCell::default(),
+            is_cached: false,
             law: |_| {},
             kinds: BTreeMap::new(),
             published: BTreeMap::new(),
@@ -136,6 +139,10 @@ impl Cluster {
         });
     }
 
+    fn cached(&self, revision: &Revision) -> Option<Digest> {
+        self.tags.get(&revision.spec.image).filter(|_| self.is_cached).cloned()
+    }
+
     fn world(&self, name: &str) -> World {
         let revision = self.revisions[name].clone();
         let package = |one: &Revision| one.metadata.labels["pkg.crossplane.io/package"].clone();
@@ -149,7 +156,7 @@ impl Cluster {
             siblings,
             lock: self.lock.clone(),
             packages: self.packages.clone(),
-            image: Image::default(),
+            image: Image { cached: self.cached(&revision), ..Image::default() },
             treatment: self.treatment.clone(),
             trust: self.trust.clone(),
             contents: None,

@@ -182,6 +182,39 @@ fn a_revision_that_goes_leaves_the_lock_and_what_others_still_have() {
 }
 
 #[test]
+fn a_revision_that_goes_before_it_stepped_back_takes_what_only_it_brought() {
+    // Whether or not it came to tell what it brought.
+    for is_told in [true, false] {
+        let (mut cluster, old, new) = two(&["buckets", "keys"], &["buckets"]);
+        cluster.state(&old, "Inactive");
+        let now = "2026-01-01T00:00:00Z";
+        cluster.change(&old, |one| {
+            one.metadata.deletion_timestamp = Some(now.to_owned());
+            one.status = one.status.take().filter(|_| is_told);
+        });
+        cluster.is_cached = true;
+        let mut told = vec![cluster.run(&old)];
+        cluster.settle(&new);
+        told.push(cluster.run(&old));
+        told.extend(["keys", "buckets"].map(|one| cluster.owners(&format!("{one}.example.org"))));
+        insta::allow_duplicates! {
+            assert_snapshot!(read(&told, &old, &new), @r"
+            # it goes once NEW has everything
+            # again in 60 s
+            ==
+            change CustomResourceDefinition keys.example.org: owned by OLD
+            remove finalizer revision.pkg.crossplane.io
+            # it is being deleted: objects that only it owns go with it
+            ==
+            OLD
+            ==
+            OLD p NEW*
+            ");
+        }
+    }
+}
+
+#[test]
 fn a_paused_revision_is_left_alone_even_when_it_goes() {
     let (mut cluster, name) = provider(&["buckets"]);
     cluster.settle(&name);
