@@ -19,9 +19,12 @@ use std::time::Duration;
 pub(super) struct ManagerArguments {
     #[command(subcommand)]
     words: Option<ManagerWords>,
-    /// Kubeconfig of the cluster [default: KUBECONFIG, the pod's own cluster, or ~/.kube/config]
+    /// Kubeconfig of the cluster [default: KUBECONFIG, ~/.kube/config, or the pod's own cluster]
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
+    /// Context of the kubeconfig to use [default: its current one]
+    #[arg(long, value_name = "NAME")]
+    context: Option<String>,
     /// Namespace it runs in: secrets and runtimes of packages are there
     #[arg(
         long,
@@ -256,6 +259,7 @@ impl ManagerArguments {
         };
         Request {
             kubeconfig: self.kubeconfig,
+            context: self.context,
             cache_dir: self.cache_dir,
             ca_bundle: self.ca_bundle_path,
             allowed_permissions: self.runtime.allowed_permissions,

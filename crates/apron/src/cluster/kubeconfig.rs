@@ -1,24 +1,92 @@
-//! From kubeconfigs to a client.
+//! From kubeconfigs to a client, for commands and for the package manager.
 
 use crate::args::cluster::ClusterArguments;
 use crate::failure::{Failure, Outcome};
 use crate::settings::Settings;
-use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
+use kube::config::{InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// How long a cluster may take to be reached.
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(10);
-/// How long an answer may take.
+/// How long an answer may take that a person waits for.
 const READ_TIME_MAX: Duration = Duration::from_secs(60);
 
-/// What the kubeconfigs say about the cluster that is meant.
-pub(super) async fn load(arguments: &ClusterArguments, settings: &Settings) -> Outcome<Config> {
-    let file = read(arguments, settings)?;
+/// Which cluster is meant, as far as somebody said it.
+#[derive(Clone, Copy)]
+pub(crate) struct Choice<'a> {
+    pub(crate) kubeconfig: Option<&'a Path>,
+    pub(crate) context: Option<&'a str>,
+}
+
+impl<'a> From<&'a ClusterArguments> for Choice<'a> {
+    fn from(arguments: &'a ClusterArguments) -> Self {
+        let ClusterArguments { kubeconfig, context, .. } = arguments;
+        Self { kubeconfig: kubeconfig.as_deref(), context: context.as_deref() }
+    }
+}
+
+/// A client for somebody who waits for answers, and what its cluster is called.
+pub(super) async fn for_commands(
+    choice: Choice<'_>,
+    settings: &Settings,
+) -> Outcome<(Client, String)> {
+    let there = there(choice, settings);
+    let mut config = load(choice, &there, settings).await?;
+    config.read_timeout = Some(READ_TIME_MAX);
+    let place = config.cluster_url.to_string().trim_end_matches('/').to_owned();
+    Ok((client(config)?, place))
+}
+
+/// A client for somebody who watches: answers may take as long as they like. Without a kubeconfig
+/// it is for the cluster whose pod this is.
+pub(crate) async fn for_watches(choice: Choice<'_>, settings: &Settings) -> Outcome<Client> {
+    let there = there(choice, settings);
+    if !there.is_empty() || choice.context.is_some() {
+        return client(load(choice, &there, settings).await?);
+    }
+    let mut config = Config::incluster().map_err(|error| {
+        let hint = "name a kubeconfig with --kubeconfig or KUBECONFIG, or run in a pod";
+        let mut failure = Failure::new("there is no cluster to manage", hint);
+        failure.causes.push(nowhere(settings));
+        match error {
+            InClusterError::ReadEnvironmentVariable(_) => {
+                failure.causes.push("this is not in a pod of a cluster".to_owned());
+                failure
+            }
+            error => failure.because(&error),
+        }
+    })?;
+    config.connect_timeout = Some(CONNECT_TIME_MAX);
+    client(config)
+}
+
+/// The kubeconfigs that count. As kubectl has it, those of the environment that are not there do
+/// not; one that somebody names must be.
+fn there(choice: Choice<'_>, settings: &Settings) -> Vec<PathBuf> {
+    if let Some(path) = choice.kubeconfig {
+        return vec![path.to_owned()];
+    }
+    settings.kubeconfigs.iter().filter(|path| path.exists()).cloned().collect()
+}
+
+/// Why no kubeconfig counts.
+fn nowhere(settings: &Settings) -> String {
+    let looked = settings.kubeconfigs.iter().map(|path| path.display().to_string());
+    match looked.collect::<Vec<_>>().as_slice() {
+        [] => "neither KUBECONFIG nor HOME is set".to_owned(),
+        looked => format!("{} does not exist", looked.join(" or ")),
+    }
+}
+
+/// What these kubeconfigs say about the cluster that is meant.
+async fn load(choice: Choice<'_>, there: &[PathBuf], settings: &Settings) -> Outcome<Config> {
+    let file = read(there, settings)?;
     let known: Vec<String> = file.contexts.iter().map(|one| one.name.clone()).collect();
-    let options = KubeConfigOptions { context: arguments.context.clone(), ..Default::default() };
-    let chosen = arguments.context.clone().or_else(|| file.current_context.clone());
+    let context = choice.context.map(str::to_owned);
+    let chosen = context.clone().or_else(|| file.current_context.clone());
+    let options = KubeConfigOptions { context, ..Default::default() };
     let mut config =
         Config::from_custom_kubeconfig(file, &options).await.map_err(|error| match error {
             KubeconfigError::CurrentContextNotSet | KubeconfigError::LoadContext(_) => {
@@ -31,37 +99,24 @@ pub(super) async fn load(arguments: &ClusterArguments, settings: &Settings) -> O
             .because(&error),
         })?;
     config.connect_timeout = Some(CONNECT_TIME_MAX);
-    config.read_timeout = Some(READ_TIME_MAX);
     Ok(config)
 }
 
 /// All kubeconfigs as one.
-fn read(arguments: &ClusterArguments, settings: &Settings) -> Outcome<Kubeconfig> {
-    if let Some(path) = &arguments.kubeconfig {
-        fs_err::File::open(path).map_err(|error| Failure::file(&error))?;
-        return Kubeconfig::read_from(path)
-            .map_err(|error| unreadable(std::slice::from_ref(path), &error));
-    }
-    // As kubectl has it, files that are not there count for nothing.
-    let there: Vec<PathBuf> =
-        settings.kubeconfigs.iter().filter(|path| path.exists()).cloned().collect();
+fn read(there: &[PathBuf], settings: &Settings) -> Outcome<Kubeconfig> {
     if there.is_empty() {
-        let looked: Vec<String> =
-            settings.kubeconfigs.iter().map(|path| path.display().to_string()).collect();
         let mut failure = Failure::new(
             "there is no cluster to talk to",
             "name a kubeconfig with --kubeconfig or KUBECONFIG; `apron up` brings up a \
              control plane here, and prints its own",
         );
-        failure.causes.push(match looked.as_slice() {
-            [] => "neither KUBECONFIG nor HOME is set".to_owned(),
-            looked => format!("{} does not exist", looked.join(" or ")),
-        });
+        failure.causes.push(nowhere(settings));
         return Err(failure);
     }
-    let failed = |error| unreadable(&there, &error);
+    let failed = |error| unreadable(there, &error);
     let mut all = Kubeconfig::default();
-    for path in &there {
+    for path in there {
+        fs_err::File::open(path).map_err(|error| Failure::file(&error))?;
         let next = Kubeconfig::read_from(path).map_err(failed)?;
         all = all.merge(next).map_err(failed)?;
     }
@@ -90,7 +145,7 @@ fn unknown_context(chosen: Option<&str>, known: &[String]) -> Failure {
 }
 
 /// A client for that cluster.
-pub(super) fn client(config: Config) -> Outcome<Client> {
+fn client(config: Config) -> Outcome<Client> {
     // One TLS stack for the whole process; that it was chosen already is fine.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     Client::try_from(config).map_err(|error| {

@@ -6,7 +6,7 @@
 //! - [`wait`] looks until they are as somebody wants them.
 
 pub(crate) mod inventory;
-mod kubeconfig;
+pub(crate) mod kubeconfig;
 pub(crate) mod state;
 pub(crate) mod wait;
 
@@ -80,9 +80,7 @@ impl Cluster {
         arguments: &ClusterArguments,
         settings: &Settings,
     ) -> Outcome<Self> {
-        let config = kubeconfig::load(arguments, settings).await?;
-        let place = config.cluster_url.to_string().trim_end_matches('/').to_owned();
-        let client = kubeconfig::client(config)?;
+        let (client, place) = kubeconfig::for_commands(arguments.into(), settings).await?;
         Ok(Self::of(client, place, &arguments.group_suffix))
     }
 

@@ -1,5 +1,6 @@
 //! `manager`: the package manager, beside a cluster or in it.
 
+use crate::cluster::kubeconfig::{self, Choice};
 use crate::failure::{Failure, Outcome};
 use crate::listen::stop;
 use crate::output;
@@ -14,10 +15,9 @@ use controller::fetch::Fetcher;
 use controller::metrics::Metrics;
 use controller::{Entry, Hands, Manager, Voice};
 use k8s_openapi::jiff::Timestamp;
-use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::{Client, Config};
+use kube::Client;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use store::auth::Keychain;
 use store::remote::{HttpSettings, Transport, http_client};
@@ -27,6 +27,7 @@ use tokio::sync::watch::Receiver;
 /// What to manage, and how.
 pub(crate) struct Request {
     pub(crate) kubeconfig: Option<PathBuf>,
+    pub(crate) context: Option<String>,
     pub(crate) cache_dir: PathBuf,
     pub(crate) ca_bundle: Option<PathBuf>,
     pub(crate) allowed_permissions: Option<PathBuf>,
@@ -43,7 +44,8 @@ pub(crate) async fn run(request: &Request, environment: &Settings) -> Outcome {
         Failure::new("cannot manage packages of that group", hint).because(&error)
     })?;
     elect(&request.settings)?;
-    let client = client(request.kubeconfig.as_deref()).await?;
+    let (kubeconfig, context) = (request.kubeconfig.as_deref(), request.context.as_deref());
+    let client = kubeconfig::for_watches(Choice { kubeconfig, context }, environment).await?;
     let hands = hands(request, environment, client).await?;
     let (tell, told) = tokio::sync::watch::channel(false);
     output::say(format_args!(
@@ -185,25 +187,6 @@ fn http_settings(request: &Request, environment: &Settings) -> Outcome<HttpSetti
         no_proxy: proxy.none.clone(),
         ..HttpSettings::default()
     })
-}
-
-/// A client of the cluster that is meant.
-async fn client(kubeconfig: Option<&Path>) -> Outcome<Client> {
-    // One TLS stack for the whole process; that it was chosen already is fine.
-    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
-    let hint = "name a kubeconfig with --kubeconfig or KUBECONFIG, or run in a pod";
-    let failed = |error: &dyn std::error::Error| {
-        Failure::new("there is no cluster to manage", hint).because(error)
-    };
-    let config = match kubeconfig {
-        None => Config::infer().await.map_err(|error| failed(&error))?,
-        Some(path) => {
-            let file = Kubeconfig::read_from(path).map_err(|error| failed(&error))?;
-            let config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await;
-            config.map_err(|error| failed(&error))?
-        }
-    };
-    Client::try_from(config).map_err(|error| failed(&error))
 }
 
 pub(super) fn now() -> String {

@@ -336,5 +336,13 @@ fn mistake_no_cluster_to_talk_to() {
     say("config", &["list"]);
     say("config", &["list", "--context", "there"]);
     say("config", &["list", "--context", "here"]);
+    // The package manager is as particular, and may be in a pod besides.
+    say("", &["manager"]);
+    say("missing", &["manager"]);
+    say("", &["manager", "--kubeconfig", "missing"]);
+    say("broken", &["manager"]);
+    say("config", &["manager"]);
+    say("config", &["manager", "--context", "there"]);
+    say("", &["manager", "--context", "there"]);
     insta::assert_snapshot!(told);
 }
