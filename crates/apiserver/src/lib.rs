@@ -46,6 +46,8 @@ pub mod patch;
 pub mod rest;
 pub mod runtime;
 pub mod schema;
+#[cfg(test)]
+mod testing;
 pub mod upkeep;
 pub mod wire;
 pub mod world;

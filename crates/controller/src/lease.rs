@@ -96,13 +96,13 @@ async fn hold(hands: &Hands) -> String {
     let mut renewed = Instant::now();
     loop {
         sleep((duration / 3).min(deadline.saturating_sub(renewed.elapsed()))).await;
-        let mut trouble = "somebody else holds it".to_owned();
+        let mut trouble = "it was not renewed in time".to_owned();
         while renewed.elapsed() < deadline {
             match renew(hands).await {
                 Ok(true) => break,
                 Ok(false) => {
                     hands.metrics.leads(false);
-                    return trouble;
+                    return "somebody else holds it".to_owned();
                 }
                 Err(error) => trouble = error.to_string(),
             }

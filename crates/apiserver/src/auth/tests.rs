@@ -1,7 +1,7 @@
 //! What must not open the door, and what must close it at once.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use axum::body::Body;
 use base64::Engine;
@@ -12,28 +12,12 @@ use tower::ServiceExt;
 
 use super::{Signer, Token, User};
 use crate::log::Log;
+use crate::testing::Still;
 use crate::world::World;
 use crate::{Options, Server};
 
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 const ADMIN: &str = "the-admin";
-
-/// A world whose time is set by hand.
-#[derive(Debug, Default)]
-struct Still {
-    now: AtomicU64,
-    dice: AtomicU64,
-}
-
-impl World for Still {
-    fn now(&self) -> u64 {
-        self.now.load(Ordering::SeqCst)
-    }
-
-    fn random(&self) -> u64 {
-        self.dice.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::SeqCst)
-    }
-}
 
 struct House {
     server: Arc<Server>,
@@ -46,7 +30,7 @@ impl House {
     }
 
     async fn on(log: Log) -> Self {
-        let world = Arc::new(Still { now: AtomicU64::new(1_800_000_000), ..Still::default() });
+        let world = Arc::new(Still::at(1_800_000_000));
         let token = |secret: &str, name: &str, group: &str| Token {
             secret: secret.to_owned(),
             user: User { name: name.to_owned(), groups: vec![group.to_owned()], ..User::default() },

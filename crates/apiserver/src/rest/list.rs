@@ -336,32 +336,12 @@ fn check_options(query: &Query) -> Vec<FieldError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Options;
     use crate::log::Log;
-    use crate::world::World;
-    use axum::body::Body;
-    use http_body_util::BodyExt as _;
+    use crate::testing::{ask, server};
     use std::sync::Arc;
-    use tower::ServiceExt as _;
-
-    struct Still;
-
-    impl World for Still {
-        fn now(&self) -> u64 {
-            0
-        }
-
-        fn random(&self) -> u64 {
-            4
-        }
-    }
 
     async fn get(server: &Arc<Server>, query: &str) -> Value {
-        let path = format!("/api/v1/namespaces?{query}");
-        let request = http::Request::get(path).body(Body::empty()).unwrap();
-        let answer = server.router().oneshot(request).await.unwrap();
-        let bytes = answer.into_body().collect().await.unwrap().to_bytes();
-        serde_json::from_slice(&bytes).unwrap()
+        ask(server, "GET", &format!("/api/v1/namespaces?{query}"), Value::Null).await
     }
 
     fn names(list: &Value) -> Vec<String> {
@@ -371,8 +351,7 @@ mod tests {
 
     #[tokio::test]
     async fn pages_of_objects_without_a_namespace_are_all_of_them() {
-        let server = Server::new(Log::in_memory(), Options::default(), Arc::new(Still));
-        server.furnish().await.unwrap();
+        let server = server(Log::in_memory()).await;
         let all = names(&get(&server, "").await);
         assert!(all.len() > 2, "{all:?}");
         // Once from stored texts, once from objects.

@@ -344,36 +344,13 @@ fn check_options(request: &Request) -> Vec<FieldError> {
 mod tests {
     use std::task::Poll;
 
-    use axum::body::Body;
     use futures::StreamExt as _;
-    use http_body_util::BodyExt as _;
-    use tower::ServiceExt as _;
 
     use super::*;
     use crate::log::Log;
-    use crate::world::World;
-    use crate::{Options, Server};
-
-    struct Still;
-
-    impl World for Still {
-        fn now(&self) -> u64 {
-            0
-        }
-
-        fn random(&self) -> u64 {
-            0
-        }
-    }
+    use crate::testing::{ask, send, server};
 
     const MAPS: &str = "/api/v1/namespaces/default/configmaps";
-
-    async fn send(server: &Arc<Server>, method: &str, path: &str, body: &Value) -> Body {
-        let request = http::Request::builder().method(method).uri(path);
-        let request = request.header("Content-Type", "application/json");
-        let request = request.body(Body::from(body.to_string())).unwrap();
-        server.router().oneshot(request).await.unwrap().into_body()
-    }
 
     fn version(object: &Value) -> u64 {
         object["metadata"]["resourceVersion"].as_str().unwrap().parse().unwrap()
@@ -383,11 +360,10 @@ mod tests {
     /// is looked at first is a matter of luck, so there are many rounds.
     #[tokio::test(start_paused = true)]
     async fn a_bookmark_comes_after_everything_that_it_promises() {
-        let server = Server::new(Log::in_memory(), Options::default(), Arc::new(Still));
-        server.furnish().await.unwrap();
+        let server = server(Log::in_memory()).await;
         let start = server.log.version();
         let path = format!("{MAPS}?watch=1&allowWatchBookmarks=true&resourceVersion={start}");
-        let mut lines = send(&server, "GET", &path, &json!({})).await.into_data_stream();
+        let mut lines = send(&server, "GET", &path, Value::Null).await.into_data_stream();
         for round in 0..64 {
             // Whatever is left of the round before, until it waits.
             while let Poll::Ready(line) = futures::poll!(lines.next()) {
@@ -395,8 +371,7 @@ mod tests {
                 assert_eq!(line["type"], "BOOKMARK");
             }
             let object = json!({"metadata": {"name": format!("map-{round}")}});
-            let made = send(&server, "POST", MAPS, &object).await.collect().await.unwrap();
-            let made: Value = serde_json::from_slice(&made.to_bytes()).unwrap();
+            let made = ask(&server, "POST", MAPS, object).await;
             tokio::time::advance(BOOKMARK_EVERY).await;
             let line = lines.next().await.unwrap().unwrap();
             let line: Value = serde_json::from_slice(&line).unwrap();

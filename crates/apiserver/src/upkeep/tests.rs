@@ -1,59 +1,15 @@
 //! Upkeep driven by hand: nothing here sleeps, and the clock is a number.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
-use axum::body::Body;
-use http_body_util::BodyExt;
 use serde_json::{Value, json};
-use tower::ServiceExt;
 
 use super::*;
 use crate::log::{Limits, Log, Sqlite};
+use crate::testing::{Still, ask, server, server_with};
 use crate::world::World;
 use crate::{Options, Server};
-
-/// A world that stands still until it is told.
-#[derive(Default)]
-struct Still {
-    now: AtomicU64,
-    dice: AtomicU64,
-}
-
-impl World for Still {
-    fn now(&self) -> u64 {
-        self.now.load(Ordering::Relaxed)
-    }
-
-    fn random(&self) -> u64 {
-        self.dice.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed)
-    }
-}
-
-async fn server(log: Log) -> Arc<Server> {
-    server_with(log, Options::default()).await
-}
-
-async fn server_with(log: Log, options: Options) -> Arc<Server> {
-    let server = Server::new(log, options, Arc::new(Still::default()));
-    server.furnish().await.unwrap();
-    server
-}
-
-async fn ask(server: &Arc<Server>, method: &str, path: &str, body: Value) -> Value {
-    let request = http::Request::builder()
-        .method(method)
-        .uri(path)
-        .header(
-            "Content-Type",
-            if method == "PATCH" { "application/merge-patch+json" } else { "application/json" },
-        )
-        .body(if body.is_null() { Body::empty() } else { Body::from(body.to_string()) })
-        .unwrap();
-    let response = server.router().oneshot(request).await.unwrap();
-    let bytes = response.into_body().collect().await.unwrap().to_bytes();
-    serde_json::from_slice(&bytes).unwrap()
-}
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 

@@ -1,13 +1,11 @@
 //! The chart, by a real Helm on both servers; and the manager with no more rights than the chart
 //! gives it.
 
-use crate::control_plane::runtime;
+use crate::control_plane::Asked;
 use crate::kubectl::plane::{Ours, Real, peer};
 use crate::registry::{Served, ask};
 use crate::support::{Ran, Scratch, apron, command};
-use axum::http::Request;
-use kube::Client;
-use kube::config::{Config, KubeConfigOptions, Kubeconfig};
+use kube::config::Kubeconfig;
 use serde_json::{Value as Json, json};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -180,44 +178,6 @@ impl Pod {
     }
 }
 
-struct Asked {
-    runtime: tokio::runtime::Runtime,
-    client: Client,
-}
-
-impl Asked {
-    fn new(kubeconfig: &Path) -> Self {
-        let runtime = runtime();
-        let client = runtime.block_on(async {
-            let file = Kubeconfig::read_from(kubeconfig).unwrap();
-            let options = KubeConfigOptions::default();
-            Client::try_from(Config::from_custom_kubeconfig(file, &options).await.unwrap()).unwrap()
-        });
-        Self { runtime, client }
-    }
-
-    fn get(&self, path: &str) -> Option<Json> {
-        let request = Request::get(path).body(Vec::new()).unwrap();
-        self.runtime.block_on(self.client.request(request)).ok()
-    }
-
-    /// Whether an account has the rights of the chart already: servers hear of roles after a while.
-    fn is_allowed(&self, account: &str) -> Option<()> {
-        let review = json!({
-            "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
-            "spec": {
-                "user": account,
-                "resourceAttributes": {"group": "apps", "resource": "deployments", "verb": "create"},
-            },
-        });
-        let request = Request::post("/apis/authorization.k8s.io/v1/subjectaccessreviews");
-        let request = request.header("content-type", "application/json");
-        let request = request.body(review.to_string().into_bytes()).unwrap();
-        let answer: Json = self.runtime.block_on(self.client.request(request)).ok()?;
-        (answer["status"]["allowed"] == true).then_some(())
-    }
-}
-
 #[track_caller]
 fn until<T>(what: &str, pod: Option<&Pod>, mut look: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
@@ -250,7 +210,10 @@ fn works(scratch: &Scratch, kubeconfig: &Path) {
     let deployment = format!("/apis/apps/v1/namespaces/{NAMESPACE}/deployments/apron");
     let deployment = asked.get(&deployment).unwrap();
     let account = format!("system:serviceaccount:{NAMESPACE}:crossplane");
-    until("the account has its rights", None, || asked.is_allowed(&account));
+    // Servers hear of roles after a while.
+    until("the account has its rights", None, || {
+        asked.may(&account, ["create", "apps", "deployments"]).then_some(())
+    });
     let pod = Pod::start(scratch, kubeconfig, &deployment);
     let container = &deployment["spec"]["template"]["spec"]["containers"][0];
     for probe in ["livenessProbe", "readinessProbe"] {

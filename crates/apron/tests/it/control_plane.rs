@@ -3,9 +3,11 @@
 #![expect(clippy::expect_used, reason = "a test that cannot go on must stop")]
 
 use crate::support::free_port;
+use axum::http::Request;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client};
+use serde_json::{Value as Json, json};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -15,6 +17,65 @@ use std::time::{Duration, Instant};
 pub(crate) fn runtime() -> tokio::runtime::Runtime {
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime")
+}
+
+/// A server, asked in JSON by the user of a kubeconfig.
+pub(crate) struct Asked {
+    runtime: tokio::runtime::Runtime,
+    client: Client,
+}
+
+impl Asked {
+    pub(crate) fn new(kubeconfig: &Path) -> Self {
+        let runtime = runtime();
+        let client = runtime.block_on(async {
+            let file = Kubeconfig::read_from(kubeconfig).expect("a kubeconfig");
+            let options = KubeConfigOptions::default();
+            let config = kube::Config::from_custom_kubeconfig(file, &options).await;
+            Client::try_from(config.expect("a cluster")).expect("a client")
+        });
+        Self { runtime, client }
+    }
+
+    /// The answer, if there is one.
+    pub(crate) fn send(
+        &self,
+        method: &str,
+        path: &str,
+        kind: &str,
+        body: &Json,
+    ) -> Result<Json, kube::Error> {
+        let request = Request::builder().method(method).uri(path).header("content-type", kind);
+        let body = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
+        let request = request.body(body).expect("a request");
+        self.runtime.block_on(self.client.request(request))
+    }
+
+    /// An object or a list, if it is there and somebody answers.
+    pub(crate) fn get(&self, path: &str) -> Option<Json> {
+        self.send("GET", path, "application/json", &Json::Null).ok()
+    }
+
+    /// Whether an object is not there, which is more than not being answered.
+    pub(crate) fn is_absent(&self, path: &str) -> bool {
+        let answer = self.send("GET", path, "application/json", &Json::Null);
+        matches!(answer, Err(kube::Error::Api(status)) if status.code == 404)
+    }
+
+    /// Whether somebody may do something, as the server sees it: verb, group and resource.
+    pub(crate) fn may(&self, user: &str, what: [&str; 3]) -> bool {
+        let [verb, group, resource] = what;
+        let review = json!({
+            "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
+            "spec": {
+                "user": user,
+                "resourceAttributes": {"group": group, "resource": resource, "verb": verb},
+            },
+        });
+        let path = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
+        let answer = self.send("POST", path, "application/json", &review);
+        answer.is_ok_and(|answer| answer["status"]["allowed"] == true)
+    }
 }
 
 /// The server as a process that can be killed and started again where it was.

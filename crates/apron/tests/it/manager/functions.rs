@@ -4,6 +4,7 @@
 
 use super::Scenario;
 use super::revisions::{crd, name};
+use super::runtimes::{core, deployments as deployment};
 use super::stage::{Stage, condition, packages, until};
 use serde_json::{Value as Json, json};
 
@@ -18,14 +19,6 @@ pub(super) const ALL: &[Scenario] = &[
 
 const NAMESPACE: &str = "crossplane-system";
 const ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
-
-fn core(plural: &str, name: &str) -> String {
-    format!("/api/v1/namespaces/{NAMESPACE}/{plural}/{name}")
-}
-
-fn deployment(name: &str) -> String {
-    format!("/apis/apps/v1/namespaces/{NAMESPACE}/deployments/{name}")
-}
 
 /// Waits until a package has an active revision, and gives it.
 #[track_caller]

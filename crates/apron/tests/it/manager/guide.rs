@@ -74,19 +74,6 @@ fn built(directory: &Path) -> Vec<String> {
     names.filter(|name| name.ends_with(".xpkg")).collect()
 }
 
-/// Whether a service account may do something, as the API server sees it.
-fn may(stage: &Stage, account: &str, verb: &str, group: &str, resource: &str) -> bool {
-    let review = json!({
-        "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
-        "spec": {
-            "user": format!("system:serviceaccount:crossplane-system:{account}"),
-            "resourceAttributes": {"group": group, "resource": resource, "verb": verb},
-        },
-    });
-    let path = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
-    stage.change("POST", path, "application/json", &review)["status"]["allowed"] == true
-}
-
 fn from_building_to_updating(stage: &Stage) {
     hub(stage, "crossplane");
     // Whoever runs the cluster allows what the provider asks for.
@@ -160,21 +147,21 @@ fn controller_of_the_guide(stage: &Stage, group: &str) {
     assert!(image.ends_with("crossplane/provider-gcp-controller:v0.14.0"), "{image}");
     let account = pod["serviceAccountName"].as_str().unwrap();
     assert!(stage.ask(&core("serviceaccounts", account)).is_some());
+    let user = format!("system:serviceaccount:crossplane-system:{account}");
     // Servers hear of roles after a while.
-    for (verb, group, resource) in [
-        ("update", group, "buckets"),
-        ("update", group, "buckets/status"),
-        ("create", "", "secrets"),
-        ("create", "", "configmaps"),
-        ("create", "", "events"),
-        ("watch", "apiextensions.crossplane.io", "compositions"),
+    for what in [
+        ["update", group, "buckets"],
+        ["update", group, "buckets/status"],
+        ["create", "", "secrets"],
+        ["create", "", "configmaps"],
+        ["create", "", "events"],
+        ["watch", "apiextensions.crossplane.io", "compositions"],
     ] {
-        until(&format!("it may {verb} {resource}.{group}"), || {
-            may(stage, account, verb, group, resource).then_some(())
-        });
+        until(&format!("it may do {what:?}"), || stage.asked.may(&user, what).then_some(()));
     }
-    assert!(!may(stage, account, "delete", "apiextensions.crossplane.io", "compositions"));
-    assert!(!may(stage, account, "get", "", "nodes"));
+    for what in [["delete", "apiextensions.crossplane.io", "compositions"], ["get", "", "nodes"]] {
+        assert!(!stage.asked.may(&user, what), "{what:?}");
+    }
 }
 
 fn packages_written_by_hand(stage: &Stage) {

@@ -152,7 +152,7 @@ fn a_plan_can_be_checked_by_the_server(stage: &Stage) {
         json!([{"rule": "self.nowhere == 1"}]);
     let package = stage.push_package("Provider", "unsound", "v1.0.0", &json!({}), &[unsound]);
     plan(stage, &[&package]).ok();
-    let told = stage.as_administrator(&["plan", &package, "--check"]).failed();
+    let told = stage.apron(&["plan", &package, "--check"]).failed();
     let refused = "the API server refuses CustomResourceDefinition things.unsound.example.org";
     assert!(told.contains(refused), "{told}");
     // Even so nothing was written.

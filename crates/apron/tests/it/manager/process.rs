@@ -1,6 +1,6 @@
 //! Managers as processes: how they are started, asked, and started again with other words.
 
-use super::stage::{Stage, until};
+use super::stage::{PATIENT, Stage, until};
 use crate::registry::ask;
 use crate::support::{Ran, Scratch, command, command_at, linked, peer_path};
 use std::path::{Path, PathBuf};
@@ -90,7 +90,8 @@ impl Stage {
         stop(&mut self.manager);
         meanwhile(self);
         self.log = self.log.with_extension("again.log");
-        let again = start(&self.scratch, self.kubeconfig(), &self.cache, &self.log, words);
+        let words = [&PATIENT, words].concat();
+        let again = start(&self.scratch, self.kubeconfig(), &self.cache, &self.log, &words);
         self.manager = again.take();
         until("it works again", || leads(&self.log).then_some(()));
     }

@@ -29,8 +29,8 @@ pub(super) fn role(revision: &str) -> String {
 }
 
 /// Installs a provider that brings a kind, and gives the name of its active revision.
-fn install(stage: &Stage, name: &str, version: &str, spec: &str) -> String {
-    let reference = stage.push_with(name, version, spec);
+fn install(stage: &Stage, name: &str, version: &str, spec: &Json) -> String {
+    let reference = stage.push_provider(name, version, spec);
     stage.install("Provider", name, &json!({"package": reference}));
     active(stage, name)
 }
@@ -48,7 +48,7 @@ fn healthy(stage: &Stage, name: &str, revision: &str) {
 }
 
 fn a_provider_is_healthy_once_its_deployment_is_available(stage: &Stage) {
-    let revision = install(stage, "runs", "v1.0.0", "");
+    let revision = install(stage, "runs", "v1.0.0", &json!({}));
     let deployment = until("its Deployment is there", || stage.ask(&deployments(&revision)));
     let image = &deployment["spec"]["template"]["spec"]["containers"][0]["image"];
     assert!(image.as_str().unwrap().contains("runs:v1.0.0@sha256:"), "{image}");
@@ -70,7 +70,7 @@ fn a_provider_is_healthy_once_its_deployment_is_available(stage: &Stage) {
 }
 
 fn a_change_of_the_runtime_configuration_rolls(stage: &Stage) {
-    let reference = stage.push_with("rolls", "v1.0.0", "");
+    let reference = stage.push_provider("rolls", "v1.0.0", &json!({}));
     let config = json!({
         "apiVersion": "pkg.crossplane.io/v1beta1", "kind": "DeploymentRuntimeConfig",
         "metadata": {"name": "rolls"},
@@ -98,11 +98,11 @@ fn a_change_of_the_runtime_configuration_rolls(stage: &Stage) {
 }
 
 fn an_inactive_revision_leaves_nothing_that_runs(stage: &Stage) {
-    let first = install(stage, "goes", "v1.0.0", "");
+    let first = install(stage, "goes", "v1.0.0", &json!({}));
     until("its Deployment is there", || stage.ask(&deployments(&first)));
     healthy(stage, "goes", &first);
     until("its role is there", || stage.ask(&role(&first)));
-    let reference = stage.push_with("goes", "v2.0.0", "");
+    let reference = stage.push_provider("goes", "v2.0.0", &json!({}));
     stage.merge("Provider", "goes", &json!({"spec": {"package": reference}}));
     stage.states("Provider", "goes", &[(1, "Inactive"), (2, "Active")]);
     let second = active(stage, "goes");
@@ -116,7 +116,7 @@ fn an_inactive_revision_leaves_nothing_that_runs(stage: &Stage) {
 }
 
 fn certificates_follow_their_authority_and_the_service(stage: &Stage) {
-    let revision = install(stage, "keys", "v1.0.0", "");
+    let revision = install(stage, "keys", "v1.0.0", &json!({}));
     let secret = core("secrets", "keys-tls-server");
     let field = |name: &str| -> Option<String> {
         let text = stage.ask(&secret)?["data"][name].as_str()?.to_owned();
@@ -137,9 +137,9 @@ fn certificates_follow_their_authority_and_the_service(stage: &Stage) {
 }
 
 fn a_package_that_asks_for_too_much_waits_until_it_is_allowed(stage: &Stage) {
-    let asks = "  controller:\n    permissionRequests:\n    - apiGroups: [apps]\n      \
-                resources: [deployments]\n      verbs: [get]\n";
-    let revision = install(stage, "asks", "v1.0.0", asks);
+    let asked = json!({"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["get"]});
+    let asks = json!({"controller": {"permissionRequests": [asked]}});
+    let revision = install(stage, "asks", "v1.0.0", &asks);
     let path = format!("{}/{revision}", packages("ProviderRevision"));
     until("it is told what it may not have", || {
         let told = condition(&stage.ask(&path)?, "RevisionHealthy")?;
@@ -149,7 +149,7 @@ fn a_package_that_asks_for_too_much_waits_until_it_is_allowed(stage: &Stage) {
     let role = json!({
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
         "metadata": {"name": "allowed-permissions"},
-        "rules": [{"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["get"]}],
+        "rules": [asked],
     });
     let roles = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
     stage.change("POST", roles, "application/json", &role);

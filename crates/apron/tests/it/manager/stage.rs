@@ -1,13 +1,12 @@
 //! What scenarios play on: a cluster, a registry, a manager, and means to watch them.
 
-use crate::control_plane::runtime;
+use super::revisions::crd;
+use crate::control_plane::Asked;
 use crate::kubectl::plane::{Ours, Real};
 use crate::registry::Served;
 use crate::support::{Ran, Scratch, apron, command, command_at, peer, program};
-use axum::http::Request;
 use base64::Engine as _;
-use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::{Client, Config};
+use kube::config::Kubeconfig;
 use serde_json::{Value as Json, json};
 use std::io::{self, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -27,6 +26,10 @@ pub(super) enum Backend {
 /// How long anything may take, however busy the machine is.
 pub(super) const PATIENCE: Duration = Duration::from_secs(900);
 
+/// A manager that nobody competes with keeps its lease however busy the machine is.
+pub(super) const PATIENT: [&str; 4] =
+    ["--leader-election-lease-duration", "1h", "--leader-election-renew-deadline", "50m"];
+
 /// What the manager makes the API server know.
 const SERVED: [&str; 10] = [
     "v1/providers",
@@ -42,8 +45,7 @@ const SERVED: [&str; 10] = [
 ];
 
 pub(super) struct Stage {
-    runtime: tokio::runtime::Runtime,
-    client: Client,
+    pub(super) asked: Asked,
     pub(super) manager: Child,
     /// The manager itself, if it was started by way of somebody who can make its disk fail.
     traced: Option<String>,
@@ -101,12 +103,7 @@ impl Stage {
             Backend::Real => Some(Real::start(&scratch.join("real"), &ours)),
         };
         let kubeconfig = real.as_ref().map_or(&ours.kubeconfig, |real| &real.kubeconfig);
-        let runtime = runtime();
-        let client = runtime.block_on(async {
-            let file = Kubeconfig::read_from(kubeconfig).unwrap();
-            let options = KubeConfigOptions::default();
-            Client::try_from(Config::from_custom_kubeconfig(file, &options).await.unwrap()).unwrap()
-        });
+        let asked = Asked::new(kubeconfig);
         let registry = Served::start_with(&scratch, &["--mutable-versions"]);
         let (cache, log) = (scratch.join("cache"), scratch.join("manager.log"));
         let (trusted, _) = certificate(&scratch, "trusted");
@@ -134,7 +131,7 @@ impl Stage {
         manager.args(["--provider-clusterrole", "allowed-permissions"]);
         match manner {
             Manner::Plain => {
-                manager.arg("--leader-election");
+                manager.arg("--leader-election").args(PATIENT);
             }
             Manner::Told(words) => {
                 manager.arg("--leader-election").args(words);
@@ -149,19 +146,8 @@ impl Stage {
             .spawn()
             .unwrap();
         let traced = (manner == Manner::Fragile).then(|| child_of(&manager));
-        let stage = Self {
-            runtime,
-            client,
-            manager,
-            traced,
-            gate,
-            registry,
-            cache,
-            log,
-            real,
-            ours,
-            scratch,
-        };
+        let stage =
+            Self { asked, manager, traced, gate, registry, cache, log, real, ours, scratch };
         // Definitions are served one after the other.
         for kind in SERVED {
             let path = format!("/apis/pkg.crossplane.io/{kind}");
@@ -210,22 +196,16 @@ impl Stage {
 
     /// An object or a list, if it is there.
     pub(super) fn ask(&self, path: &str) -> Option<Json> {
-        let request = Request::get(path).body(Vec::new()).unwrap();
-        self.runtime.block_on(self.client.request(request)).ok()
+        self.asked.get(path)
     }
 
     /// A change, which must be accepted; one that others got ahead of is tried again.
     #[track_caller]
     pub(super) fn change(&self, method: &str, path: &str, kind: &str, body: &Json) -> Json {
-        until(&format!("{method} {path}"), || {
-            let request = Request::builder().method(method).uri(path);
-            let request = request.header("content-type", kind);
-            let request = request.body(body.to_string().into_bytes()).unwrap();
-            match self.runtime.block_on(self.client.request::<Json>(request)) {
-                Ok(object) => Some(object),
-                Err(kube::Error::Api(status)) if matches!(status.code, 409 | 429 | 500..) => None,
-                Err(error) => panic!("{method} {path}: {error}"),
-            }
+        until(&format!("{method} {path}"), || match self.asked.send(method, path, kind, body) {
+            Ok(object) => Some(object),
+            Err(kube::Error::Api(status)) if matches!(status.code, 409 | 429 | 500..) => None,
+            Err(error) => panic!("{method} {path}: {error}"),
         })
     }
 
@@ -373,9 +353,7 @@ impl Stage {
 
     /// Whether an object is not there, which is more than not being answered.
     pub(super) fn is_absent(&self, path: &str) -> bool {
-        let request = Request::get(path).body(Vec::new()).unwrap();
-        let answer = self.runtime.block_on(self.client.request::<Json>(request));
-        matches!(answer, Err(kube::Error::Api(status)) if status.code == 404)
+        self.asked.is_absent(path)
     }
 
     /// Holds a certificate against those to trust, both as Secrets have them.
@@ -395,33 +373,9 @@ impl Stage {
     }
 
     /// Builds and pushes a provider that brings a kind and says this, and gives its reference.
-    pub(super) fn push_with(&self, name: &str, version: &str, spec: &str) -> String {
-        let root = format!("packages/{name}-{version}");
-        let metadata = format!(
-            "apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata:\n  name: {name}\n  \
-             annotations: {{meta.crossplane.io/description: 'version {version}'}}\nspec:\n  \
-             crossplane: {{version: '>=v1.0.0'}}\n{spec}"
-        );
-        self.scratch.write(&format!("{root}/crossplane.yaml"), metadata);
-        let definition = json!({
-            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-            "metadata": {"name": format!("things.{name}.example.org")},
-            "spec": {
-                "group": format!("{name}.example.org"), "scope": "Cluster",
-                "names": {"plural": "things", "singular": "thing", "kind": "Thing", "listKind": "ThingList"},
-                "versions": [{
-                    "name": "v1", "served": true, "storage": true,
-                    "schema": {"openAPIV3Schema": {"type": "object"}},
-                }],
-            },
-        });
-        self.scratch.write(&format!("{root}/crd.yaml"), definition.to_string());
-        let file = self.scratch.join(format!("packages/{name}-{version}.xpkg"));
-        let path = file.to_str().unwrap();
-        apron(&self.scratch, ["build", &root, "--package-file", path]).ok();
-        let reference = self.registry.reference(&format!("{name}:{version}"));
-        apron(&self.scratch, ["push", &reference, "-f", path]).ok();
-        reference
+    pub(super) fn push_provider(&self, name: &str, version: &str, spec: &Json) -> String {
+        let kind = crd(&format!("{name}.example.org"), "things", &["a"]);
+        self.push_package("Provider", name, version, spec, &[kind])
     }
 
     /// Builds a package whose content is its version, and gives the file.
@@ -532,17 +486,8 @@ impl Stage {
             self.change("PATCH", &path, "application/apply-patch+yaml", &object);
         }
         // Servers hear of roles after a while.
-        let review = json!({
-            "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
-            "spec": {
-                "user": "reader",
-                "resourceAttributes": {"resource": "secrets", "verb": "list"},
-            },
-        });
         until("the reader may read", || {
-            let path = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
-            let answer = self.change("POST", path, "application/json", &review);
-            (answer["status"]["allowed"] == true).then_some(())
+            self.asked.may("reader", ["list", "", "secrets"]).then_some(())
         });
         let mut kubeconfig = Kubeconfig::read_from(self.kubeconfig()).unwrap();
         for user in &mut kubeconfig.auth_infos {
@@ -564,12 +509,6 @@ impl Stage {
         peer(&self.scratch, "crossplane", ["xpkg", "build", "-f", name, "-o", &file]).ok();
         peer(&self.scratch, "crossplane", ["xpkg", "push", "-f", &file, &reference]).ok();
         reference
-    }
-
-    /// What `apron` says to the administrator.
-    pub(super) fn as_administrator(&self, words: &[&str]) -> Ran {
-        let mut command = command(&self.scratch);
-        Ran::from(command.env("KUBECONFIG", self.kubeconfig()).args(words).output().unwrap())
     }
 
     /// The kubeconfig of the administrator.

@@ -9,7 +9,7 @@
 //! - `seed`: upstream refuses what the guide allows, so apron takes it;
 //! - `kept`: upstream drops a field that the guide has, and apron keeps it.
 
-use super::Asked;
+use crate::control_plane::Asked;
 use serde_json::Value as Json;
 
 const MANIFESTS: &str = include_str!("manifests.yaml");
@@ -82,7 +82,8 @@ fn verdict(server: &Asked, object: &Json) -> Verdict {
             }
             Ok(taken)
         }
-        Err((code, message)) => Err((code, fields(&message))),
+        Err(kube::Error::Api(refusal)) => Err((refusal.code, fields(&refusal.message))),
+        Err(error) => panic!("{path}: {error}"),
     }
 }
 

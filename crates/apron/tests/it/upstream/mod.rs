@@ -6,14 +6,11 @@
 mod core;
 mod manifests;
 
-use crate::control_plane::runtime;
+use crate::control_plane::Asked;
 use crate::kubectl::plane::{Ours, Real, peer};
 use crate::registry::Served;
 use crate::support::{Ran, Scratch, apron, command};
-use axum::http::Request;
 use core::Core;
-use kube::Client;
-use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 use serde_json::{Value as Json, json};
 use std::path::Path;
 use std::process::Command;
@@ -21,46 +18,6 @@ use std::time::{Duration, Instant};
 
 /// How long anything may take, however busy the machine is.
 const PATIENCE: Duration = Duration::from_secs(300);
-
-/// A server, asked in JSON.
-struct Asked {
-    runtime: tokio::runtime::Runtime,
-    client: Client,
-}
-
-impl Asked {
-    fn new(kubeconfig: &Path) -> Self {
-        let runtime = runtime();
-        let client = runtime.block_on(async {
-            let file = Kubeconfig::read_from(kubeconfig).unwrap();
-            let options = KubeConfigOptions::default();
-            Client::try_from(Config::from_custom_kubeconfig(file, &options).await.unwrap()).unwrap()
-        });
-        Self { runtime, client }
-    }
-
-    /// The answer, or the code and the words of a refusal.
-    fn send(
-        &self,
-        method: &str,
-        path: &str,
-        kind: &str,
-        body: &Json,
-    ) -> Result<Json, (u16, String)> {
-        let request = Request::builder().method(method).uri(path).header("content-type", kind);
-        let body = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
-        let request = request.body(body).unwrap();
-        match self.runtime.block_on(self.client.request(request)) {
-            Ok(answer) => Ok(answer),
-            Err(kube::Error::Api(status)) => Err((status.code, status.message.clone())),
-            Err(error) => panic!("{method} {path}: {error}"),
-        }
-    }
-
-    fn get(&self, path: &str) -> Option<Json> {
-        self.send("GET", path, "application/json", &Json::Null).ok()
-    }
-}
 
 #[track_caller]
 fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
@@ -211,6 +168,6 @@ fn installs(scratch: &Scratch, asked: &Asked, kubeconfig: &Path, core: &Core) {
     assert!(status.contains("provider team-provider-nop v0.1.0 (>=v0.1.0): healthy"), "{status}");
     until("upstream's core deletes what apron uninstalls", || {
         apron(&["uninstall", "team-harbour"]);
-        asked.get("/apis/pkg.crossplane.io/v1/configurations/team-harbour").is_none().then_some(())
+        asked.is_absent("/apis/pkg.crossplane.io/v1/configurations/team-harbour").then_some(())
     });
 }

@@ -1,0 +1,67 @@
+//! What tests of several chapters need: a world that stands still, a server in it, and somebody
+//! who asks.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use axum::body::Body;
+use http_body_util::BodyExt as _;
+use serde_json::Value;
+use tower::ServiceExt as _;
+
+use crate::log::Log;
+use crate::world::World;
+use crate::{Options, Server};
+
+/// A world whose time is set by hand, and whose dice are never the same twice.
+#[derive(Debug, Default)]
+pub(crate) struct Still {
+    pub(crate) now: AtomicU64,
+    dice: AtomicU64,
+}
+
+impl Still {
+    /// A world that stands still at this second.
+    pub(crate) fn at(now: u64) -> Self {
+        Self { now: AtomicU64::new(now), ..Self::default() }
+    }
+}
+
+impl World for Still {
+    fn now(&self) -> u64 {
+        self.now.load(Ordering::SeqCst)
+    }
+
+    fn random(&self) -> u64 {
+        self.dice.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::SeqCst)
+    }
+}
+
+/// A furnished server on a log.
+pub(crate) async fn server(log: Log) -> Arc<Server> {
+    server_with(log, Options::default()).await
+}
+
+/// The same with options.
+pub(crate) async fn server_with(log: Log, options: Options) -> Arc<Server> {
+    let server = Server::new(log, options, Arc::new(Still::default()));
+    server.furnish().await.unwrap();
+    server
+}
+
+/// The answer as it comes.
+pub(crate) async fn send(server: &Arc<Server>, method: &str, path: &str, body: Value) -> Body {
+    let is_patch = method == "PATCH";
+    let media = if is_patch { "application/merge-patch+json" } else { "application/json" };
+    let request = http::Request::builder().method(method).uri(path).header("Content-Type", media);
+    let body = if body.is_null() { Body::empty() } else { Body::from(body.to_string()) };
+    let answer = server.router().oneshot(request.body(body).unwrap()).await.unwrap();
+    answer.into_body()
+}
+
+/// The whole answer.
+pub(crate) async fn ask(server: &Arc<Server>, method: &str, path: &str, body: Value) -> Value {
+    let answer = send(server, method, path, body).await;
+    let bytes = answer.collect().await.unwrap().to_bytes();
+    serde_json::from_slice(&bytes).unwrap()
+}
