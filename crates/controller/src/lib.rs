@@ -76,6 +76,7 @@ use std::time::Duration;
 use tokio::sync::watch::Receiver;
 use tokio::task::JoinSet;
 use verdicts::Verdicts;
+use watch::Watches;
 use written::Written;
 
 /// The release of Crossplane whose package manager this one follows.
@@ -243,25 +244,21 @@ impl Manager {
 
     /// Looks after every kind until told to stop, and then finishes what is under way.
     async fn work(&self, stop: Receiver<bool>) {
-        let mut kinds = JoinSet::new();
+        let (hands, mut kinds, mut watches) = (&self.hands, JoinSet::new(), Watches::default());
         for kind in [PackageKind::Provider, PackageKind::Configuration, PackageKind::Function] {
-            let (packages, hands) = (package::Packages(kind), Arc::clone(&self.hands));
-            kinds.spawn(run::run(packages, hands, stop.clone()));
-            let (revisions, hands) = (revision::Revisions::new(kind), Arc::clone(&self.hands));
-            kinds.spawn(run::run(revisions, hands, stop.clone()));
+            kinds.spawn(run::run(package::Packages(kind), hands, &mut watches, &stop));
+            kinds.spawn(run::run(revision::Revisions::new(kind), hands, &mut watches, &stop));
         }
-        let locks = lock::Locks::new(&self.hands);
-        kinds.spawn(run::run(locks, Arc::clone(&self.hands), stop.clone()));
-        for kind in &self.hands.settings.runs {
-            let (runtimes, hands) = (runtime::Runtimes(*kind), Arc::clone(&self.hands));
-            kinds.spawn(run::run(runtimes, hands, stop.clone()));
+        kinds.spawn(run::run(lock::Locks::new(hands), hands, &mut watches, &stop));
+        for kind in &hands.settings.runs {
+            kinds.spawn(run::run(runtime::Runtimes(*kind), hands, &mut watches, &stop));
         }
-        if self.hands.settings.manages_roles {
-            let hands = || Arc::clone(&self.hands);
-            kinds.spawn(run::run(roles::ProviderRoles, hands(), stop.clone()));
-            kinds.spawn(run::run(roles::DefinitionRoles, hands(), stop.clone()));
+        if hands.settings.manages_roles {
+            kinds.spawn(run::run(roles::ProviderRoles, hands, &mut watches, &stop));
+            kinds.spawn(run::run(roles::DefinitionRoles, hands, &mut watches, &stop));
         }
-        kinds.spawn(tidy::run(Arc::clone(&self.hands), stop.clone()));
+        kinds.spawn(tidy::run(Arc::clone(hands), stop));
+        let _watching = watches.begin(hands);
         while kinds.join_next().await.is_some() {}
     }
 

@@ -4,7 +4,8 @@ use crate::Hands;
 use crate::act::{self, Trouble};
 use crate::kind::{Kind, Learnt};
 use crate::queue::{Ended, Queue};
-use crate::{Entry, cluster, watch};
+use crate::watch::Watches;
+use crate::{Entry, cluster};
 use plan::step::{Plan, Refusal, Step, Wake};
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,17 +17,28 @@ use tokio::time::Instant;
 /// How often a step may ask for more, or be told of a refusal, before it is a bug.
 pub const ROUNDS_MAX: usize = 64;
 
-/// Looks after a kind until told to stop, and then finishes what is under way.
-pub(crate) async fn run<K: Kind>(kind: K, hands: Arc<Hands>, mut stop: Receiver<bool>) {
-    let (kind, queue) = (Arc::new(kind), Arc::new(Queue::default()));
-    let mut watches = JoinSet::new();
-    for one in kind.watches(&hands) {
-        watches.spawn(watch::watch(Arc::clone(&hands), one, Arc::clone(&queue)));
+/// Says what a kind wants to know about, and looks after it until told to stop; then it finishes
+/// what is under way.
+pub(crate) fn run<K: Kind>(
+    kind: K,
+    hands: &Arc<Hands>,
+    watches: &mut Watches,
+    stop: &Receiver<bool>,
+) -> impl Future<Output = ()> + Send + use<K> {
+    let queue = Arc::new(Queue::default());
+    for one in kind.watches(hands) {
+        watches.add(one, &queue);
     }
+    work(kind, queue, Arc::clone(hands), stop.clone())
+}
+
+async fn work<K: Kind>(kind: K, queue: Arc<Queue>, hands: Arc<Hands>, mut stop: Receiver<bool>) {
+    let kind = Arc::new(kind);
+    let mut wakers = JoinSet::new();
     if let Some(calls) = kind.calls(&hands) {
-        watches.spawn(hear(Arc::clone(&queue), calls));
+        wakers.spawn(hear(Arc::clone(&queue), calls));
     }
-    watches.spawn(resync(Arc::clone(&queue), hands.settings.sync_interval));
+    wakers.spawn(resync(Arc::clone(&queue), hands.settings.sync_interval));
     let mut work = JoinSet::new();
     loop {
         hands.metrics.waiting(&kind.name(), queue.depth());
@@ -44,7 +56,7 @@ pub(crate) async fn run<K: Kind>(kind: K, hands: Arc<Hands>, mut stop: Receiver<
             }
         }
     }
-    drop(watches);
+    drop(wakers);
     while work.join_next().await.is_some() {}
 }
 

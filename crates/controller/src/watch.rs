@@ -1,7 +1,8 @@
 //! From what happens in a cluster to who is looked at.
 //!
 //! Only the metadata of objects is watched: it says whom the news concerns, and what became of the
-//! object is read when somebody's turn comes.
+//! object is read when somebody's turn comes. Several kinds want to know about the same objects:
+//! they are watched once, and whoever is concerned is told.
 
 use crate::kind::{Meta, Wakes, Watch};
 use crate::queue::Queue;
@@ -10,26 +11,50 @@ use futures::StreamExt as _;
 use kube::Api;
 use kube::runtime::watcher::{Config, Event};
 use kube::runtime::{WatchStreamExt as _, watcher};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::task::JoinSet;
 
 /// How long to wait for a kind that the API server does not have.
 const ABSENT: Duration = Duration::from_secs(5);
 /// Objects in one page of the first list.
 const PAGE: u32 = 250;
 
+/// Which objects: the version of their API, their kind, and a namespace if it is only one.
+type Objects = (String, String, Option<String>);
+/// Whom news may concern.
+type Concerned = Vec<(Watch, Arc<Queue>)>;
+
+/// Everything that somebody wants to know about.
+#[derive(Default)]
+pub(crate) struct Watches(BTreeMap<Objects, Concerned>);
+
+impl Watches {
+    /// Somebody wants to know about these objects, too.
+    pub(crate) fn add(&mut self, watch: Watch, queue: &Arc<Queue>) {
+        let objects = (watch.api_version.clone(), watch.kind.clone(), watch.namespace.clone());
+        self.0.entry(objects).or_default().push((watch, Arc::clone(queue)));
+    }
+
+    /// Watches until what is returned is dropped.
+    pub(crate) fn begin(self, hands: &Arc<Hands>) -> JoinSet<()> {
+        let watches = self.0.into_iter();
+        watches.map(|(objects, all)| watch(Arc::clone(hands), objects, all)).collect()
+    }
+}
+
 /// Wakes whom news concerns, for ever.
-pub(crate) async fn watch(hands: Arc<Hands>, watch: Watch, queue: Arc<Queue>) {
+async fn watch(hands: Arc<Hands>, (api_version, kind, namespace): Objects, all: Concerned) {
     let resource = loop {
-        match hands.cluster.resource(&watch.api_version, &watch.kind).await {
+        match hands.cluster.resource(&api_version, &kind).await {
             Ok(resource) => break resource,
             Err(_) => tokio::time::sleep(ABSENT).await,
         }
     };
     let client = hands.cluster.client().clone();
-    let api: Api<Meta> = match &watch.namespace {
+    let api: Api<Meta> = match &namespace {
         Some(namespace) => Api::namespaced_with(client, namespace, &resource),
         None => Api::all_with(client, &resource),
     };
@@ -40,18 +65,23 @@ pub(crate) async fn watch(hands: Arc<Hands>, watch: Watch, queue: Arc<Queue>) {
     while let Some(event) = events.next().await {
         match event {
             Ok(Event::Apply(meta) | Event::InitApply(meta)) => {
-                if !watch.is_for_content || contents.changes(&meta) {
-                    tell(&watch, &queue, &meta, true);
+                let is_changed = contents.changes(&meta);
+                for (watch, queue) in &all {
+                    if !watch.is_for_content || is_changed {
+                        tell(watch, queue, &meta, true);
+                    }
                 }
             }
             Ok(Event::Delete(meta)) => {
                 contents.forget(&meta);
-                tell(&watch, &queue, &meta, false);
+                for (watch, queue) in &all {
+                    tell(watch, queue, &meta, false);
+                }
             }
             // What went away while nobody watched is found missing when everyone is looked at.
-            Ok(Event::InitDone) => queue.wake_everyone(),
+            Ok(Event::InitDone) => all.iter().for_each(|(_, queue)| queue.wake_everyone()),
             Ok(Event::Init) => {}
-            Err(error) => hands.say(crate::Entry::trouble(&watch.kind, "", &told(&error))),
+            Err(error) => hands.say(crate::Entry::trouble(&kind, "", &told(&error))),
         }
     }
 }
