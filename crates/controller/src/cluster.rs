@@ -282,12 +282,13 @@ impl Cluster {
         }
     }
 
-    /// What is made needs a namespace and a definition: that either is missing is for people to
-    /// know, and definitions are looked up again.
+    /// What is made needs a namespace and a definition: that a namespace is missing is for people
+    /// to know. That a kind is not there, though it was, is looked into once more: a server that
+    /// is only starting says so, too.
     fn homeless(&self, target: &Target, error: Error) -> Error {
         let Error::Missing(message) = error else { return error };
         self.forget(&target.api_version);
-        Error::Refused(message)
+        if target.namespace.is_some() { Error::Refused(message) } else { Error::Stale(message) }
     }
 
     async fn found(&self, request: Made) -> Result<Option<Json>, Error> {

@@ -61,10 +61,7 @@ pub(crate) async fn lock(hands: &Hands) -> Result<(), Error> {
     let object = json!({
         "apiVersion": target.api_version, "kind": target.kind, "metadata": {"name": target.name},
     });
-    match hands.cluster.create(&target, &object, Mode::Real).await {
-        Err(Error::Stale(_)) => Ok(()),
-        other => other.map(|_| ()),
-    }
+    hands.cluster.create(&target, &object, Mode::Real).await.map(|_| ())
 }
 
 /// Makes the namespace that packages run in, if it is not there.
@@ -80,10 +77,7 @@ pub(crate) async fn namespace(hands: &Hands) -> Result<(), Error> {
         return Ok(());
     }
     let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
-    match hands.cluster.create(&target, &object, Mode::Real).await {
-        Err(Error::Stale(_)) => Ok(()),
-        other => other.map(|_| ()),
-    }
+    hands.cluster.create(&target, &object, Mode::Real).await.map(|_| ())
 }
 
 fn definition_of(definition: &Json) -> Target {

@@ -129,10 +129,15 @@ pub(super) fn write(
     {
         change.insert("packages".to_owned(), packages);
     }
-    let crds = difference(lock.custom_resource_definitions.as_ref(), &entries.crds);
-    change.extend(crds.map(|crds| ("customResourceDefinitions".to_owned(), crds)));
-    let compositions = difference(lock.compositions.as_ref(), &entries.compositions);
-    change.extend(compositions.map(|it| ("compositions".to_owned(), it)));
+    for (field, seen, owners) in [
+        ("customResourceDefinitions", &lock.custom_resource_definitions, &entries.crds),
+        ("compositions", &lock.compositions, &entries.compositions),
+    ] {
+        // That packages own nothing is known, too, as soon as there is a record.
+        let empty = || (is_needed && seen.is_none()).then(|| json!({}));
+        let record = difference(seen.as_ref(), owners).or_else(empty);
+        change.extend(record.map(|record| (field.to_owned(), record)));
+    }
     change.extend(finalizers.map(|all| ("metadata".to_owned(), json!({"finalizers": all}))));
     let expect = Expect::as_seen(&lock.metadata);
     let merge = Action::Merge { target, change: Json::Object(change.clone()), expect };

@@ -405,6 +405,18 @@ fn a_settled_world_asks_no_registry() {
     assert_eq!(cluster.asked, Vec::<String>::new());
 }
 
+/// The manager makes the lock when it starts, before there is anything to write down.
+#[test]
+fn a_lock_that_was_empty_remembers_that_packages_own_nothing() {
+    let mut cluster = cluster(TRANSITIVE);
+    cluster.world.lock = Some(api::pkg::lock::Lock::default());
+    cluster.install("Configuration", "config1", "r.io/config1:v0.0.1");
+    cluster.run();
+    cluster.asked.clear();
+    assert_eq!(cluster.run(), "nothing");
+    assert_eq!(cluster.asked, Vec::<String>::new());
+}
+
 #[test]
 fn dependencies_that_do_not_matter_are_not_installed() {
     let mut cluster = cluster(TRANSITIVE);
