@@ -21,8 +21,13 @@ test: ## Everything that must pass: formatting, lints, tests with real peers, fu
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	@scripts/fuzz build
-	cargo test --workspace --locked
+	cargo test --workspace --exclude apron-sim --locked
+	@$(MAKE) --no-print-directory sim
 	@scripts/fuzz $(FUZZ_SECONDS)
+
+.PHONY: sim
+sim: ## The package manager with a fault at every call (APRON_SIM: see CONTRIBUTING.md)
+	cargo test -p apron-sim --profile sim --locked -- --nocapture
 
 .PHONY: check
 check: ## The quick part of `test`: formatting, lints, tests of the rooms without peers

@@ -157,6 +157,15 @@ impl Log {
         Self { shared, writer: Arc::new(writer) }
     }
 
+    /// Another log that begins with everything this one has, past and present, and lives in
+    /// memory; what is written to one is not in the other. Texts are shared, so it costs little.
+    #[must_use]
+    pub fn fork(&self) -> Self {
+        let shared = Arc::new(Shared::new(self.read(State::clone)));
+        let writer = Writer::inline(Box::new(Memory), Arc::clone(&shared));
+        Self { shared, writer: Arc::new(writer) }
+    }
+
     /// The version of the last durable write.
     pub fn version(&self) -> u64 {
         self.read(State::version)

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::{Damage, DiskError, Entry, Event, Expired, Limits, Record, Recovered, Snapshot};
 
+#[derive(Clone)]
 pub(crate) struct State {
     entries: BTreeMap<Arc<str>, Entry>,
     ring: VecDeque<Arc<Event>>,

@@ -53,6 +53,22 @@ async fn suite(log: Log) {
 }
 
 #[tokio::test]
+async fn a_fork_has_the_same_past_and_another_future() {
+    let log = Log::in_memory();
+    let a = log.write(put("x/a", Expect::Absent, "1")).await.unwrap();
+    let fork = log.fork();
+    let ours = log.write(put("x/a", Expect::Version(a), "2")).await.unwrap();
+    let theirs = fork.write(put("x/b", Expect::Absent, "3")).await.unwrap();
+    assert_eq!(ours, theirs, "both count on from where they parted");
+    assert_eq!(texts(&log.list("x/", None).unwrap()), [format!("x/a=2@{ours}")]);
+    assert_eq!(
+        texts(&fork.list("x/", None).unwrap()),
+        [format!("x/a=1@{a}"), format!("x/b=3@{theirs}")]
+    );
+    assert_eq!(fork.after(1, "x/", 9).unwrap().0.len(), 2, "what happened before is known");
+}
+
+#[tokio::test]
 async fn memory_is_a_log() {
     suite(Log::in_memory()).await;
 }

@@ -1,0 +1,131 @@
+//! What may happen, and when: one schedule is one thing that happens to one call.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// What may happen to a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The manager ends before the call is made.
+    CrashBefore,
+    /// The manager ends after the call was carried out, and before it knows.
+    CrashAfter,
+    /// The API server answers with this, and does nothing.
+    Answer(u16),
+    /// The call is carried out, and the answer lost on the way.
+    LostReply,
+    /// A question is answered from the past: as things were before anything happened. API servers
+    /// promise that this does not happen to the questions the manager asks, so it need only come
+    /// to the same in the end.
+    Past,
+    /// A watch tells its news half a minute late.
+    Late,
+    /// A watch tells nothing any more, and does not end.
+    Deaf,
+    /// A watch ends when there would be news, which is lost with it.
+    Cut,
+}
+
+/// The ends of a manager.
+pub const CRASHES: [Fault; 2] = [Fault::CrashBefore, Fault::CrashAfter];
+
+/// What a call may be answered with instead of what is true, if it is answered.
+pub const ANSWERS: [Fault; 6] = [
+    Fault::Answer(409),
+    Fault::Answer(404),
+    Fault::Answer(410),
+    Fault::Answer(429),
+    Fault::Answer(500),
+    Fault::LostReply,
+];
+
+/// What a question may be answered with.
+pub const READ_FAULTS: [Fault; 7] = [
+    Fault::Answer(409),
+    Fault::Answer(404),
+    Fault::Answer(410),
+    Fault::Answer(429),
+    Fault::Answer(500),
+    Fault::LostReply,
+    Fault::Past,
+];
+
+/// Everything that may happen to what a watch tells.
+pub const WATCH_FAULTS: [Fault; 3] = [Fault::Late, Fault::Deaf, Fault::Cut];
+
+/// Which call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum At {
+    /// The nth since the user did something.
+    Call(usize),
+    /// The nth watch of the manager's life.
+    Watch(usize),
+}
+
+/// What happens to which call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Schedule {
+    /// Which call.
+    pub at: At,
+    /// What happens to it.
+    pub fault: Fault,
+}
+
+impl fmt::Display for Schedule {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.at {
+            At::Call(number) => write!(formatter, "call-{number}-")?,
+            At::Watch(number) => write!(formatter, "watch-{number}-")?,
+        }
+        match self.fault {
+            Fault::Answer(code) => write!(formatter, "{code}"),
+            Fault::CrashBefore => formatter.write_str("crash-before"),
+            Fault::CrashAfter => formatter.write_str("crash-after"),
+            Fault::LostReply => formatter.write_str("lost-reply"),
+            Fault::Past => formatter.write_str("past"),
+            Fault::Late => formatter.write_str("late"),
+            Fault::Deaf => formatter.write_str("deaf"),
+            Fault::Cut => formatter.write_str("cut"),
+        }
+    }
+}
+
+impl FromStr for Schedule {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("{text} is no schedule; one is call-17-crash-after, say");
+        let mut parts = text.splitn(3, '-');
+        let (Some(what), Some(number), Some(fault)) = (parts.next(), parts.next(), parts.next())
+        else {
+            return Err(wrong());
+        };
+        let number = number.parse().map_err(|_| wrong())?;
+        let at = match what {
+            "call" => At::Call(number),
+            "watch" => At::Watch(number),
+            _ => return Err(wrong()),
+        };
+        let mut all = CRASHES.into_iter().chain(READ_FAULTS).chain(WATCH_FAULTS);
+        let said =
+            all.find(|one| Self { at, fault: *one }.to_string().ends_with(&format!("-{fault}")));
+        Ok(Self { at, fault: said.ok_or_else(wrong)? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_schedule_is_read_as_it_is_written() {
+        for fault in CRASHES.into_iter().chain(READ_FAULTS).chain(WATCH_FAULTS) {
+            for at in [At::Call(17), At::Watch(0)] {
+                let schedule = Schedule { at, fault };
+                assert_eq!(schedule.to_string().parse(), Ok(schedule));
+            }
+        }
+        assert!("call-17-nothing".parse::<Schedule>().is_err());
+        assert!("call-x-late".parse::<Schedule>().is_err());
+    }
+}

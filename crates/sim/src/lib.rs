@@ -1,0 +1,38 @@
+//! # Room `sim`: the package manager in bad weather
+//!
+//! The production manager runs here on the production API server and registry, all in one process
+//! and without sockets, on a clock that jumps whenever everybody waits: an hour of a cluster's
+//! life costs milliseconds. So what may go wrong is not sampled but enumerated.
+//!
+//! ```text
+//!   scenario (what a user does)
+//!      │                                  ┌────────── fault at the nth call
+//!      ▼                                  ▼
+//!   user ──► API server ◄────────────── gate ◄── manager ──► registry
+//!                │                        │
+//!            picture of the cluster    calls, counted
+//! ```
+//!
+//! [`explore`] plays a scenario once as it should be, and then again for every call the manager
+//! made and everything that may happen to that call: the manager dies before or after it, the
+//! server is busy, knows nothing, has moved on, answers from the past, or its answer is lost; and
+//! for every watch: news comes late, or not at all, or the watch ends. Each time the cluster must
+//! come to the same picture as the first time, and then to rest.
+//!
+//! A simulation that finds nothing proves little, so [`mutants`] has bugs that the manager could
+//! have, put in between manager and server; each must be found.
+//!
+//! This room is never shipped. Start with [`stage::Stage`], then [`scenarios`].
+
+pub mod explore;
+pub mod fault;
+pub mod gate;
+pub mod history;
+mod life;
+pub mod mutants;
+pub mod pack;
+pub mod picture;
+pub mod place;
+pub mod scenarios;
+pub mod stage;
+mod stream;

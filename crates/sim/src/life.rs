@@ -1,0 +1,115 @@
+//! One life of a manager: the production one, with its hands on a gate.
+
+use crate::gate::Gate;
+use crate::pack::Failure;
+use crate::place::Place;
+use api::meta::{PackageKind, PermissionRequest};
+use controller::cache::Cache;
+use controller::cluster::Cluster;
+use controller::fetch::Fetcher;
+use controller::metrics::Metrics;
+use controller::{Hands, Lifetimes, Manager, Movement, Settings, Voice};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use store::auth::Keychain;
+use store::remote;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+/// How often everything is looked at though nothing happened: often enough that a manager that is
+/// at rest is seen to be.
+pub(crate) const SYNC: Duration = Duration::from_secs(150);
+
+/// What a manager said.
+pub(crate) type Diary = Arc<Mutex<Vec<String>>>;
+
+/// A manager at work.
+pub(crate) struct Life {
+    gate: Gate,
+    tasks: [JoinHandle<()>; 2],
+    _stop: watch::Sender<bool>,
+}
+
+impl Life {
+    /// Starts a manager.
+    pub(crate) fn begin(
+        place: &Place,
+        gate: Gate,
+        cache: PathBuf,
+        installs_definitions: bool,
+        diary: &Diary,
+    ) -> Result<Self, Failure> {
+        let metrics = Arc::new(Metrics::default());
+        let client = kube::Client::new(gate.clone(), "default");
+        let cache = Cache::open(cache)?;
+        let spoken = remote::Settings { plain_http: true, ..remote::Settings::default() };
+        let transport = remote::transport(place.registry.clone());
+        let fetch = Fetcher::new(transport, spoken, Keychain::anonymous(), cache.clone());
+        let clock = place.clock;
+        let hands = Hands {
+            cluster: Cluster::new(client, Arc::clone(&metrics)),
+            fetch,
+            cache,
+            verdicts: Arc::default(),
+            written: controller::written::Written::default(),
+            settings: Settings { installs_definitions, ..settings() },
+            metrics,
+            clock: Arc::new(move || clock.text()),
+            voice: voice(place, diary),
+        };
+        let (stop, told) = watch::channel(false);
+        let manager = tokio::spawn(async move {
+            let _ = Manager::new(hands).run(told).await;
+        });
+        let keeper = tokio::spawn(gate.clone().keep());
+        Ok(Self { gate, tasks: [manager, keeper], _stop: stop })
+    }
+
+    /// Its way to the API server.
+    pub(crate) fn gate(&self) -> &Gate {
+        &self.gate
+    }
+
+    /// Ends it as a kill does: whatever it was doing is not finished.
+    pub(crate) fn end(&self) {
+        self.gate.shut();
+        self.tasks.iter().for_each(JoinHandle::abort);
+    }
+}
+
+/// Whatever the manager says is kept, for whoever asks what happened.
+fn voice(place: &Place, diary: &Diary) -> Voice {
+    let (clock, diary) = (place.clock, Arc::clone(diary));
+    Arc::new(move |entry| {
+        let mark = if entry.is_trouble { "!" } else { " " };
+        let (who, object, said) = (entry.controller, entry.object, entry.message);
+        let line = format!("{mark} {} {who} {object}: {said}", clock.text());
+        diary.lock().unwrap_or_else(PoisonError::into_inner).push(line);
+    })
+}
+
+/// As the shell sets a manager up that has a cluster for itself.
+fn settings() -> Settings {
+    Settings {
+        identity: "sim".to_owned(),
+        namespace: "crossplane-system".to_owned(),
+        service_account: "crossplane".to_owned(),
+        group_suffix: api::crd::SUFFIX.to_owned(),
+        default_registry: oci::reference::DOCKER_HUB.to_owned(),
+        movement: Movement::Upgrades,
+        runs: vec![PackageKind::Provider, PackageKind::Function],
+        authority: controller::AUTHORITY.to_owned(),
+        lifetimes: Lifetimes::default(),
+        allowed: vec![PermissionRequest::everything()],
+        allowed_role: None,
+        manages_roles: true,
+        concurrency_max: 10,
+        sync_interval: SYNC,
+        crossplane_version: controller::CROSSPLANE_VERSION.to_owned(),
+        defers_definitions: false,
+        elects_leader: false,
+        lease: controller::lease::Timing::default(),
+        installs_definitions: false,
+    }
+}

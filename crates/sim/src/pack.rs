@@ -1,0 +1,101 @@
+//! Packages made for a simulation, and put into its registry.
+
+use bytes::Bytes;
+use oci::layer::LayerWriter;
+use oci::{Digest, Identifier, Reference, Rules};
+use serde_json::{Value as Json, json};
+use std::io::Write;
+use store::remote::{Client, Settings, transport};
+use store::{Store, auth::Keychain};
+use xpkg::image::{PackageLayer, assemble};
+use xpkg::locate::PACKAGE_FILE;
+
+/// Any error: nothing here is expected to fail.
+pub type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// A package: its metadata, and what it brings.
+#[derive(Clone, Debug)]
+pub struct Package {
+    documents: Vec<Json>,
+}
+
+impl Package {
+    /// A package of a kind, with nothing in it.
+    pub fn new(kind: &str, name: &str) -> Self {
+        let meta = json!({
+            "apiVersion": "meta.pkg.crossplane.io/v1", "kind": kind,
+            "metadata": {"name": name}, "spec": {},
+        });
+        Self { documents: vec![meta] }
+    }
+
+    /// With an object in it.
+    #[must_use]
+    pub fn with(mut self, object: Json) -> Self {
+        self.documents.push(object);
+        self
+    }
+
+    /// With a definition of a kind in it, whose schema has this field.
+    #[must_use]
+    pub fn with_crd(self, plural: &str, group: &str, field: &str) -> Self {
+        let kind = plural.trim_end_matches('s');
+        let schema = json!({"type": "object", "properties": {"spec": {
+            "type": "object", "properties": {field: {"type": "string"}},
+        }}});
+        self.with(json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": format!("{plural}.{group}")},
+            "spec": {
+                "group": group, "scope": "Cluster",
+                "names": {"plural": plural, "singular": kind, "kind": kind, "listKind": format!("{kind}List")},
+                "versions": [{
+                    "name": "v1", "served": true, "storage": true,
+                    "schema": {"openAPIV3Schema": schema},
+                }],
+            },
+        }))
+    }
+
+    /// With a dependency.
+    #[must_use]
+    pub fn needing(mut self, kind: &str, package: &str, version: &str) -> Self {
+        let spec = &mut self.documents[0]["spec"];
+        let wanted = json!({
+            "apiVersion": "pkg.crossplane.io/v1", "kind": kind,
+            "package": package, "version": version,
+        });
+        match spec["dependsOn"].as_array_mut() {
+            Some(all) => all.push(wanted),
+            None => spec["dependsOn"] = json!([wanted]),
+        }
+        self
+    }
+
+    /// The stream.
+    fn text(&self) -> Vec<u8> {
+        let documents = self.documents.iter();
+        documents.flat_map(|one| format!("---\n{one}\n").into_bytes()).collect()
+    }
+
+    /// Pushes it into a registry.
+    pub async fn push(&self, registry: &axum::Router, reference: &str) -> Result<Digest, Failure> {
+        let text = self.text();
+        let mut writer = LayerWriter::new(Vec::new())?;
+        writer.start_file(PACKAGE_FILE, text.len() as u64)?;
+        writer.write_all(&text)?;
+        let (bytes, layer) = writer.finish()?;
+        let descriptor = layer.descriptor.clone();
+        let image = assemble(None, &[PackageLayer { layer, role: "base" }])?;
+        let reference = Reference::parse(reference, &Rules::weak())?;
+        let settings = Settings { plain_http: true, ..Settings::default() };
+        let client = Client::new(transport(registry.clone()), Keychain::anonymous(), settings);
+        let remote = client.repository(reference.repository().clone());
+        let config = oci::Descriptor::of(oci::MediaType::DOCKER_CONFIG, &image.config);
+        remote.put_blob(&descriptor, &Bytes::from(bytes)).await?;
+        remote.put_blob(&config, &Bytes::from(image.config)).await?;
+        let tag: &Identifier = reference.identifier();
+        remote.put_manifest(tag, &image.annotated).await?;
+        Ok(image.annotated.descriptor().digest)
+    }
+}

@@ -1,0 +1,305 @@
+//! What users do.
+
+use crate::pack::{Failure, Package};
+use crate::stage::Stage;
+use futures::future::BoxFuture;
+use http::Method;
+use serde_json::{Value as Json, json};
+
+/// Steps of a user.
+pub type Steps = for<'a> fn(&'a mut Stage) -> BoxFuture<'a, Result<(), Failure>>;
+
+/// Something a user does.
+pub struct Scenario {
+    /// In a few words.
+    pub name: &'static str,
+    /// What was done before; it goes well.
+    pub before: Steps,
+    /// What is done now, while things happen.
+    pub act: Steps,
+    /// Whether things happen from the manager's start on.
+    pub is_start: bool,
+    /// Whether packages are pushed meanwhile.
+    pub pushes: bool,
+}
+
+/// Makes futures of the steps.
+macro_rules! scenario {
+    ($name:literal, $before:ident, $act:ident) => {
+        Scenario {
+            name: $name,
+            before: |stage| Box::pin($before(stage)),
+            act: |stage| Box::pin($act(stage)),
+            is_start: false,
+            pushes: false,
+        }
+    };
+}
+
+/// All of them.
+pub const ALL: &[Scenario] = &[
+    scenario!("install", stocked, install),
+    scenario!("upgrade", installed, upgrade),
+    scenario!("roll-back", upgraded, go_back),
+    scenario!("uninstall", installed, delete),
+    scenario!("function", stocked, install_function),
+    scenario!("configuration", stocked, install_configuration),
+    scenario!("dependencies", stocked, install_all),
+    scenario!("activate", waiting, activate),
+    scenario!("history", upgraded, upgrade_again),
+    scenario!("contest", installed, contest),
+    scenario!("settlement", contested, delete),
+    Scenario { pushes: true, ..scenario!("mend", failing, stock) },
+    scenario!("go-on", paused, unpause),
+    scenario!("runtime", configured, configure),
+    scenario!("mirror", lost, mirror),
+    scenario!("restore", installed, lose_definition),
+    START,
+];
+
+/// A manager comes to a new cluster.
+const START: Scenario = Scenario {
+    name: "start",
+    before: |_| Box::pin(async { Ok(()) }),
+    act: |_| Box::pin(async { Ok(()) }),
+    is_start: true,
+    pushes: false,
+};
+
+const HOST: &str = "registry.example.org";
+const VERSIONS: [&str; 3] = ["v1.0.0", "v1.1.0", "v1.2.0"];
+
+fn provider(version: &str) -> Package {
+    let field = version.replace('.', "x");
+    Package::new("Provider", "nop").with_crd("things", "nop.example.org", &field)
+}
+
+fn image(version: &str) -> String {
+    format!("{HOST}/team/nop:{version}")
+}
+
+fn path(kind: &str, name: &str) -> String {
+    let plural = format!("{}s", kind.to_lowercase());
+    let slash = if name.is_empty() { "" } else { "/" };
+    format!("/apis/pkg.crossplane.io/v1/{plural}{slash}{name}")
+}
+
+async fn create(stage: &Stage, kind: &str, name: &str, spec: Json) -> Result<(), Failure> {
+    let object = json!({
+        "apiVersion": "pkg.crossplane.io/v1", "kind": kind,
+        "metadata": {"name": name}, "spec": spec,
+    });
+    stage.ask(Method::POST, &path(kind, ""), &object).await.map(|_| ())
+}
+
+async fn change(stage: &Stage, kind: &str, name: &str, patch: Json) -> Result<(), Failure> {
+    stage.ask(Method::PATCH, &path(kind, name), &patch).await.map(|_| ())
+}
+
+async fn remove(stage: &Stage, kind: &str, name: &str) -> Result<(), Failure> {
+    stage.ask(Method::DELETE, &path(kind, name), &Json::Null).await.map(|_| ())
+}
+
+/// A provider is installed and deleted; what others may use stays.
+pub(crate) async fn come_and_go(stage: &mut Stage) -> Result<(), Failure> {
+    let package = Package::new("Provider", "first").with_crd("firsts", "first.example.org", "a");
+    let image = format!("{HOST}/team/first:v1.0.0");
+    stage.push(&package, &image).await?;
+    create(stage, "Provider", "first", json!({"package": image})).await?;
+    stage.settle().await?;
+    remove(stage, "Provider", "first").await?;
+    stage.settle().await
+}
+
+async fn stocked(stage: &mut Stage) -> Result<(), Failure> {
+    for version in VERSIONS {
+        stage.push(&provider(version), &image(version)).await?;
+    }
+    stage.push(&provider("other"), &format!("{HOST}/other/nop:v1.0.0")).await?;
+    stage.push(&Package::new("Function", "ready"), &ready()).await?;
+    stage.push(&composing(), &format!("{HOST}/team/composes:v1.0.0")).await?;
+    let top = Package::new("Configuration", "top")
+        .needing("Provider", &format!("{HOST}/team/nop"), ">=v1.0.0, <v1.2.0")
+        .needing("Function", &format!("{HOST}/team/ready"), ">=v1.0.0");
+    stage.push(&top, &format!("{HOST}/team/top:v1.0.0")).await
+}
+
+async fn install(stage: &mut Stage) -> Result<(), Failure> {
+    create(stage, "Provider", "nop", json!({"package": image("v1.0.0")})).await
+}
+
+async fn installed(stage: &mut Stage) -> Result<(), Failure> {
+    stocked(stage).await?;
+    install(stage).await?;
+    stage.settle().await
+}
+
+async fn upgrade(stage: &mut Stage) -> Result<(), Failure> {
+    change(stage, "Provider", "nop", json!({"spec": {"package": image("v1.1.0")}})).await
+}
+
+async fn upgraded(stage: &mut Stage) -> Result<(), Failure> {
+    installed(stage).await?;
+    upgrade(stage).await?;
+    stage.settle().await
+}
+
+async fn go_back(stage: &mut Stage) -> Result<(), Failure> {
+    change(stage, "Provider", "nop", json!({"spec": {"package": image("v1.0.0")}})).await
+}
+
+async fn delete(stage: &mut Stage) -> Result<(), Failure> {
+    remove(stage, "Provider", "nop").await
+}
+
+fn ready() -> String {
+    format!("{HOST}/team/ready:v1.0.0")
+}
+
+async fn install_function(stage: &mut Stage) -> Result<(), Failure> {
+    create(stage, "Function", "ready", json!({"package": ready()})).await
+}
+
+/// A configuration with a definition of a composite resource and a composition.
+fn composing() -> Package {
+    let schema = json!({"type": "object", "properties": {"spec": {"type": "object"}}});
+    let xrd = json!({
+        "apiVersion": "apiextensions.crossplane.io/v1", "kind": "CompositeResourceDefinition",
+        "metadata": {"name": "xthings.composes.example.org"},
+        "spec": {
+            "group": "composes.example.org", "names": {"kind": "XThing", "plural": "xthings"},
+            "versions": [{
+                "name": "v1", "served": true, "referenceable": true,
+                "schema": {"openAPIV3Schema": schema},
+            }],
+        },
+    });
+    let composition = json!({
+        "apiVersion": "apiextensions.crossplane.io/v1", "kind": "Composition",
+        "metadata": {"name": "composes"},
+        "spec": {
+            "compositeTypeRef": {"apiVersion": "composes.example.org/v1", "kind": "XThing"},
+            "mode": "Pipeline", "pipeline": [],
+        },
+    });
+    Package::new("Configuration", "composes").with(xrd).with(composition)
+}
+
+async fn install_configuration(stage: &mut Stage) -> Result<(), Failure> {
+    let spec = json!({"package": format!("{HOST}/team/composes:v1.0.0")});
+    create(stage, "Configuration", "composes", spec).await
+}
+
+/// A configuration that needs the provider and the function.
+async fn install_all(stage: &mut Stage) -> Result<(), Failure> {
+    let spec = json!({"package": format!("{HOST}/team/top:v1.0.0")});
+    create(stage, "Configuration", "top", spec).await
+}
+
+/// The next version is there and waits for somebody to activate it.
+async fn waiting(stage: &mut Stage) -> Result<(), Failure> {
+    installed(stage).await?;
+    let spec = json!({"package": image("v1.1.0"), "revisionActivationPolicy": "Manual"});
+    change(stage, "Provider", "nop", json!({"spec": spec})).await?;
+    stage.settle().await
+}
+
+async fn activate(stage: &mut Stage) -> Result<(), Failure> {
+    let all = stage.ask(Method::GET, &path("ProviderRevision", ""), &Json::Null).await?;
+    let items = all["items"].as_array().cloned().unwrap_or_default();
+    let waiting = items.iter().find(|one| one["spec"]["desiredState"] != "Active");
+    let waiting = waiting.and_then(|one| one["metadata"]["name"].as_str());
+    let waiting = waiting.ok_or("no revision waits")?;
+    let active = json!({"spec": {"desiredState": "Active"}});
+    change(stage, "ProviderRevision", waiting, active).await
+}
+
+async fn upgrade_again(stage: &mut Stage) -> Result<(), Failure> {
+    change(stage, "Provider", "nop", json!({"spec": {"package": image("v1.2.0")}})).await
+}
+
+/// Another provider brings the same kind.
+async fn contest(stage: &mut Stage) -> Result<(), Failure> {
+    create(stage, "Provider", "other", json!({"package": format!("{HOST}/other/nop:v1.0.0")})).await
+}
+
+async fn contested(stage: &mut Stage) -> Result<(), Failure> {
+    installed(stage).await?;
+    contest(stage).await?;
+    stage.settle().await
+}
+
+/// A provider whose package is not in the registry.
+async fn failing(stage: &mut Stage) -> Result<(), Failure> {
+    create(stage, "Provider", "nop", json!({"package": image("v1.0.0")})).await?;
+    stage.settle().await
+}
+
+async fn stock(stage: &mut Stage) -> Result<(), Failure> {
+    stage.push(&provider("v1.0.0"), &image("v1.0.0")).await
+}
+
+/// Another version is wanted of a provider that is paused.
+async fn paused(stage: &mut Stage) -> Result<(), Failure> {
+    installed(stage).await?;
+    let patch = json!({"metadata": {"annotations": {"crossplane.io/paused": "true"}}});
+    change(stage, "Provider", "nop", patch).await?;
+    stage.settle().await?;
+    upgrade(stage).await?;
+    stage.settle().await
+}
+
+async fn unpause(stage: &mut Stage) -> Result<(), Failure> {
+    let patch = json!({"metadata": {"annotations": {"crossplane.io/paused": null}}});
+    change(stage, "Provider", "nop", patch).await
+}
+
+const RUNTIME_CONFIGS: &str = "/apis/pkg.crossplane.io/v1beta1/deploymentruntimeconfigs";
+
+/// A provider that is run as a runtime configuration says.
+async fn configured(stage: &mut Stage) -> Result<(), Failure> {
+    stocked(stage).await?;
+    let config = json!({
+        "apiVersion": "pkg.crossplane.io/v1beta1", "kind": "DeploymentRuntimeConfig",
+        "metadata": {"name": "custom"},
+    });
+    stage.ask(Method::POST, RUNTIME_CONFIGS, &config).await?;
+    let spec = json!({"package": image("v1.0.0"), "runtimeConfigRef": {"name": "custom"}});
+    create(stage, "Provider", "nop", spec).await?;
+    stage.settle().await
+}
+
+async fn configure(stage: &mut Stage) -> Result<(), Failure> {
+    let container = json!({"name": "package-runtime", "args": ["--debug"]});
+    let template = json!({"spec": {"containers": [container]}});
+    let template = json!({"spec": {"selector": {}, "template": template}});
+    let patch = json!({"spec": {"deploymentTemplate": template}});
+    stage.ask(Method::PATCH, &format!("{RUNTIME_CONFIGS}/custom"), &patch).await.map(|_| ())
+}
+
+/// A provider whose package is somewhere else.
+async fn lost(stage: &mut Stage) -> Result<(), Failure> {
+    stocked(stage).await?;
+    let image = format!("{HOST}/elsewhere/nop:v1.0.0");
+    create(stage, "Provider", "nop", json!({"package": image})).await?;
+    stage.settle().await
+}
+
+async fn mirror(stage: &mut Stage) -> Result<(), Failure> {
+    let config = json!({
+        "apiVersion": "pkg.crossplane.io/v1beta1", "kind": "ImageConfig",
+        "metadata": {"name": "mirror"},
+        "spec": {
+            "matchImages": [{"prefix": format!("{HOST}/elsewhere/")}],
+            "rewriteImage": {"prefix": format!("{HOST}/team/")},
+        },
+    });
+    let path = "/apis/pkg.crossplane.io/v1beta1/imageconfigs";
+    stage.ask(Method::POST, path, &config).await.map(|_| ())
+}
+
+/// Somebody deletes what a package brought.
+async fn lose_definition(stage: &mut Stage) -> Result<(), Failure> {
+    let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/things.nop.example.org";
+    stage.ask(Method::DELETE, path, &Json::Null).await.map(|_| ())
+}

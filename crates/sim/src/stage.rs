@@ -1,0 +1,251 @@
+//! The stage: a place, a manager that may die and be started again, and a user.
+
+use crate::fault::{Fault, Schedule};
+use crate::gate::{Bend, Call, Gate, Probe};
+use crate::life::{Diary, Life};
+use crate::pack::{Failure, Package};
+use crate::place::{BEGINNING, Clock, Place, empty_registry};
+use apiserver::log::Log;
+use axum::Router;
+use http::{Method, Request};
+use serde_json::Value as Json;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+use tempfile::TempDir;
+use tokio::time::Instant;
+use tower::ServiceExt;
+
+/// How often to look whether anything happens.
+const LOOK: Duration = Duration::from_secs(10);
+/// As long as this nobody writes: longer than any pause the manager makes, and long enough for it
+/// to look at everything once more.
+const QUIET: Duration = Duration::from_secs(200);
+/// A watch that tells nothing is given up after this long.
+const DEAF: Duration = Duration::from_secs(600);
+/// After this long it never will be quiet.
+const PATIENCE: Duration = Duration::from_secs(7200);
+/// After this many calls it never will be, either.
+const CALLS_MAX: usize = 6_000;
+/// Nothing is asked for this long by a manager that is up.
+const UP: Duration = Duration::from_secs(8);
+
+/// A cluster, a registry and a cache at rest, from which simulations begin.
+#[derive(Clone)]
+pub struct Snapshot {
+    /// The objects.
+    pub log: Log,
+    time: u64,
+    registry: Router,
+    pushed: Vec<(Package, String)>,
+    cache: Arc<TempDir>,
+}
+
+impl Snapshot {
+    /// Nothing at all.
+    pub fn empty() -> Result<Self, Failure> {
+        let cache = Arc::new(directory()?);
+        let (log, registry) = (Log::in_memory(), empty_registry());
+        Ok(Self { log, time: BEGINNING, registry, pushed: Vec::new(), cache })
+    }
+}
+
+/// How a manager is to be started, and what is to happen to it.
+#[derive(Clone, Default)]
+pub struct Setting {
+    /// Whether it makes its kinds known.
+    pub installs_definitions: bool,
+    /// Whether packages are pushed, so that the registry cannot be shared.
+    pub pushes: bool,
+    /// What happens to its calls in its first life.
+    pub schedule: Option<Schedule>,
+    /// What is done to its calls in all of its lives.
+    pub bend: Option<Bend>,
+}
+
+/// A place with a manager and a user.
+pub struct Stage {
+    place: Place,
+    pushed: Vec<(Package, String)>,
+    cache: TempDir,
+    life: Life,
+    setting: Setting,
+    /// The first life's gate, which faults happen at.
+    first: Gate,
+    diary: Diary,
+}
+
+impl Stage {
+    /// A cluster with a manager that has just been started.
+    pub async fn open(from: &Snapshot, setting: Setting) -> Result<Self, Failure> {
+        let mut registry = from.registry.clone();
+        if setting.pushes {
+            registry = empty_registry();
+            for (package, reference) in &from.pushed {
+                package.push(&registry, reference).await?;
+            }
+        }
+        let place = Place::new(from.log.fork(), registry, Clock::start(from.time)).await?;
+        let cache = directory()?;
+        copy(from.cache.path(), cache.path())?;
+        let probe = probe(&place.log, cache.path());
+        let gate = Gate::new(place.server.clone(), setting.schedule, setting.bend.clone(), probe);
+        let (first, diary) = (gate.clone(), Diary::default());
+        let path = PathBuf::from(cache.path());
+        let life = Life::begin(&place, gate, path, setting.installs_definitions, &diary)?;
+        let pushed = from.pushed.clone();
+        Ok(Self { place, pushed, cache, life, setting, first, diary })
+    }
+
+    /// Waits until the manager has nothing more to ask. It has been here before, so it must not
+    /// write anything.
+    pub async fn wake(&mut self) -> Result<(), Failure> {
+        let (mut asked, mut seen) = (0, self.place.log.version());
+        loop {
+            tokio::time::sleep(UP).await;
+            let now = self.life.gate().count();
+            if now == asked {
+                break;
+            }
+            asked = now;
+        }
+        let writes = self.life.gate().written();
+        if writes.is_empty() && !self.has_news(&mut seen) {
+            return Ok(());
+        }
+        let said = self.diary().join("; ");
+        Err(format!("a manager that is started again writes: {writes:?}: {said}").into())
+    }
+
+    /// From now on calls are numbered and may meet faults.
+    pub fn arm(&self) {
+        let is_past = self.setting.schedule.is_some_and(|one| one.fault == Fault::Past);
+        self.first.arm(is_past.then(|| self.place.frozen()));
+    }
+
+    /// Puts a package into the registry.
+    pub async fn push(&mut self, package: &Package, reference: &str) -> Result<(), Failure> {
+        self.pushed.push((package.clone(), reference.to_owned()));
+        package.push(&self.place.registry, reference).await.map(|_| ())
+    }
+
+    /// What the user does to the API server; faults are not for users.
+    pub async fn ask(&self, method: Method, path: &str, body: &Json) -> Result<Json, Failure> {
+        let kind = match method {
+            Method::PATCH => "application/merge-patch+json",
+            _ => "application/json",
+        };
+        let request = Request::builder().method(method.clone()).uri(path);
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        let request = request.header("content-type", kind).body(axum::body::Body::from(body))?;
+        let answer = self.place.server.clone().oneshot(request).await?;
+        let status = answer.status();
+        let bytes = axum::body::to_bytes(answer.into_body(), usize::MAX).await?;
+        if !status.is_success() {
+            let said = String::from_utf8_lossy(&bytes);
+            return Err(format!("{method} {path}: {status} {said}").into());
+        }
+        Ok(serde_json::from_slice(&bytes)?)
+    }
+
+    /// Waits until nobody writes any more; a manager that ended is started again.
+    pub async fn settle(&mut self) -> Result<(), Failure> {
+        let start = Instant::now();
+        let is_deaf = self.setting.schedule.is_some_and(|one| one.fault == Fault::Deaf);
+        let least = if is_deaf { DEAF } else { Duration::ZERO };
+        let (mut seen, mut asked) = (self.place.log.version(), self.life.gate().writes());
+        let mut since = Instant::now();
+        let before = self.life.gate().count();
+        while start.elapsed() < PATIENCE && self.life.gate().count() < before + CALLS_MAX {
+            let gate = self.life.gate().clone();
+            tokio::select! {
+                biased;
+                () = gate.ended() => self.restart()?,
+                () = tokio::time::sleep(LOOK) => {}
+            }
+            let now = self.life.gate().writes();
+            if self.has_news(&mut seen) || now != asked {
+                (asked, since) = (now, Instant::now());
+            }
+            if since.elapsed() >= QUIET && start.elapsed() >= least {
+                return Ok(());
+            }
+        }
+        Err("it never comes to rest".into())
+    }
+
+    /// Whether anything was written since the version that was seen, but for events: what goes
+    /// wrong again is told again.
+    fn has_news(&self, seen: &mut u64) -> bool {
+        let Ok((events, version)) = self.place.log.after(*seen, "", usize::MAX) else {
+            return true;
+        };
+        *seen = version;
+        events.iter().any(|event| !event.key.starts_with("events."))
+    }
+
+    /// Ends the manager, if it has not ended, and starts another that meets no faults.
+    pub fn restart(&mut self) -> Result<(), Failure> {
+        self.life.end();
+        let probe = probe(&self.place.log, self.cache.path());
+        let gate = Gate::new(self.place.server.clone(), None, self.setting.bend.clone(), probe);
+        let path = PathBuf::from(self.cache.path());
+        let installs = self.setting.installs_definitions;
+        self.life = Life::begin(&self.place, gate, path, installs, &self.diary)?;
+        Ok(())
+    }
+
+    /// The place itself.
+    pub fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// What the manager asked for since it was armed, in its first life.
+    pub fn calls(&self) -> Vec<Call> {
+        self.first.calls()
+    }
+
+    /// The watches of its first life.
+    pub fn watches(&self) -> Vec<Call> {
+        self.first.watches()
+    }
+
+    /// The call that met its fault.
+    pub fn met(&self) -> Option<Call> {
+        self.first.met()
+    }
+
+    /// What the managers said.
+    pub fn diary(&self) -> Vec<String> {
+        self.diary.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Ends everything; others may begin from here.
+    pub fn close(self) -> Snapshot {
+        self.life.end();
+        let (log, time) = (self.place.log.fork(), self.place.clock.seconds() + 1);
+        let (registry, cache) = (self.place.registry.clone(), Arc::new(self.cache));
+        Snapshot { log, time, registry, pushed: self.pushed, cache }
+    }
+}
+
+/// What there is in the cluster and in the cache.
+fn probe(log: &Log, cache: &Path) -> Probe {
+    let (log, cache) = (log.clone(), cache.to_owned());
+    Arc::new(move || (log.version(), fs_err::read_dir(&cache).map_or(0, Iterator::count)))
+}
+
+/// A directory for a cache, in memory if there is such a thing: nothing in it has to last.
+fn directory() -> Result<TempDir, Failure> {
+    let memory = Path::new("/dev/shm");
+    let made = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
+    Ok(made?)
+}
+
+fn copy(from: &Path, to: &Path) -> Result<(), Failure> {
+    for entry in fs_err::read_dir(from)? {
+        let entry = entry?;
+        fs_err::copy(entry.path(), to.join(entry.file_name()))?;
+    }
+    Ok(())
+}

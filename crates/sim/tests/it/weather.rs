@@ -1,0 +1,93 @@
+//! Whatever happens, the cluster comes to the same.
+
+use crate::{on_all_cores, prepared, setting};
+use sim::explore::{Finding, play};
+use sim::fault::Schedule;
+use sim::gate::Call;
+use std::time::Instant;
+
+/// So many of the essential schedules are played if nobody says otherwise.
+const PLAYED: usize = 5_100;
+/// Findings that are shown.
+const SHOWN: usize = 60;
+
+#[test]
+fn whatever_happens_to_a_call_the_cluster_comes_to_the_same() {
+    let start = Instant::now();
+    let only = setting("APRON_SIM").unwrap_or_default();
+    let only: Option<Schedule> =
+        only.split_once(':').map(|(_, schedule)| schedule.parse().unwrap());
+    let is_all = setting("APRON_SIM_ALL").is_some();
+    let most = if is_all { usize::MAX } else { PLAYED };
+    let most = setting("APRON_SIM_MOST").map_or(most, |text| text.parse().unwrap());
+    let prepared = prepared();
+    println!("{} scenarios ready after {:?}", prepared.len(), start.elapsed());
+    let mut all = Vec::new();
+    for one in prepared {
+        let schedules = match only {
+            Some(only) => vec![only],
+            None if is_all => one.schedules(),
+            None => one.essential(),
+        };
+        let (calls, possible) = (one.reference.calls.len(), one.schedules().len());
+        let (name, watches) = (one.scenario.name, one.reference.watches.len());
+        println!(
+            "{name}: {calls} calls, {watches} watches, {} of {possible} schedules",
+            schedules.len()
+        );
+        all.extend(schedules.into_iter().map(|schedule| (one, schedule)));
+    }
+    if only.is_some() {
+        for one in prepared {
+            tell(&one.reference.calls);
+        }
+    }
+    let all = spread(all, most);
+    let findings = on_all_cores(&all, |(one, schedule)| one.attempt(*schedule));
+    let findings: Vec<Finding> = findings.into_iter().flatten().collect();
+    println!("{} schedules, {} findings, {:?}", all.len(), findings.len(), start.elapsed());
+    if only.is_some() {
+        for one in &findings {
+            println!("{}", one.diary.join("\n"));
+        }
+    }
+    let shown: Vec<String> = findings.iter().take(SHOWN).map(Finding::to_string).collect();
+    assert!(findings.is_empty(), "{} findings, among them\n{}", findings.len(), shown.join("\n"));
+}
+
+/// So many of them, as far apart from each other as they can be.
+fn spread<T>(all: Vec<T>, most: usize) -> Vec<T> {
+    let (count, most) = (all.len(), most.min(all.len()));
+    let is_meant = |at: usize| at * most / count != (at + 1) * most / count;
+    all.into_iter().enumerate().filter(|(at, _)| is_meant(*at)).map(|(_, one)| one).collect()
+}
+
+fn tell(calls: &[Call]) {
+    for (number, call) in calls.iter().enumerate() {
+        println!("{number} {:?} {} {}?{}", call.moment, call.method, call.path, call.query);
+    }
+}
+
+#[test]
+fn a_part_is_spread_over_all() {
+    assert_eq!(spread((0..10).collect(), 5), [1, 3, 5, 7, 9]);
+    assert_eq!(spread((0..7).collect(), 5).len(), 5);
+    assert_eq!(spread((0..7).collect(), 99).len(), 7);
+    assert!(spread(Vec::<usize>::new(), 5).is_empty());
+}
+
+#[test]
+fn the_same_scenario_makes_the_same_calls_each_time() {
+    let said = |call: &Call| format!("{} {}?{}", call.method, call.path, call.query);
+    for one in prepared() {
+        let wanted: Vec<String> = one.reference.calls.iter().map(said).collect();
+        let again = play(&one.from, one.scenario, None, None).unwrap();
+        let calls: Vec<String> = again.calls.iter().map(said).collect();
+        let name = one.scenario.name;
+        for (number, (wanted, found)) in wanted.iter().zip(&calls).enumerate() {
+            assert_eq!(wanted, found, "{name}: call {number}");
+        }
+        assert_eq!(wanted.len(), calls.len(), "{name}");
+        assert_eq!(one.compare(&again), Vec::<String>::new(), "{name}");
+    }
+}
