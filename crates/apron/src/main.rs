@@ -24,6 +24,11 @@ use settings::Settings;
 use std::process::ExitCode;
 use tokio::runtime::Builder;
 
+/// What a large package needed for a minute is given back when it is done (`.cargo/config.toml`
+/// says how soon).
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 fn main() -> ExitCode {
     let words = std::env::args_os().collect();
     let command = match args::parse(words) {
@@ -109,8 +114,7 @@ fn block_on<T>(future: impl Future<Output = Outcome<T>>) -> Outcome<T> {
     run_on(Builder::new_multi_thread().worker_threads(2), future)
 }
 
-/// Runs something that waits most of its life, on few threads: the system's allocator keeps a heap
-/// for every thread, and each stays about as large as it ever was.
+/// Runs something that waits most of its life, on one thread: more would keep memory for themselves.
 fn sparingly<T>(future: impl Future<Output = Outcome<T>>) -> Outcome<T> {
     run_on(&mut Builder::new_current_thread(), future)
 }
