@@ -60,12 +60,14 @@ async fn watch(hands: Arc<Hands>, (api_version, kind, namespace): Objects, all: 
     };
     let config = Config::default().page_size(PAGE);
     let mut events = watcher(api, config).default_backoff().boxed();
+    // What objects were is remembered only for those who want to know whether it changed.
+    let is_for_content = all.iter().any(|(watch, _)| watch.is_for_content);
     let mut contents = Contents::default();
     // Errors are the watcher's to mend: it lists again after a while.
     while let Some(event) = events.next().await {
         match event {
             Ok(Event::Apply(meta) | Event::InitApply(meta)) => {
-                let is_changed = contents.changes(&meta);
+                let is_changed = is_for_content && contents.changes(&meta);
                 for (watch, queue) in &all {
                     if !watch.is_for_content || is_changed {
                         tell(watch, queue, &meta, true);
