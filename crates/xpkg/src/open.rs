@@ -14,7 +14,7 @@ use api::meta::Meta;
 use oci::layer::{LayerError, LayerSource, open_file};
 use rayon::prelude::*;
 use std::io::{self, Read};
-use yaml::{DuplicateKeys, Options, RawDocument, SplitError};
+use yaml::{DuplicateKeys, Node, Options, RawDocument, SplitError};
 
 /// A batch ends when it holds this many bytes of text.
 const BATCH_BYTES: usize = 8 << 20;
@@ -72,24 +72,48 @@ pub fn package_yaml<'a>(
 
 /// Reads a package's stream and checks it.
 pub fn read(reader: impl Read, limits: &Limits) -> Result<Opened, OpenError> {
-    let mut opened = Opened::default();
-    let mut documents =
-        yaml::split::stream(Counted { reader, count: &mut opened.size }, &limits.yaml);
+    read_with(reader, limits, |_, _| (), |()| Ok(()))
+}
+
+/// Reads a package's stream, checks it, and makes something of each document while it is parsed,
+/// as [`check`] does.
+pub fn read_with<T: Send, E: From<OpenError>>(
+    reader: impl Read,
+    limits: &Limits,
+    make: impl Fn(&RawDocument, Option<&Node<'_>>) -> T + Sync,
+    take: impl FnMut(T) -> Result<(), E>,
+) -> Result<Opened, E> {
+    let mut size = 0;
+    let documents = yaml::split::stream(Counted { reader, count: &mut size }, &limits.yaml);
+    let documents = documents.map(|one| one.map_err(|error| E::from(split_error(error))));
+    let opened = check(documents, limits, make, take)?;
+    Ok(Opened { size, ..opened })
+}
+
+/// Checks the documents of a package, and makes something of each: `make` gets its text and, if it
+/// could be parsed, its tree, on any core; `take` gets what was made, in order.
+pub fn check<T: Send, E>(
+    documents: impl Iterator<Item = Result<RawDocument, E>>,
+    limits: &Limits,
+    make: impl Fn(&RawDocument, Option<&Node<'_>>) -> T + Sync,
+    mut take: impl FnMut(T) -> Result<(), E>,
+) -> Result<Opened, E> {
+    let (mut opened, mut documents) = (Opened::default(), documents);
     loop {
         let batch = take_batch(&mut documents)?;
         if batch.is_empty() {
             break;
         }
-        let results: Vec<Result<DocumentReport, Diagnostic>> =
-            batch.par_iter().map(|document| check(document, limits)).collect();
-        for result in results {
+        let results: Vec<(Result<DocumentReport, Diagnostic>, T)> =
+            batch.par_iter().map(|document| check_one(document, limits, &make)).collect();
+        for (result, made) in results {
+            take(made)?;
             match result {
                 Ok(report) => opened.reports.push(report),
                 Err(finding) => opened.diagnostics.push(finding),
             }
         }
     }
-    drop(documents);
     if opened.diagnostics.is_empty() {
         opened.diagnostics.extend(lint::package(&opened.reports));
     }
@@ -100,30 +124,30 @@ pub fn read(reader: impl Read, limits: &Limits) -> Result<Opened, OpenError> {
     Ok(opened)
 }
 
-fn take_batch(
-    documents: &mut impl Iterator<Item = Result<RawDocument, SplitError>>,
-) -> Result<Vec<RawDocument>, OpenError> {
+fn take_batch<E>(
+    documents: &mut impl Iterator<Item = Result<RawDocument, E>>,
+) -> Result<Vec<RawDocument>, E> {
     let (mut batch, mut bytes) = (Vec::new(), 0);
     while bytes < BATCH_BYTES {
-        match documents.next() {
-            None => break,
-            Some(Err(error)) => return Err(split_error(error)),
-            Some(Ok(document)) => {
-                bytes += document.text.len();
-                batch.push(document);
-            }
-        }
+        let Some(document) = documents.next().transpose()? else { break };
+        bytes += document.text.len();
+        batch.push(document);
     }
     Ok(batch)
 }
 
 /// Foreign packages may repeat a key, which every Kubernetes tool reads as "the last one
 /// counts"; refusing them here would make installed packages unreadable.
-fn check(document: &RawDocument, limits: &Limits) -> Result<DocumentReport, Diagnostic> {
+fn check_one<T>(
+    document: &RawDocument,
+    limits: &Limits,
+    make: &impl Fn(&RawDocument, Option<&Node<'_>>) -> T,
+) -> (Result<DocumentReport, Diagnostic>, T) {
     let options = Options { duplicate_keys: DuplicateKeys::LastWins };
-    let node = yaml::parse_with(&document.text, document.line, &limits.yaml, options)
-        .map_err(|error| syntax(PACKAGE_FILE, error))?;
-    Ok(lint::document(PACKAGE_FILE, &node))
+    match yaml::parse_with(&document.text, document.line, &limits.yaml, options) {
+        Ok(node) => (Ok(lint::document(PACKAGE_FILE, &node)), make(document, Some(&node))),
+        Err(error) => (Err(syntax(PACKAGE_FILE, error)), make(document, None)),
+    }
 }
 
 /// Our own errors travel inside I/O errors through the splitter.

@@ -1,14 +1,13 @@
 //! Makes an object of the cluster what a package says.
 //!
-//! The package's document is parsed again, because it was too large to be kept, and is a text
-//! again before anybody waits for the API server. What the plan lays over it wins; what others
-//! wrote into the metadata of the object stays; the rest is replaced.
+//! The package's document is read again, because it was too large to be kept. What the plan lays
+//! over it wins; what others wrote into the metadata of the object stays; the rest is replaced.
 
 use crate::Hands;
 use crate::cache::CacheError;
 use crate::cluster::{Answer, Error, Mode, chain};
 use crate::revision::bare;
-use plan::revision::desired::{desired, replacement};
+use plan::revision::desired::{self, replacement};
 use plan::step::{Expect, Packaged, Write};
 use serde_json::Value as Json;
 
@@ -28,7 +27,7 @@ pub(super) async fn establish(hands: &Hands, write: &Write, mode: Mode) -> Resul
             return Err(Error::Stale(format!("{} {} is gone", target.kind, target.name)));
         }
         None => {
-            let text = wanted(hands, object, |wanted| text(&wanted)).await?;
+            let text = wanted(hands, object, String::into_bytes).await?;
             hands.cluster.create_text(target, text, mode, form).await?
         }
         Some(live) => {
@@ -38,8 +37,8 @@ pub(super) async fn establish(hands: &Hands, write: &Write, mode: Mode) -> Resul
                 live.uid.clone_from(uid);
                 live.resource_version.clone_from(resource_version);
             }
-            let replaced = move |wanted| text(&replacement(wanted, &live));
-            let text = wanted(hands, object, replaced).await?;
+            let replaced = move |wanted| replacement(wanted, &live).to_string().into_bytes();
+            let text = parsed(hands, object, replaced).await?;
             hands.cluster.replace_text(target, text, mode, form).await?
         }
     };
@@ -50,22 +49,35 @@ pub(super) async fn establish(hands: &Hands, write: &Write, mode: Mode) -> Resul
     Ok(())
 }
 
-fn text(object: &Json) -> Vec<u8> {
-    object.to_string().into_bytes()
-}
-
 /// What is made of a package's object with what the plan lays over it.
-pub(crate) async fn wanted<T: Send + 'static>(
+pub(crate) async fn parsed<T: Send + 'static>(
     hands: &Hands,
     object: &Packaged,
     then: impl FnOnce(Json) -> T + Send + 'static,
 ) -> Result<T, Error> {
+    let then = move |text: String| serde_json::from_str(&text).map(then);
+    wanted(hands, object, then).await?.map_err(unreadable)
+}
+
+/// The same, made of its text.
+async fn wanted<T: Send + 'static>(
+    hands: &Hands,
+    object: &Packaged,
+    then: impl FnOnce(String) -> T + Send + 'static,
+) -> Result<T, Error> {
     let overlay = object.overlay.clone();
-    let then = move |document| then(desired(document, &overlay));
+    let then = move |document: &str| desired::text(document, &overlay).map(then);
     let read = hands.cache.document(&object.package, object.document, then).await;
-    read.map_err(|error| match error {
+    let read = read.map_err(|error| match error {
         // It is fetched again when the package is looked at again.
         CacheError::Absent { .. } | CacheError::Damaged { .. } => Error::Stale(error.to_string()),
         other => Error::Busy(chain(&other)),
-    })
+    });
+    read?.map_err(unreadable)
+}
+
+/// What the cache has was made here, and its digest is right.
+#[expect(clippy::needless_pass_by_value, reason = "it is what errors are mapped with")]
+fn unreadable(error: serde_json::Error) -> Error {
+    Error::Busy(format!("the package cache has what cannot be read: {error}"))
 }

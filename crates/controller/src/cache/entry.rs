@@ -1,26 +1,27 @@
 //! One package of the cache: written document by document, read the same way.
 
-use super::{CacheError, files};
+use super::CacheError;
+use super::files::{self, OBJECTS, RECORD, TEXTS};
 use flate2::Compression;
 use flate2::bufread::GzDecoder;
 use flate2::write::GzEncoder;
 use oci::Digest;
 use oci::digest::{Algorithm, Hasher};
+use plan::revision::desired::prepared;
 use serde::{Deserialize, Serialize};
-use serde_json::Value as Json;
 use std::io::{self, BufReader, Read, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
 use xpkg::Limits;
 use xpkg::open::{self, OpenError, Opened};
-use yaml::{DuplicateKeys, Options, SplitError};
+use yaml::{DuplicateKeys, Node, Options, RawDocument};
 
 /// What stands before each document.
 const SEPARATOR: &[u8] = b"---\n";
 
-/// Where a document is, and what it must be.
+/// Where a member of a file is, and what it must be.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Document {
-    /// The byte of the file its member begins at.
+struct Member {
+    /// The byte of the file it begins at.
     at: u64,
     /// How many bytes it has once it is expanded.
     size: u64,
@@ -28,7 +29,18 @@ struct Document {
     digest: String,
 }
 
-/// What vouches for a file.
+/// What is kept of a document.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Document {
+    /// The line of the package it begins at.
+    line: u32,
+    /// Its text, in the one file.
+    text: Member,
+    /// What it says, in the other; nothing if it cannot be parsed.
+    object: Option<Member>,
+}
+
+/// What vouches for the files.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Record {
     documents: Vec<Document>,
@@ -57,60 +69,96 @@ impl From<io::Error> for WriteError {
     }
 }
 
+impl From<OpenError> for WriteError {
+    fn from(error: OpenError) -> Self {
+        Self::Package(error)
+    }
+}
+
 /// A package that is on the disk and has no name yet.
 pub(super) struct Written {
-    file: tempfile::NamedTempFile,
+    texts: Growing,
+    objects: Growing,
     record: Record,
+    opened: Opened,
     /// Of all documents together.
     pub(super) digest: Digest,
 }
 
-/// Writes a package's stream, one gzip member per document.
+/// A file that members are added to.
+struct Growing {
+    file: tempfile::NamedTempFile,
+    size: u64,
+}
+
+impl Growing {
+    fn new(directory: &Path) -> io::Result<Self> {
+        Ok(Self { file: files::partial(directory)?, size: 0 })
+    }
+
+    fn add(&mut self, packed: &Packed) -> io::Result<Member> {
+        self.file.write_all(&packed.bytes)?;
+        let member = Member { at: self.size, size: packed.size, digest: packed.digest.clone() };
+        self.size += packed.bytes.len() as u64;
+        Ok(member)
+    }
+}
+
+/// Bytes that were made a gzip member.
+struct Packed {
+    bytes: Vec<u8>,
+    size: u64,
+    digest: String,
+}
+
+impl Packed {
+    fn new(bytes: &[u8]) -> io::Result<Self> {
+        let mut member = GzEncoder::new(Vec::new(), Compression::fast());
+        member.write_all(bytes)?;
+        let (size, digest) = (bytes.len() as u64, Digest::of(bytes).to_string());
+        Ok(Self { bytes: member.finish()?, size, digest })
+    }
+}
+
+/// Writes a package's stream, one gzip member per document; parses and checks it on the way, and
+/// writes what each document says beside it.
 pub(super) fn write(
     directory: &Path,
     reader: impl Read,
     limits: &Limits,
 ) -> Result<Written, WriteError> {
-    let mut file = files::partial(directory)?;
-    let (mut documents, mut at) = (Vec::new(), 0);
+    let (mut texts, mut objects) = (Growing::new(directory)?, Growing::new(directory)?);
+    let mut documents = Vec::new();
     let mut whole = Hasher::new(Algorithm::Sha256);
-    for document in yaml::split::stream(reader, &limits.yaml) {
-        let text = document.map_err(|error| WriteError::Package(unreadable(error)))?.text;
+    let make = |document: &RawDocument, node: Option<&Node<'_>>| {
         let mut bytes = SEPARATOR.to_vec();
-        bytes.extend_from_slice(text.as_bytes());
-        if !text.ends_with('\n') {
+        bytes.extend_from_slice(document.text.as_bytes());
+        if !document.text.ends_with('\n') {
             bytes.push(b'\n');
         }
+        let object = node.map(|node| Packed::new(prepared(node.to_json()).as_bytes()));
+        Ok((document.line, Packed::new(&bytes)?, object.transpose()?, bytes))
+    };
+    let take = |made: io::Result<(u32, Packed, Option<Packed>, Vec<u8>)>| {
+        let (line, text, object, bytes) = made?;
         whole.update(&bytes);
-        let mut member = GzEncoder::new(Vec::new(), Compression::fast());
-        member.write_all(&bytes)?;
-        let member = member.finish()?;
-        file.write_all(&member)?;
-        let digest = Digest::of(&bytes).to_string();
-        documents.push(Document { at, size: bytes.len() as u64, digest });
-        at += member.len() as u64;
-    }
-    Ok(Written { file, record: Record { documents }, digest: whole.finish() })
-}
-
-/// An error of what is read, which is not the disk's.
-fn unreadable(error: SplitError) -> OpenError {
-    match error {
-        SplitError::Read { source, .. } => match source.downcast::<OpenError>() {
-            Ok(ours) => ours,
-            Err(other) => OpenError::Layer(oci::layer::LayerError::from_io(other)),
-        },
-        other => OpenError::Split(other),
-    }
+        let object = object.map(|object| objects.add(&object)).transpose()?;
+        documents.push(Document { line, text: texts.add(&text)?, object });
+        Ok::<_, WriteError>(())
+    };
+    let opened = open::read_with(reader, limits, make, take)?;
+    Ok(Written { texts, objects, record: Record { documents }, opened, digest: whole.finish() })
 }
 
 impl Written {
     /// Gives it its name; the record comes last.
-    pub(super) fn keep(self, directory: &Path, digest: &Digest) -> io::Result<()> {
+    pub(super) fn keep(self, directory: &Path, digest: &Digest) -> io::Result<Contents> {
         let at = |end: &str| directory.join(format!("{}.{end}", digest.hex()));
         let record = serde_json::to_vec(&self.record).map_err(io::Error::other)?;
-        files::adopt(self.file, &at("gz"))?;
-        files::write(&at("json"), &record)
+        files::adopt(self.texts.file, &at(TEXTS))?;
+        files::adopt(self.objects.file, &at(OBJECTS))?;
+        files::write(&at(RECORD), &record)?;
+        Ok(Contents { digest: digest.clone(), opened: self.opened, record: self.record })
     }
 }
 
@@ -123,23 +171,26 @@ impl Contents {
     ) -> Result<Self, CacheError> {
         let disk = |source| CacheError::Disk { directory: directory.to_owned(), source };
         let damaged = || CacheError::Damaged { digest: digest.clone() };
-        let record = match fs_err::read(directory.join(format!("{}.json", digest.hex()))) {
+        let record = match fs_err::read(directory.join(format!("{}.{RECORD}", digest.hex()))) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Err(CacheError::Absent { digest: digest.clone() });
             }
             record => record.map_err(disk)?,
         };
         let record: Record = serde_json::from_slice(&record).map_err(|_| damaged())?;
-        let file = match open_file(directory, digest) {
+        let mut file = match open_file(directory, digest, TEXTS) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(damaged()),
             file => file.map_err(disk)?,
         };
-        let members = Members { file, record: &record, next: 0, rest: io::Cursor::new(Vec::new()) };
-        match open::read(members, limits) {
-            Ok(opened) => Ok(Self { digest: digest.clone(), opened, record }),
-            Err(OpenError::Layer(_) | OpenError::Split(SplitError::Read { .. })) => Err(damaged()),
-            Err(error) => Err(CacheError::Package(error)),
-        }
+        let (mut offset, documents) = (0, record.documents.iter().enumerate());
+        let documents = documents.map(|(index, Document { line, text, .. })| {
+            let text = read_text(&mut file, text).map_err(|_| damaged())?;
+            let read = RawDocument { line: *line, offset, index, text };
+            offset += read.text.len() as u64;
+            Ok(read)
+        });
+        let opened = open::check(documents, limits, |_, _| (), |()| Ok(()))?;
+        Ok(Self { digest: digest.clone(), opened, record })
     }
 
     /// How many documents it has.
@@ -152,13 +203,13 @@ impl Contents {
         self.record.documents.is_empty()
     }
 
-    /// One document, parsed as the API server would.
+    /// What a document says to the API server, as JSON that something can be laid over.
     pub(super) fn document(
         &self,
         directory: &Path,
         index: usize,
         limits: &Limits,
-    ) -> Result<Json, CacheError> {
+    ) -> Result<String, CacheError> {
         let damaged = || CacheError::Damaged { digest: self.digest.clone() };
         let bad = |why: String| CacheError::Document {
             digest: self.digest.clone(),
@@ -167,50 +218,48 @@ impl Contents {
         };
         let document = self.record.documents.get(index);
         let document = document.ok_or_else(|| bad("there is no such document".to_owned()))?;
-        let mut file = open_file(directory, &self.digest).map_err(|_| damaged())?;
-        let bytes = member(&mut file, document).map_err(|_| damaged())?;
-        let text = bytes.strip_prefix(SEPARATOR).unwrap_or(&bytes);
-        let text = std::str::from_utf8(text).map_err(|_| damaged())?;
+        if let Some(object) = document.object.as_ref().and_then(|one| self.object(directory, one)) {
+            return Ok(object);
+        }
+        let mut file = open_file(directory, &self.digest, TEXTS).map_err(|_| damaged())?;
+        let text = read_text(&mut file, &document.text).map_err(|_| damaged())?;
         let options = Options { duplicate_keys: DuplicateKeys::LastWins };
-        let node = yaml::parse_with(text, 1, &limits.yaml, options);
-        node.map(|node| node.to_json()).map_err(|error| bad(error.to_string()))
+        let node = yaml::parse_with(&text, document.line, &limits.yaml, options);
+        node.map(|node| prepared(node.to_json())).map_err(|error| bad(error.to_string()))
+    }
+
+    /// What a document said when it was parsed. Nothing is lost if that is: the text is there.
+    fn object(&self, directory: &Path, object: &Member) -> Option<String> {
+        let mut file = open_file(directory, &self.digest, OBJECTS).ok()?;
+        String::from_utf8(expand(&mut file, object).ok()?).ok()
     }
 }
 
-fn open_file(directory: &Path, digest: &Digest) -> io::Result<BufReader<fs_err::File>> {
-    let file = fs_err::File::open(directory.join(format!("{}.gz", digest.hex())))?;
+fn open_file(directory: &Path, digest: &Digest, end: &str) -> io::Result<BufReader<fs_err::File>> {
+    let file = fs_err::File::open(directory.join(format!("{}.{end}", digest.hex())))?;
     Ok(BufReader::new(file))
 }
 
-/// One document's bytes, which are what they were when they were written.
-fn member(file: &mut BufReader<fs_err::File>, document: &Document) -> io::Result<Vec<u8>> {
-    file.seek(SeekFrom::Start(document.at))?;
+/// The bytes of a member, which are what they were when they were written.
+fn expand(file: &mut BufReader<fs_err::File>, member: &Member) -> io::Result<Vec<u8>> {
+    file.seek(SeekFrom::Start(member.at))?;
     let mut bytes = Vec::new();
-    GzDecoder::new(file).take(document.size + 1).read_to_end(&mut bytes)?;
-    if Digest::of(&bytes).to_string() != document.digest {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "the bytes have changed"));
+    GzDecoder::new(file).take(member.size + 1).read_to_end(&mut bytes)?;
+    if Digest::of(&bytes).to_string() != member.digest {
+        return Err(changed());
     }
     Ok(bytes)
 }
 
-/// All documents, one after the other, each checked before a byte of it is given.
-struct Members<'a> {
-    file: BufReader<fs_err::File>,
-    record: &'a Record,
-    next: usize,
-    rest: io::Cursor<Vec<u8>>,
+/// A document's text, without what stands before it.
+fn read_text(file: &mut BufReader<fs_err::File>, member: &Member) -> io::Result<String> {
+    let mut bytes = expand(file, member)?;
+    if bytes.starts_with(SEPARATOR) {
+        bytes.drain(..SEPARATOR.len());
+    }
+    String::from_utf8(bytes).map_err(|_| changed())
 }
 
-impl Read for Members<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        loop {
-            let count = self.rest.read(buffer)?;
-            if count > 0 || buffer.is_empty() {
-                return Ok(count);
-            }
-            let Some(document) = self.record.documents.get(self.next) else { return Ok(0) };
-            self.rest = io::Cursor::new(member(&mut self.file, document)?);
-            self.next += 1;
-        }
-    }
+fn changed() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "the bytes have changed")
 }

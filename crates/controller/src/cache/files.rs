@@ -5,6 +5,12 @@ use serde_json::Value as Json;
 use std::io::{self, Write as _};
 use std::path::Path;
 
+/// How files end that hold the documents of a package as they are written there.
+pub(super) const TEXTS: &str = "gz";
+/// How files end that hold what the documents of a package say.
+pub(super) const OBJECTS: &str = "objects.gz";
+/// How files end that vouch for both.
+pub(super) const RECORD: &str = "json";
 /// How files begin that are not whole yet.
 pub(super) const PARTIAL: &str = ".partial-";
 /// How files begin that say what a tag meant.

@@ -3,8 +3,10 @@
 //! ```text
 //! DIR/<64 digits>.gz      package.yaml, one gzip member per document, so that any document can be
 //!                         read by itself; for every other tool it is an ordinary gzip file
+//! DIR/<64 digits>.objects.gz   the same documents as JSON, so that each is parsed as YAML but
+//!                         once; if it is lost, the texts are parsed again
 //! DIR/<64 digits>.json    where each document is and its digest; written last, so it vouches for
-//!                         the file beside it
+//!                         the files beside it
 //! DIR/tag-<64 digits>.json   what a tag meant when it was fetched
 //! DIR/signatures-<64 digits>.json   who signed the package; checked anew whenever it is used
 //! DIR/NAME.xpkg, NAME.gz  put there by people; read, never changed
@@ -22,6 +24,7 @@ mod tests;
 
 pub use entry::Contents;
 
+use files::{OBJECTS, RECORD, TEXTS};
 use flate2::read::MultiGzDecoder;
 use oci::Digest;
 use oci::layer::LayerSource;
@@ -166,7 +169,7 @@ impl Cache {
 
     /// Whether a package is there.
     pub fn has(&self, digest: &Digest) -> bool {
-        self.file(&format!("{}.json", digest.hex())).is_file()
+        self.file(&format!("{}.{RECORD}", digest.hex())).is_file()
     }
 
     /// Which packages are there.
@@ -227,10 +230,11 @@ impl Cache {
             Name::Image(digest) => digest,
             Name::Content => written.digest.clone(),
         };
-        let kept = written.keep(&self.inner.directory, &digest).map_err(|error| self.failed(error));
-        kept?;
-        self.forget(&digest);
-        self.open_now(&digest)
+        let contents = written.keep(&self.inner.directory, &digest);
+        let contents = Arc::new(contents.map_err(|error| self.failed(error))?);
+        let mut opened = self.inner.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        opened.insert(digest, Arc::clone(&contents));
+        Ok(contents)
     }
 
     fn write(&self, origin: Origin) -> Result<entry::Written, entry::WriteError> {
@@ -278,13 +282,14 @@ impl Cache {
         Ok(Arc::clone(opened.entry(digest.clone()).or_insert(contents)))
     }
 
-    /// What is made of a document of a package, by its place there. A parsed document is many
-    /// times its text, so only few are parsed at a time, and what is made of them should be small.
+    /// What is made of a document of a package, by its place there: of JSON that something can be
+    /// laid over ([`plan::revision::desired`]). A parsed document is many times its text, so only
+    /// few are read at a time, and what is made of them should be small.
     pub async fn document<T: Send + 'static>(
         &self,
         digest: &Digest,
         document: usize,
-        then: impl FnOnce(Json) -> T + Send + 'static,
+        then: impl FnOnce(&str) -> T + Send + 'static,
     ) -> Result<T, CacheError> {
         let contents = self.contents(digest).await?;
         let this = self.clone();
@@ -296,7 +301,7 @@ impl Cache {
                 this.forget(&contents.digest);
                 this.remove(&contents.digest).map_err(|error| this.failed(error))?;
             }
-            read.map(then)
+            read.map(|text| then(&text))
         };
         blocking(read).await
     }
@@ -308,7 +313,7 @@ impl Cache {
 
     /// The record goes first, so that nothing vouches for a file that is going.
     fn remove(&self, digest: &Digest) -> io::Result<()> {
-        for end in ["json", "gz"] {
+        for end in [RECORD, TEXTS, OBJECTS] {
             match fs_err::remove_file(self.file(&format!("{}.{end}", digest.hex()))) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                 _ => {}

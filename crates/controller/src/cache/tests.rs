@@ -60,9 +60,10 @@ async fn a_package_comes_back_document_by_document() {
     assert_eq!(contents.len(), 2);
     assert_eq!(contents.opened.reports[1].identity.name, "one");
     assert_eq!(contents.opened.meta().unwrap().name(), "c");
-    let document = cache.document(&digest, 1, |read| read).await.unwrap();
+    let document = cache.document(&digest, 1, str::to_owned).await.unwrap();
+    let document: Json = serde_json::from_str(&document).unwrap();
     assert_eq!(document["spec"]["port"], 16);
-    let beyond = cache.document(&digest, 2, |read| read).await.unwrap_err();
+    let beyond = cache.document(&digest, 2, str::to_owned).await.unwrap_err();
     assert!(beyond.to_string().contains("document 3"), "{beyond}");
 }
 
@@ -88,20 +89,58 @@ async fn a_tag_means_what_it_meant_while_that_is_there() {
     assert_eq!(place.cache.tag("r.io/p:v2"), None);
 }
 
-#[tokio::test]
-async fn changed_bytes_are_noticed_and_the_package_is_fetched_again() {
-    let place = Place::new();
-    let digest = place.put(PACKAGE).await.unwrap();
-    let path = place.cache.file(&format!("{}.gz", digest.hex()));
+/// Changes a byte near the end of one of a package's files.
+fn harm(place: &Place, digest: &Digest, end: &str) {
+    let path = place.cache.file(&format!("{}.{end}", digest.hex()));
     let mut bytes = fs_err::read(&path).unwrap();
     let last = bytes.len() - 12;
     bytes[last] ^= 1;
     fs_err::write(&path, bytes).unwrap();
-    let error = place.cache.document(&digest, 1, |read| read).await.unwrap_err();
+}
+
+#[tokio::test]
+async fn changed_bytes_are_noticed_and_the_package_is_fetched_again() {
+    let place = Place::new();
+    let digest = place.put(PACKAGE).await.unwrap();
+    harm(&place, &digest, TEXTS);
+    let cache = Cache::open(place.directory.path()).unwrap();
+    let error = cache.contents(&digest).await.unwrap_err();
     assert!(matches!(error, CacheError::Damaged { .. }), "{error}");
-    assert!(!place.cache.has(&digest));
+    assert!(!cache.has(&digest));
+    assert_eq!(place.names(), Vec::<String>::new());
     place.put(PACKAGE).await.unwrap();
-    assert!(place.cache.document(&digest, 1, |read| read).await.is_ok());
+    assert!(place.cache.document(&digest, 1, str::to_owned).await.is_ok());
+}
+
+#[tokio::test]
+async fn what_documents_say_is_read_from_their_texts_if_it_is_lost() {
+    let place = Place::new();
+    let digest = place.put(PACKAGE).await.unwrap();
+    let whole = place.cache.document(&digest, 1, str::to_owned).await.unwrap();
+    harm(&place, &digest, OBJECTS);
+    assert_eq!(place.cache.document(&digest, 1, str::to_owned).await.unwrap(), whole);
+    fs_err::remove_file(place.cache.file(&format!("{}.{OBJECTS}", digest.hex()))).unwrap();
+    assert_eq!(place.cache.document(&digest, 1, str::to_owned).await.unwrap(), whole);
+    harm(&place, &digest, TEXTS);
+    let error = place.cache.document(&digest, 1, str::to_owned).await.unwrap_err();
+    assert!(matches!(error, CacheError::Damaged { .. }), "{error}");
+    assert_eq!(place.names(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn what_is_wrong_is_told_with_the_lines_of_the_package_by_every_process() {
+    let place = Place::new();
+    let package = PACKAGE.replace("kind: Composition", "kind: Deployment");
+    let digest = place.put(&package).await.unwrap();
+    let told = |contents: &Contents| {
+        let all = contents.opened.diagnostics.iter();
+        all.map(|one| (one.rule, one.line, one.message.clone())).collect::<Vec<_>>()
+    };
+    let first = told(&place.cache.contents(&digest).await.unwrap());
+    let line = package.lines().position(|line| line == "kind: Deployment").unwrap() + 1;
+    assert!(first.iter().any(|(_, at, _)| *at as usize == line), "{line}: {first:?}");
+    let cache = Cache::open(place.directory.path()).unwrap();
+    assert_eq!(told(&cache.contents(&digest).await.unwrap()), first);
 }
 
 #[tokio::test]
@@ -132,7 +171,7 @@ async fn packages_that_nobody_needs_go_and_those_of_people_stay() {
     tokio::time::advance(GRACE).await;
     let kept = new.clone();
     assert_eq!(place.cache.keep(move |one| *one == kept).await.unwrap(), [old]);
-    let expected = [format!("{}.gz", new.hex()), format!("{}.json", new.hex())];
+    let expected = [TEXTS, RECORD, OBJECTS].map(|end| format!("{}.{end}", new.hex()));
     assert_eq!(place.names(), [&expected[..], &["mine.xpkg".to_owned()]].concat());
 }
 

@@ -1,7 +1,7 @@
 //! What the cluster has of a package's objects.
 
 use crate::Hands;
-use crate::act::establish::wanted as document;
+use crate::act::establish::parsed as document;
 use crate::cluster::{Error, Which};
 use crate::package::typed;
 use api::object::ObjectMeta;

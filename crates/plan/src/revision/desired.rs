@@ -16,16 +16,60 @@ const OBSERVED: [&str; 8] = [
     "uid",
 ];
 
+/// How the text of what can be laid over begins.
+const METADATA: &str = "{\"metadata\":";
+
 /// A document of a package with something laid over it: objects are merged, everything else is
 /// replaced. What only a cluster can say is left out.
-pub fn desired(mut document: Json, overlay: &Json) -> Json {
+pub fn desired(document: Json, overlay: &Json) -> Json {
+    let mut document = cleared(document);
+    lay(&mut document, overlay);
+    document
+}
+
+/// The text of a document for [`text`] to lay something over: its metadata comes first.
+pub fn prepared(document: Json) -> String {
+    let mut document = cleared(document);
+    if let Json::Object(fields) = &mut document
+        && let Some(metadata) = fields.remove("metadata")
+    {
+        fields.shift_insert(0, "metadata".to_owned(), metadata);
+    }
+    document.to_string()
+}
+
+/// The text of a prepared document with something laid over it. Documents are large, and what is
+/// laid over most of them concerns their metadata alone, so that the rest is not even read.
+pub fn text(document: &str, overlay: &Json) -> Result<String, serde_json::Error> {
+    if let Some(text) = spliced(document, overlay) {
+        return Ok(text);
+    }
+    let mut document: Json = serde_json::from_str(document)?;
+    lay(&mut document, overlay);
+    Ok(document.to_string())
+}
+
+fn spliced(document: &str, overlay: &Json) -> Option<String> {
+    let over = overlay.get("metadata")?;
+    if overlay.as_object()?.len() > 1 {
+        return None;
+    }
+    let begin = document.strip_prefix(METADATA)?;
+    let mut values = serde_json::Deserializer::from_str(begin).into_iter::<Json>();
+    let mut metadata = values.next()?.ok()?;
+    let rest = begin.get(values.byte_offset()..)?;
+    lay(&mut metadata, over);
+    Some(format!("{METADATA}{metadata}{rest}"))
+}
+
+/// A document without what only a cluster can say.
+fn cleared(mut document: Json) -> Json {
     if let Json::Object(fields) = &mut document {
         fields.remove("status");
         if let Some(Json::Object(metadata)) = fields.get_mut("metadata") {
             metadata.retain(|field, value| !OBSERVED.contains(&field.as_str()) && !value.is_null());
         }
     }
-    lay(&mut document, overlay);
     plain(&mut document);
     document
 }

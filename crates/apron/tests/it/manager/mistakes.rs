@@ -141,8 +141,8 @@ fn refused_and_mended(stage: &Stage, name: &str, documents: &[&str], why: &str) 
 fn what_is_no_package_says_why(stage: &Stage) {
     let every = "(every document of a package needs apiVersion, kind and metadata.name)";
     let why = format!(
-        "package.yaml line 2: object has no kind {every}; package.yaml line 2: object has no \
-         metadata.name {every}; package.yaml line 4: unclosed bracket '['"
+        "package.yaml line 1: object has no kind {every}; package.yaml line 1: object has no \
+         metadata.name {every}; package.yaml line 3: unclosed bracket '['"
     );
     let documents = ["apiVersion: meta.pkg.crossplane.io/v1", "kind: [Provider"];
     refused_and_mended(stage, "odd", &documents, &why);
@@ -150,7 +150,7 @@ fn what_is_no_package_says_why(stage: &Stage) {
 
 fn objects_that_belong_elsewhere_are_refused(stage: &Stage) {
     let stranger = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: mixed, namespace: default}";
-    let why = "package.yaml line 7: ConfigMap in v1 cannot be part of any package (keep it out of \
+    let why = "package.yaml line 6: ConfigMap in v1 cannot be part of any package (keep it out of \
                the package directory, or leave it out with --ignore)";
     refused_and_mended(stage, "mixed", &[&metadata("mixed"), stranger], why);
     assert!(stage.is_absent("/api/v1/namespaces/default/configmaps/mixed"));

@@ -1,6 +1,6 @@
 //! What a document of a package becomes.
 
-use super::super::desired::{desired, is_same, replacement};
+use super::super::desired::{desired, is_same, prepared, replacement, text};
 use serde_json::{Value as Json, json};
 
 #[test]
@@ -20,6 +20,35 @@ fn what_only_a_cluster_can_say_is_not_taken_from_a_package() {
         "spec": {"maximum": 10, "fraction": 0.5, "large": 1e300, "nested": [1]},
     });
     assert_eq!(desired(document, &overlay), expect);
+}
+
+#[test]
+fn something_is_laid_over_a_text_as_over_what_it_says() {
+    let documents = [
+        json!({"kind": "K", "metadata": {"name": "n", "uid": "u"}, "spec": {"port": 1.0}}),
+        json!({"spec": {"text": "{\"metadata\":{\"name\":\"é\\n\"}}"}, "metadata": {"name": "n}"}}),
+        json!({"metadata": {}, "status": {"a": 1}}),
+        json!({"metadata": null, "kind": "K"}),
+        json!({"metadata": "none"}),
+        json!({"kind": "K"}),
+        json!([1, 2]),
+        json!("metadata"),
+        Json::Null,
+    ];
+    let overlays = [
+        json!({"metadata": {"labels": {"l": "m"}, "ownerReferences": [{"uid": "x"}]}}),
+        json!({"metadata": {"name": "other"}, "spec": {"port": 2}}),
+        json!({"spec": {"port": 2}}),
+        json!({"metadata": {}}),
+        json!({}),
+    ];
+    for document in &documents {
+        for overlay in &overlays {
+            let read = text(&prepared(document.clone()), overlay).unwrap();
+            let read: Json = serde_json::from_str(&read).unwrap();
+            assert_eq!(read, desired(document.clone(), overlay), "{document} {overlay}");
+        }
+    }
 }
 
 #[test]
