@@ -273,7 +273,7 @@ fn apply(action: &mut Action<'_>, kind: &Kind, patch: &Value) -> Result<bool, Fa
     }
     if !scale {
         new["apiVersion"] = json!(action.request.kind.api_version());
-        crate::http::body::shape(&action.request.kind, &mut new);
+        crate::http::body::prune(&action.request.kind, &mut new);
         crate::rest::fill(&action.request.kind, &mut new);
     }
     let changed = new != object;

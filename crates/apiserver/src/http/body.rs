@@ -51,7 +51,9 @@ pub fn decode(kind: &Kind, media: &str, bytes: &[u8]) -> Result<Decoded, Failure
             kind.kind, kind.version, kind.kind
         )));
     }
-    odd.extend(shape(kind, &mut object));
+    // Only to tell where several unknown fields stand is the body read again.
+    let written = || parse(kind, media, bytes).map(|(object, _)| object).unwrap_or_default();
+    odd.extend(dropped(kind, prune(kind, &mut object), written));
     Ok(Decoded { object, odd })
 }
 
@@ -79,17 +81,26 @@ pub fn parse(kind: &Kind, media: &str, bytes: &[u8]) -> Result<(Value, Vec<Strin
     }
 }
 
-/// Drops what nobody knows; names what was dropped.
-pub fn shape(kind: &Kind, object: &mut Value) -> Vec<String> {
-    let written = (!kind.custom).then(|| object.clone());
+/// Drops what nobody knows; says where it was.
+pub fn prune(kind: &Kind, object: &mut Value) -> Vec<String> {
     let mut unknown = meta::tidy(object);
     unknown.extend(kind.shape.prune(object));
     unknown.sort();
     unknown.dedup();
-    if let Some(written) = written.filter(|_| unknown.len() > 1) {
+    unknown
+}
+
+/// Names what was dropped. Built-in kinds name it in the order in which it was written.
+pub fn dropped(
+    kind: &Kind,
+    mut unknown: Vec<String>,
+    written: impl FnOnce() -> Value,
+) -> impl Iterator<Item = String> {
+    if !kind.custom && unknown.len() > 1 {
+        let written = written();
         unknown.sort_by_cached_key(|path| position(&written, path));
     }
-    unknown.iter().map(|path| format!("unknown field {path:?}")).collect()
+    unknown.into_iter().map(|path| format!("unknown field {path:?}"))
 }
 
 /// Where in a text a path like `spec.containers[0].nope` comes: built-in kinds tell unknown

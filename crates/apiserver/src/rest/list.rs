@@ -5,8 +5,8 @@ use base64::alphabet::URL_SAFE;
 use base64::engine::general_purpose::{GeneralPurpose, NO_PAD};
 use serde_json::{Value, json};
 
-use super::splice::Splice;
-use super::{Answer, Request, present, store};
+use super::splice::{Reader, Splice};
+use super::{Answer, Request, present};
 use crate::Server;
 use crate::http::negotiate::Form;
 use crate::http::query::Query;
@@ -42,6 +42,11 @@ impl Selection {
     /// Whether everything is wanted.
     pub(crate) fn is_all(&self) -> bool {
         self.labels.is_empty() && self.fields.is_empty()
+    }
+
+    /// Whether an object's metadata alone says if it is wanted.
+    pub(crate) fn is_by_metadata(&self) -> bool {
+        self.fields.paths().all(|path| path.starts_with("metadata."))
     }
 
     /// Whether this object is wanted.
@@ -95,7 +100,8 @@ pub(crate) fn list(server: &Server, request: &Request) -> Result<Answer, Failure
     if let Some(text) = spliced(request, &asked) {
         return Ok(Answer::text(text));
     }
-    let page = fill(request, &asked)?;
+    let reader = Reader::new(request, &asked.selection);
+    let page = fill(&asked, &reader)?;
     let metadata = metadata(page.version, page.next);
     Ok(Answer::ok(present::many(server, request, page.items, &metadata)))
 }
@@ -146,7 +152,7 @@ fn spliced(request: &Request, asked: &Asked) -> Option<Vec<u8>> {
 
 /// The objects a list request wants.
 pub(crate) fn select(server: &Server, request: &Request) -> Result<Page, Failure> {
-    fill(request, &ask(server, request)?)
+    fill(&ask(server, request)?, &Reader::whole(&request.kind))
 }
 
 fn ask(server: &Server, request: &Request) -> Result<Asked, Failure> {
@@ -190,13 +196,13 @@ fn limit(query: &Query) -> Result<usize, Failure> {
     Ok(usize::try_from(number).unwrap_or(0))
 }
 
-fn fill(request: &Request, asked: &Asked) -> Result<Page, Failure> {
+fn fill(asked: &Asked, reader: &Reader<'_>) -> Result<Page, Failure> {
     let Asked { selection, snapshot, prefix, limit, .. } = asked;
     let (begin, limit) = (asked.begin(), *limit);
     let mut page = Page { version: snapshot.version, items: Vec::new(), next: None };
     let mut last = String::new();
     for (at, (key, entry)) in snapshot.entries.iter().enumerate().skip(begin) {
-        let object = store::open(&request.kind, entry)?;
+        let object = reader.open(entry)?;
         if !selection.wants(&object) {
             continue;
         }

@@ -156,7 +156,7 @@ impl Own {
         let options = WriteOptions { force: true, ..options(&self.0.agent) };
         let changed = store::change(server, &self.0, false, |old| {
             let mut new = owner::applied(server, &self.0, &options, Some(&old), config)?;
-            body::shape(&self.0.kind, &mut new);
+            body::prune(&self.0.kind, &mut new);
             Ok(update::advance(new))
         });
         changed.await.map(|_| ())

@@ -75,7 +75,7 @@ async fn apply(server: &Arc<Server>, request: &Request) -> Result<Answer, Failur
         judge()?;
         update::check_name(request, &object)?;
         if !request.kind.custom {
-            body::shape(&request.kind, &mut object);
+            body::prune(&request.kind, &mut object);
         }
         let object = create::insert(server, request, object, &options, Tracked::Yes).await;
         let object = object.map_err(|failure| failure.warned(&taken()))?;
@@ -86,7 +86,7 @@ async fn apply(server: &Arc<Server>, request: &Request) -> Result<Answer, Failur
         let mut new = owner::applied(server, request, &options, Some(&old), &config)?;
         judge()?;
         if !request.kind.custom {
-            body::shape(&request.kind, &mut new);
+            body::prune(&request.kind, &mut new);
         }
         create::place(request, &mut new)?;
         update::check_name(request, &new)?;
@@ -198,7 +198,9 @@ fn patched(
         let wrong = FieldError::invalid("patch", &Value::String(new.to_string()), &fault);
         return Err(Failure::invalid("", "", "", &[wrong]));
     }
-    odd.extend(body::shape(&request.kind, &mut new));
+    let written = new.clone();
+    let unknown = body::prune(&request.kind, &mut new);
+    odd.extend(body::dropped(&request.kind, unknown, || written));
     Ok(new)
 }
 

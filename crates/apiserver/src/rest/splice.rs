@@ -6,7 +6,11 @@
 
 use serde_json::{Value, json};
 
-use super::store::storage;
+use super::Request;
+use super::list::Selection;
+use super::store::{self, set_version, storage};
+use crate::http::negotiate::Form;
+use crate::http::status::Failure;
 use crate::kind::{Kind, event};
 use crate::log::Entry;
 
@@ -49,6 +53,16 @@ impl Splice {
         self.rest(entry, out)
     }
 
+    /// An object with nothing but its metadata; the rest of its text is not read.
+    fn metadata(&self, entry: &Entry) -> Option<Value> {
+        let text = entry.value.strip_prefix(self.stored.as_bytes())?;
+        let text = text.strip_prefix(b"\"metadata\":")?;
+        let metadata = serde_json::Deserializer::from_slice(text).into_iter::<Value>().next();
+        let mut object = json!({"metadata": metadata?.ok().filter(Value::is_object)?});
+        set_version(&mut object, entry.version);
+        Some(object)
+    }
+
     fn rest(&self, entry: &Entry, out: &mut Vec<u8>) -> Option<()> {
         const METADATA: &[u8] = b"\"metadata\":{";
         let rest = entry.value.strip_prefix(self.stored.as_bytes())?.strip_prefix(METADATA)?;
@@ -59,6 +73,38 @@ impl Splice {
         }
         out.extend(rest);
         Some(())
+    }
+}
+
+/// How stored objects are read for an answer: whole, or, where that is all that is asked for,
+/// their metadata alone.
+pub(super) struct Reader<'a> {
+    kind: &'a Kind,
+    head: Option<Splice>,
+}
+
+impl<'a> Reader<'a> {
+    /// For those who see what they selected in the form they asked for.
+    pub(super) fn new(request: &'a Request, selection: &Selection) -> Self {
+        let is_enough = request.form == Form::Metadata && selection.is_by_metadata();
+        let head = if is_enough { Splice::new(&request.kind) } else { None };
+        Self { kind: &request.kind, head }
+    }
+
+    /// For those who need all of each object.
+    pub(super) fn whole(kind: &'a Kind) -> Self {
+        Self { kind, head: None }
+    }
+
+    /// Whether only metadata is read.
+    pub(super) fn is_brief(&self) -> bool {
+        self.head.is_some()
+    }
+
+    /// An object.
+    pub(super) fn open(&self, entry: &Entry) -> Result<Value, Failure> {
+        let brief = self.head.as_ref().and_then(|head| head.metadata(entry));
+        brief.map_or_else(|| store::open(self.kind, entry), Ok)
     }
 }
 
@@ -89,6 +135,23 @@ mod tests {
         assert_eq!(item, format!("{{{rest}"));
         let (object, _) = spliced(&format!(r#"{head}"metadata":{{}}}}"#)).unwrap();
         assert_eq!(object, format!(r#"{head}"metadata":{{"resourceVersion":"7"}}}}"#));
+    }
+
+    #[test]
+    fn metadata_is_read_without_the_rest() {
+        let kinds = crate::kind::Kinds::new();
+        let kind = kinds.find("apps", "v1", "deployments").unwrap();
+        let splice = Splice::new(&kind).unwrap();
+        let read = |text: &str| {
+            let value = Bytes::from(text.to_owned());
+            splice.metadata(&Entry { version: 7, value })
+        };
+        let head = r#"{"kind":"Deployment","apiVersion":"apps/v1","metadata":"#;
+        let object = read(&format!(r#"{head}{{"name":"a","labels":{{"b":"}}"}}}},"spec":@"#));
+        let metadata = json!({"name": "a", "labels": {"b": "}"}, "resourceVersion": "7"});
+        assert_eq!(object, Some(json!({"metadata": metadata})));
+        assert_eq!(read(&format!("{head}7}}")), None);
+        assert_eq!(read(r#"{"metadata":{}}"#), None);
     }
 
     #[test]

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::list::{Selection, invalid_version};
+use super::splice::Reader;
 use super::{Answer, Request, present, store};
 use crate::Server;
 use crate::http::negotiate::Form;
@@ -65,7 +66,7 @@ impl Lines {
         if let Some(told) = self.find(event.version, &api_version) {
             return told;
         }
-        let told = Arc::new(Told::new(kind, event));
+        let told = Arc::new(Told::new(event, |entry| store::open(kind, entry).ok()));
         let size = event.value.as_ref().map_or(0, Bytes::len);
         let size = size.max(event.previous.as_ref().map_or(0, |entry| entry.value.len()));
         if size <= KEPT_BYTES_MAX {
@@ -87,17 +88,16 @@ impl Lines {
 }
 
 impl Told {
-    fn new(kind: &Kind, event: &Event) -> Self {
-        let open = |entry: &Entry| store::open(kind, entry).ok();
+    fn new(event: &Event, open: impl Fn(&Entry) -> Option<Value>) -> Self {
         let now = event.value.clone().map(|value| Entry { version: event.version, value });
-        let mut before = event.previous.as_ref().and_then(open);
+        let mut before = event.previous.as_ref().and_then(&open);
         if let Some(object) = &mut before {
             // Who sees it go sees when.
             store::set_version(object, event.version);
         }
         Self {
             before,
-            now: now.as_ref().and_then(open),
+            now: now.as_ref().and_then(&open),
             added: OnceLock::new(),
             modified: OnceLock::new(),
             deleted: OnceLock::new(),
@@ -285,11 +285,17 @@ impl Watch {
 
     /// A line, unless it is about something that is not wanted.
     fn line(&mut self, pending: &Pending) -> Option<Bytes> {
+        let reader = Reader::new(&self.request, &self.selection);
         match pending {
             Pending::Line(line) => Some(Bytes::from(format!("{line}\n"))),
             Pending::Present(entry) => {
-                let object = store::open(&self.request.kind, entry).ok()?;
+                let object = reader.open(entry).ok()?;
                 self.selection.wants(&object).then(|| self.say("ADDED", object))
+            }
+            Pending::Event(event) if reader.is_brief() => {
+                let told = Told::new(event, |entry| reader.open(entry).ok());
+                let (kind, object, _) = told.seen(&self.selection)?;
+                Some(self.say(kind, object.clone()))
             }
             Pending::Event(event) => {
                 let told = self.server.lines.told(&self.request.kind, event);

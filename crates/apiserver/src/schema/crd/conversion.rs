@@ -21,8 +21,8 @@ fn review_versions(conversion: &Value) -> &[Value] {
     conversion.get("webhook").map_or(&[], |webhook| list(webhook, "conversionReviewVersions"))
 }
 
-pub(super) fn check(spec: &Spec, options: &Options, path: &Path, errors: &mut Vec<FieldError>) {
-    let conversion = &spec.conversion;
+pub(super) fn check(spec: &Spec<'_>, options: &Options, path: &Path, errors: &mut Vec<FieldError>) {
+    let conversion = spec.conversion;
     let strategy = text(conversion, "strategy");
     if strategy != "None" && spec.preserve_unknown_fields {
         let detail = "must be None if spec.preserveUnknownFields is true";

@@ -129,7 +129,7 @@ pub(super) fn rule(raw: &Value) -> Value {
 }
 
 /// A version as an error shows it.
-pub(super) fn version(version: &Version) -> Value {
+pub(super) fn version(version: &Version<'_>) -> Value {
     let scale = |scale: &Value| {
         json!({
             "SpecReplicasPath": text(scale, "specReplicasPath"),
@@ -137,7 +137,7 @@ pub(super) fn version(version: &Version) -> Value {
             "LabelSelectorPath": scale.get("labelSelectorPath"),
         })
     };
-    let subresources = version.subresources.as_ref().map(|subresources| {
+    let subresources = version.subresources.map(|subresources| {
         let present = |name: &str| subresources.get(name).filter(|value| !value.is_null());
         json!({ "Status": present("status").map(|_| Map::new()), "Scale": present("scale").map(scale) })
     });

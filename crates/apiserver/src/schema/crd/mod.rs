@@ -16,6 +16,8 @@ mod internal;
 mod schema;
 mod spec;
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value, json};
 
 use super::error::{FieldError, Path};
@@ -28,13 +30,13 @@ pub(crate) use spec::Spec;
 
 /// Everything wrong with a definition, or with changing one into it.
 pub fn validate_crd(crd: &Value, old: Option<&Value>) -> Vec<FieldError> {
-    let crd = with_defaults(crd);
-    let old = old.map(with_defaults);
+    let (crd, old) = (with_defaults(crd), old.map(with_defaults));
+    let (crd, old) = (crd.as_ref(), old.as_deref());
     let mut errors = Vec::new();
-    check_metadata(&crd, old.as_ref(), &mut errors);
+    check_metadata(crd, old, &mut errors);
     let spec = Spec::of(&crd["spec"]);
-    let old_spec = old.as_ref().map(|old| Spec::of(&old["spec"]));
-    let options = Options::of(&spec, old.as_ref().zip(old_spec.as_ref()));
+    let old_spec = old.map(|old| Spec::of(&old["spec"]));
+    let options = Options::of(&spec, old.zip(old_spec.as_ref()));
     spec::check(&spec, &options, &mut errors);
     if let Some(old) = &old_spec {
         spec::check_immutable(&spec, old, options.immutable_names, &mut errors);
@@ -43,7 +45,7 @@ pub fn validate_crd(crd: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let accepted = status.get("acceptedNames").unwrap_or(&Value::Null);
     spec::check_names(accepted, &Path::new("status").child("acceptedNames"), &mut errors);
     check_stored_versions(status, &spec, &mut errors);
-    check_approval(&crd, old.as_ref(), &mut errors);
+    check_approval(crd, old, &mut errors);
     let preserved = old_spec.as_ref().is_some_and(|old| old.preserve_unknown_fields);
     if spec.preserve_unknown_fields && !preserved {
         let path = Path::new("spec").child("preserveUnknownFields");
@@ -69,7 +71,7 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    fn of(spec: &Spec, old: Option<(&Value, &Spec)>) -> Self {
+    fn of(spec: &Spec<'_>, old: Option<(&Value, &Spec<'_>)>) -> Self {
         let Some((old_crd, old)) = old else {
             return Self {
                 recognized_review: true,
@@ -85,7 +87,7 @@ impl Options {
         };
         let fine = |fault: &dyn Fn(&Value) -> bool| !old.schemas().any(fault);
         Self {
-            recognized_review: conversion::recognizes(&old.conversion),
+            recognized_review: conversion::recognizes(old.conversion),
             immutable_names: is_established(old_crd),
             schema: old.validation.is_some() || old.versions.iter().all(|v| v.schema.is_some()),
             structural: fine(&|s| {
@@ -108,9 +110,23 @@ fn is_established(crd: &Value) -> bool {
         .any(|c| text(c, "type") == "Established" && text(c, "status") == "True")
 }
 
+/// Whether nothing is left out that the server would fill in.
+fn is_complete(crd: &Value) -> bool {
+    let spec = crd.get("spec").unwrap_or(&Value::Null);
+    let names = spec.get("names").unwrap_or(&Value::Null);
+    let status = crd.get("status").unwrap_or(&Value::Null);
+    ["kind", "singular", "listKind"].into_iter().all(|name| !text(names, name).is_empty())
+        && spec.get("conversion").is_some_and(Value::is_object)
+        && !list(status, "storedVersions").is_empty()
+}
+
 /// The definition as the server sees it after defaulting.
-fn with_defaults(crd: &Value) -> Value {
-    let mut crd = crd.clone();
+fn with_defaults(crd: &Value) -> Cow<'_, Value> {
+    // They are large, and mostly filled in before they come here.
+    if is_complete(crd) { Cow::Borrowed(crd) } else { Cow::Owned(completed(crd.clone())) }
+}
+
+fn completed(mut crd: Value) -> Value {
     let Some(map) = crd.as_object_mut() else { return json!({ "spec": {} }) };
     let spec = map.entry("spec").or_insert_with(|| json!({}));
     let Some(spec) = spec.as_object_mut() else { return crd };
@@ -169,7 +185,7 @@ fn check_metadata(crd: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>
     metadata::check_meta(&new, Scope::Cluster, &rule, &path, errors);
 }
 
-fn check_stored_versions(status: &Value, spec: &Spec, errors: &mut Vec<FieldError>) {
+fn check_stored_versions(status: &Value, spec: &Spec<'_>, errors: &mut Vec<FieldError>) {
     let path = Path::new("status").child("storedVersions");
     let stored = list(status, "storedVersions");
     if stored.is_empty() {

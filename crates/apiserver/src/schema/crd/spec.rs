@@ -8,74 +8,70 @@ use super::super::structural::{below, flag, list, text};
 use super::{Options, conversion, internal, push_joined, push_kind, schema};
 
 /// A `spec` in the shape the server has inside: what all versions share is at the top.
-pub(crate) struct Spec {
-    pub(crate) raw: Value,
-    pub(crate) versions: Vec<Version>,
+pub(crate) struct Spec<'a> {
+    pub(crate) raw: &'a Value,
+    pub(crate) versions: Vec<Version<'a>>,
     /// The schema all versions share; absent where they differ.
-    pub(crate) validation: Option<Value>,
-    pub(crate) subresources: Option<Value>,
-    pub(crate) columns: Vec<Value>,
-    pub(crate) selectable: Vec<Value>,
-    pub(crate) conversion: Value,
+    pub(crate) validation: Option<&'a Value>,
+    pub(crate) subresources: Option<&'a Value>,
+    pub(crate) columns: &'a [Value],
+    pub(crate) selectable: &'a [Value],
+    pub(crate) conversion: &'a Value,
     pub(crate) preserve_unknown_fields: bool,
 }
 
 /// An entry of `versions`, without what is at the top.
-pub(crate) struct Version {
-    pub(crate) name: String,
+pub(crate) struct Version<'a> {
+    pub(crate) name: &'a str,
     pub(crate) served: bool,
     pub(crate) storage: bool,
     pub(crate) deprecated: bool,
-    pub(crate) deprecation_warning: Option<String>,
-    pub(crate) schema: Option<Value>,
-    pub(crate) subresources: Option<Value>,
-    pub(crate) columns: Vec<Value>,
-    pub(crate) selectable: Vec<Value>,
+    pub(crate) deprecation_warning: Option<&'a str>,
+    pub(crate) schema: Option<&'a Value>,
+    pub(crate) subresources: Option<&'a Value>,
+    pub(crate) columns: &'a [Value],
+    pub(crate) selectable: &'a [Value],
 }
 
-impl Version {
-    fn of(raw: &Value) -> Self {
-        let present = |key: &str| raw.get(key).filter(|value| !value.is_null()).cloned();
+impl<'a> Version<'a> {
+    fn of(raw: &'a Value) -> Self {
+        let present = |key: &str| raw.get(key).filter(|value| !value.is_null());
         Self {
-            name: text(raw, "name").to_owned(),
+            name: text(raw, "name"),
             served: flag(raw, "served"),
             storage: flag(raw, "storage"),
             deprecated: flag(raw, "deprecated"),
-            deprecation_warning: raw
-                .get("deprecationWarning")
-                .and_then(Value::as_str)
-                .map(Into::into),
-            schema: present("schema").and_then(|s| s.get("openAPIV3Schema").cloned()),
+            deprecation_warning: raw.get("deprecationWarning").and_then(Value::as_str),
+            schema: present("schema").and_then(|schema| schema.get("openAPIV3Schema")),
             subresources: present("subresources"),
-            columns: list(raw, "additionalPrinterColumns").to_vec(),
-            selectable: list(raw, "selectableFields").to_vec(),
+            columns: list(raw, "additionalPrinterColumns"),
+            selectable: list(raw, "selectableFields"),
         }
     }
 }
 
-impl Spec {
-    pub(crate) fn of(raw: &Value) -> Self {
-        let mut versions: Vec<Version> = list(raw, "versions").iter().map(Version::of).collect();
-        let mut spec = Self {
-            raw: raw.clone(),
+impl<'a> Spec<'a> {
+    pub(crate) fn of(raw: &'a Value) -> Self {
+        let mut versions: Vec<Version<'a>> =
+            list(raw, "versions").iter().map(Version::of).collect();
+        Self {
+            raw,
             validation: hoist(&mut versions, |v| &mut v.schema),
             subresources: hoist(&mut versions, |v| &mut v.subresources),
             columns: hoist(&mut versions, |v| &mut v.columns),
             selectable: hoist(&mut versions, |v| &mut v.selectable),
-            versions: Vec::new(),
-            conversion: raw.get("conversion").cloned().unwrap_or(Value::Null),
+            versions,
+            conversion: raw.get("conversion").unwrap_or(&Value::Null),
             preserve_unknown_fields: flag(raw, "preserveUnknownFields"),
-        };
-        spec.versions = versions;
-        spec
+        }
     }
 
     /// All schemas, shared or not.
-    pub(crate) fn schemas(&self) -> impl Iterator<Item = &Value> {
-        self.validation.iter().chain(self.versions.iter().filter_map(|v| v.schema.as_ref()))
+    pub(crate) fn schemas(&self) -> impl Iterator<Item = &'a Value> {
+        self.validation.into_iter().chain(self.versions.iter().filter_map(|v| v.schema))
     }
 
-    fn names(&self) -> &Value {
+    fn names(&self) -> &'a Value {
         self.raw.get("names").unwrap_or(&Value::Null)
     }
 
@@ -89,12 +85,12 @@ impl Spec {
 }
 
 /// Moves what all versions say alike to the top.
-fn hoist<T: Clone + Default + PartialEq>(
-    versions: &mut [Version],
-    part: impl Fn(&mut Version) -> &mut T,
+fn hoist<'a, T: Copy + Default + PartialEq>(
+    versions: &mut [Version<'a>],
+    part: impl for<'b> Fn(&'b mut Version<'a>) -> &'b mut T,
 ) -> T {
     let Some((first, rest)) = versions.split_first_mut() else { return T::default() };
-    let shared = part(first).clone();
+    let shared = *part(first);
     if !rest.iter_mut().all(|version| *part(version) == shared) {
         return T::default();
     }
@@ -109,10 +105,10 @@ fn has_status(subresources: Option<&Value>) -> bool {
     subresources.is_some_and(|s| s.get("status").is_some_and(|status| !status.is_null()))
 }
 
-pub(crate) fn check(spec: &Spec, options: &Options, errors: &mut Vec<FieldError>) {
+pub(crate) fn check(spec: &Spec<'_>, options: &Options, errors: &mut Vec<FieldError>) {
     let path = Path::new("spec");
     check_group(spec, &path, errors);
-    match text(&spec.raw, "scope") {
+    match text(spec.raw, "scope") {
         "" => errors.push(FieldError::required(&path.child("scope"), "")),
         "Cluster" | "Namespaced" => {}
         scope => {
@@ -136,30 +132,30 @@ pub(crate) fn check(spec: &Spec, options: &Options, errors: &mut Vec<FieldError>
         }
     }
     check_names(spec.names(), &path.child("names"), errors);
-    if let Some(shared) = &spec.validation {
-        let status = has_status(spec.subresources.as_ref())
-            || spec.versions.iter().any(|v| has_status(v.subresources.as_ref()));
+    if let Some(shared) = spec.validation {
+        let status = has_status(spec.subresources)
+            || spec.versions.iter().any(|v| has_status(v.subresources));
         let check = schema::Check { options, structural, status };
         check.run(shared, &path.child("validation"), errors);
     }
-    check_subresources(spec.subresources.as_ref(), &path.child("subresources"), errors);
-    check_columns(&spec.columns, &path.child("additionalPrinterColumns"), errors);
+    check_subresources(spec.subresources, &path.child("subresources"), errors);
+    check_columns(spec.columns, &path.child("additionalPrinterColumns"), errors);
     if !spec.selectable.is_empty() {
         let below = path.child("selectableFields");
-        match &spec.validation {
+        match spec.validation {
             None => {
                 let detail = "may only be set when validations.schema is included";
                 errors.push(FieldError::invalid(&below, "", detail));
             }
-            Some(shared) => check_selectable(&spec.selectable, shared, &below, options, "", errors),
+            Some(shared) => check_selectable(spec.selectable, shared, &below, options, "", errors),
         }
     }
     conversion::check(spec, options, &path.child("conversion"), errors);
 }
 
-fn check_group(spec: &Spec, path: &Path, errors: &mut Vec<FieldError>) {
+fn check_group(spec: &Spec<'_>, path: &Path, errors: &mut Vec<FieldError>) {
     let path = path.child("group");
-    let group = text(&spec.raw, "group");
+    let group = text(spec.raw, "group");
     if group.is_empty() {
         return errors.push(FieldError::required(&path, ""));
     }
@@ -171,7 +167,12 @@ fn check_group(spec: &Spec, path: &Path, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn check_schemas_given(spec: &Spec, options: &Options, path: &Path, errors: &mut Vec<FieldError>) {
+fn check_schemas_given(
+    spec: &Spec<'_>,
+    options: &Options,
+    path: &Path,
+    errors: &mut Vec<FieldError>,
+) {
     if spec.validation.is_some() {
         return;
     }
@@ -186,7 +187,7 @@ fn check_schemas_given(spec: &Spec, options: &Options, path: &Path, errors: &mut
 }
 
 fn check_versions(
-    spec: &Spec,
+    spec: &Spec<'_>,
     options: &Options,
     structural: bool,
     path: &Path,
@@ -196,12 +197,12 @@ fn check_versions(
     let below = path.child("versions");
     for (i, version) in spec.versions.iter().enumerate() {
         let path = below.index(i);
-        push_joined(errors, &path.child("name"), &version.name, &names::label_1035(&version.name));
+        push_joined(errors, &path.child("name"), version.name, &names::label_1035(version.name));
         // Looked up by name: of two versions with one name, the first speaks for both.
         let named = spec.versions.iter().find(|other| other.name == version.name);
         let own = match named.filter(|_| per_version) {
-            Some(named) => named.subresources.as_ref(),
-            None => spec.subresources.as_ref(),
+            Some(named) => named.subresources,
+            None => spec.subresources,
         };
         check_version(version, options, structural, has_status(own), &path, errors);
     }
@@ -218,12 +219,12 @@ fn check_versions(
         refuse("must have exactly one version marked as storage version");
     }
     if let Some(first) = spec.versions.first().filter(|first| !first.name.is_empty()) {
-        push_joined(errors, &path.child("version"), &first.name, &names::label_1035(&first.name));
+        push_joined(errors, &path.child("version"), first.name, &names::label_1035(first.name));
     }
 }
 
 fn check_version(
-    version: &Version,
+    version: &Version<'_>,
     options: &Options,
     structural: bool,
     status: bool,
@@ -231,32 +232,32 @@ fn check_version(
     errors: &mut Vec<FieldError>,
 ) {
     for detail in warning_faults(version) {
-        let value = version.deprecation_warning.clone().unwrap_or_default();
+        let value = version.deprecation_warning.unwrap_or_default();
         let error = FieldError::invalid(&path.child("deprecationWarning"), value, detail);
         errors.push(error.with_field_order());
     }
-    if let Some(own) = &version.schema {
+    if let Some(own) = version.schema {
         schema::Check { options, structural, status }.run(own, &path.child("schema"), errors);
     }
-    check_subresources(version.subresources.as_ref(), &path.child("subresources"), errors);
-    check_columns(&version.columns, &path.child("additionalPrinterColumns"), errors);
+    check_subresources(version.subresources, &path.child("subresources"), errors);
+    check_columns(version.columns, &path.child("additionalPrinterColumns"), errors);
     if version.selectable.is_empty() {
         return;
     }
     let below = path.child("selectableFields");
-    match &version.schema {
+    match version.schema {
         None => {
             let detail = "may only be set when `version.schema.openAPIV3Schema` is not included";
             errors.push(FieldError::invalid(&below, "", detail));
         }
         Some(own) => {
-            check_selectable(&version.selectable, own, &below, options, &version.name, errors);
+            check_selectable(version.selectable, own, &below, options, version.name, errors);
         }
     }
 }
 
-fn warning_faults(version: &Version) -> Vec<String> {
-    let Some(warning) = &version.deprecation_warning else { return Vec::new() };
+fn warning_faults(version: &Version<'_>) -> Vec<String> {
+    let Some(warning) = version.deprecation_warning else { return Vec::new() };
     if !version.deprecated {
         return vec!["can only be set for deprecated versions".to_owned()];
     }
@@ -404,24 +405,24 @@ fn check_selectable(
 }
 
 /// Which sets of selectable fields were too many before and did not change.
-pub(super) fn many_selectable(spec: &Spec, old: &Spec) -> Vec<String> {
+pub(super) fn many_selectable(spec: &Spec<'_>, old: &Spec<'_>) -> Vec<String> {
     let mut names = Vec::new();
     if old.selectable.len() > 8 && old.selectable == spec.selectable {
         names.push(String::new());
     }
     for version in &spec.versions {
         let kept =
-            |old: &&Version| old.name == version.name && old.selectable == version.selectable;
+            |old: &&Version<'_>| old.name == version.name && old.selectable == version.selectable;
         if old.versions.iter().find(kept).is_some_and(|old| old.selectable.len() > 8) {
-            names.push(version.name.clone());
+            names.push(version.name.to_owned());
         }
     }
     names
 }
 
 pub(super) fn check_immutable(
-    spec: &Spec,
-    old: &Spec,
+    spec: &Spec<'_>,
+    old: &Spec<'_>,
     established: bool,
     errors: &mut Vec<FieldError>,
 ) {
@@ -433,9 +434,9 @@ pub(super) fn check_immutable(
         }
     };
     if established {
-        same(path.child("scope"), text(&spec.raw, "scope"), text(&old.raw, "scope"));
+        same(path.child("scope"), text(spec.raw, "scope"), text(old.raw, "scope"));
         same(names.child("kind"), text(spec.names(), "kind"), text(old.names(), "kind"));
     }
-    same(path.child("group"), text(&spec.raw, "group"), text(&old.raw, "group"));
+    same(path.child("group"), text(spec.raw, "group"), text(old.raw, "group"));
     same(names.child("plural"), text(spec.names(), "plural"), text(old.names(), "plural"));
 }
