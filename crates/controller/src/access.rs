@@ -27,6 +27,7 @@ pub struct Access {
 pub async fn access(hands: &Hands, secrets: &[String]) -> Result<Access, cluster::Error> {
     let mut access = Access::default();
     for name in secrets {
+        hands.sought.note(name);
         match hands.cluster.get(&in_namespace(hands, "Secret", name)).await? {
             None => {
                 let namespace = &hands.settings.namespace;
@@ -36,6 +37,7 @@ pub async fn access(hands: &Hands, secrets: &[String]) -> Result<Access, cluster
         }
     }
     for name in own(hands).await? {
+        hands.sought.note(&name);
         if let Some(secret) = hands.cluster.get(&in_namespace(hands, "Secret", &name)).await? {
             access.add(&name, &secret);
         }

@@ -23,6 +23,7 @@
 //!   ([`cache::Contents`]) without their bytes; single documents.
 //! - [`Hands::verdicts`]: what the lock says about revisions, and news of it.
 //! - [`access::access`]: the credentials that Secrets have for registries.
+//! - [`Hands::sought`]: which Secrets were asked for; news of those wakes whoever asks.
 //! - [`act::try_out`]: what the API server would say to actions, without carrying them out.
 //! - [`Hands::now`]: the time, as conditions write it. There is no other clock than this and
 //!   tokio's, so that all of it can be run on a clock that is turned by hand.
@@ -56,6 +57,7 @@ pub mod revision;
 pub mod roles;
 pub mod run;
 pub mod runtime;
+pub mod secrets;
 mod signature;
 mod tidy;
 pub mod verdicts;
@@ -63,9 +65,9 @@ mod watch;
 pub mod written;
 
 pub use kind::Kind;
-pub use plan::runtime::{AUTHORITY, Lifetimes};
+pub use plan::runtime::{AUTHORITY, Lifetimes, STARTING};
 
-use api::meta::PackageKind;
+use api::meta::{PackageKind, PermissionRequest};
 use cache::Cache;
 use cluster::{Cluster, Error};
 use fetch::Fetcher;
@@ -108,7 +110,7 @@ pub struct Settings {
     /// How long certificates are good for.
     pub lifetimes: Lifetimes,
     /// What packages may ask for beyond their own kinds.
-    pub allowed: Vec<api::meta::PermissionRequest>,
+    pub allowed: Vec<PermissionRequest>,
     /// The `ClusterRole` whose rules they may ask for, too.
     pub allowed_role: Option<String>,
     /// Whether roles for the kinds of packages are this manager's business.
@@ -131,6 +133,32 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// Of a manager that has an API server to itself: as commands have it if nobody says otherwise,
+    /// and without a lease.
+    pub fn alone(identity: &str) -> Self {
+        Self {
+            identity: identity.to_owned(),
+            namespace: "crossplane-system".to_owned(),
+            service_account: "crossplane".to_owned(),
+            group_suffix: api::crd::SUFFIX.to_owned(),
+            default_registry: oci::reference::DOCKER_HUB.to_owned(),
+            movement: Movement::Upgrades,
+            runs: vec![PackageKind::Provider, PackageKind::Function],
+            authority: AUTHORITY.to_owned(),
+            lifetimes: Lifetimes::default(),
+            allowed: vec![PermissionRequest::everything()],
+            allowed_role: None,
+            manages_roles: true,
+            concurrency_max: 10,
+            sync_interval: Duration::from_secs(3600),
+            crossplane_version: CROSSPLANE_VERSION.to_owned(),
+            defers_definitions: false,
+            elects_leader: false,
+            lease: lease::Timing::default(),
+            installs_definitions: true,
+        }
+    }
+
     /// The API group of packages.
     pub fn group(&self) -> String {
         format!("pkg.{}", self.group_suffix)
@@ -185,6 +213,8 @@ pub struct Hands {
     pub verdicts: Arc<Verdicts>,
     /// What objects were made to say.
     pub written: Written,
+    /// Which Secrets were asked for.
+    pub sought: secrets::Sought,
     /// How the manager is set up.
     pub settings: Settings,
     /// What is counted.

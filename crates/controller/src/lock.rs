@@ -6,15 +6,15 @@
 use crate::access::access;
 use crate::held::held;
 use crate::kind::{Kind, Learnt, Meta, Wakes, Watch};
-use crate::package::{provided, typed};
-use crate::{Hands, cluster, fetch};
+use crate::package::{provided, pull_secrets, typed};
+use crate::{Hands, cluster, fetch, secrets};
 use api::meta::PackageKind;
 use api::pkg::Package;
 use api::pkg::lock::NAME;
 use api::pkg::revision::{ACTIVE, Revision};
 use cluster::Which;
 use oci::{Digest, Identifier, Reference, Repository, Rules};
-use plan::image_config::treat;
+use plan::image_config::{Treatment, treat};
 use plan::lock::{Contents, Known, RECHECK, Report, Settings, World, decide};
 use plan::package::pull::Policy;
 use plan::revision;
@@ -84,7 +84,11 @@ impl Kind for Locks {
         let group = hands.settings.group();
         let (stable, beta) = (format!("{group}/v1"), format!("{group}/v1beta1"));
         let all = |_: &Meta| Wakes::These(vec![NAME.to_owned()]);
-        let mut watches = vec![Watch::itself(&beta, "Lock"), Watch::new(&beta, "ImageConfig", all)];
+        let mut watches = vec![
+            Watch::itself(&beta, "Lock"),
+            Watch::new(&beta, "ImageConfig", all),
+            secrets::watch(hands, Wakes::These(vec![NAME.to_owned()])),
+        ];
         for kind in PackageKind::ALL {
             watches.push(Watch::new(&stable, kind.as_str(), all));
             watches.push(Watch::new(&stable, &revision_of(kind), all));
@@ -254,9 +258,23 @@ async fn place(
         Ok(treatment) => treatment,
         Err(error) => return Ok(Err(error.to_string())),
     };
-    let secrets: Vec<String> = treatment.pull_secret.into_iter().collect();
+    let secrets = secrets_for(hands, world, image, &treatment);
     let access = access(hands, &secrets).await?;
     Ok(Ok((treatment.resolved, access.keychain)))
+}
+
+/// The Secrets to ask about an image with: those of the packages from the same repository, then the
+/// one that an image configuration names.
+fn secrets_for(hands: &Hands, world: &World, image: &str, treatment: &Treatment) -> Vec<String> {
+    let rules = rules(hands);
+    let repository = |name: &str| Some(Reference::parse(name, &rules).ok()?.repository().clone());
+    let wanted = repository(image);
+    let neighbours = world.packages.iter().filter(|_| wanted.is_some());
+    let neighbours = neighbours.filter(|one| repository(&one.spec.package) == wanted);
+    let named: Vec<_> = neighbours
+        .flat_map(|one| one.spec.package_pull_secrets.clone().unwrap_or_default())
+        .collect();
+    pull_secrets(Some(&named), treatment)
 }
 
 fn rules(hands: &Hands) -> Rules {

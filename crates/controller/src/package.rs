@@ -1,8 +1,8 @@
 //! Packages: Providers, Configurations and Functions, and the revisions they should have.
 
 use crate::access::access;
-use crate::kind::{Kind, Learnt, Watch};
-use crate::{Hands, cluster, fetch, signature};
+use crate::kind::{Kind, Learnt, Wakes, Watch};
+use crate::{Hands, cluster, fetch, secrets, signature};
 use api::meta::PackageKind;
 use api::pkg::{LABEL_PACKAGE, LocalReference, Package};
 use cluster::Which;
@@ -42,6 +42,7 @@ impl Kind for Packages {
             Watch::itself(&stable, self.kind()),
             Watch::by_label(&stable, &self.revision(), LABEL_PACKAGE),
             Watch::for_everyone(&beta, "ImageConfig"),
+            secrets::watch(hands, Wakes::Everyone),
         ]
     }
 
@@ -90,7 +91,7 @@ impl Kind for Packages {
         need: Need,
     ) -> Result<Learnt, cluster::Error> {
         let spec = &world.package.spec;
-        let secrets = secrets(spec.package_pull_secrets.as_deref(), &world.treatment);
+        let secrets = pull_secrets(spec.package_pull_secrets.as_deref(), &world.treatment);
         if let Need::Digest(reference) = &need {
             let asked = ask(hands, &secrets, &world.treatment, reference).await?;
             let learnt = if asked.is_ok() { Learnt::Known } else { Learnt::Unknown };
@@ -144,7 +145,7 @@ pub(crate) async fn treatment(
 
 /// The Secrets to fetch with: those that are named for the package, then the one that an image
 /// configuration names.
-pub(crate) fn secrets(named: Option<&[LocalReference]>, treatment: &Treatment) -> Vec<String> {
+pub(crate) fn pull_secrets(named: Option<&[LocalReference]>, treatment: &Treatment) -> Vec<String> {
     let named = named.unwrap_or_default().iter().filter_map(|one| one.name.clone());
     named.chain(treatment.pull_secret.clone()).collect()
 }

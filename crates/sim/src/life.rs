@@ -3,12 +3,11 @@
 use crate::gate::Gate;
 use crate::pack::Failure;
 use crate::place::Place;
-use api::meta::{PackageKind, PermissionRequest};
 use controller::cache::Cache;
 use controller::cluster::Cluster;
 use controller::fetch::Fetcher;
 use controller::metrics::Metrics;
-use controller::{Hands, Lifetimes, Manager, Movement, Settings, Voice};
+use controller::{Hands, Manager, Settings, Voice};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -53,6 +52,7 @@ impl Life {
             cache,
             verdicts: Arc::default(),
             written: controller::written::Written::default(),
+            sought: controller::secrets::Sought::default(),
             settings: Settings { installs_definitions, ..settings() },
             metrics,
             clock: Arc::new(move || clock.text()),
@@ -91,25 +91,6 @@ fn voice(place: &Place, diary: &Diary) -> Voice {
 
 /// As the shell sets a manager up that has a cluster for itself.
 fn settings() -> Settings {
-    Settings {
-        identity: "sim".to_owned(),
-        namespace: "crossplane-system".to_owned(),
-        service_account: "crossplane".to_owned(),
-        group_suffix: api::crd::SUFFIX.to_owned(),
-        default_registry: oci::reference::DOCKER_HUB.to_owned(),
-        movement: Movement::Upgrades,
-        runs: vec![PackageKind::Provider, PackageKind::Function],
-        authority: controller::AUTHORITY.to_owned(),
-        lifetimes: Lifetimes::default(),
-        allowed: vec![PermissionRequest::everything()],
-        allowed_role: None,
-        manages_roles: true,
-        concurrency_max: 10,
-        sync_interval: SYNC,
-        crossplane_version: controller::CROSSPLANE_VERSION.to_owned(),
-        defers_definitions: false,
-        elects_leader: false,
-        lease: controller::lease::Timing::default(),
-        installs_definitions: false,
-    }
+    // The definitions are there before it starts: installing them is no part of what is played.
+    Settings { sync_interval: SYNC, installs_definitions: false, ..Settings::alone("sim") }
 }

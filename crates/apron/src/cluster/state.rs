@@ -4,6 +4,7 @@ use super::inventory::{Installed, Inventory};
 use api::condition::{self, Condition, reasons, types};
 use api::pkg::ANNOTATION_PAUSED;
 use api::pkg::revision::Revision;
+use controller::STARTING;
 
 /// How a package is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,8 +96,10 @@ impl Installed {
             return !told(unpacking);
         }
         let Some(revision) = self.current() else { return true };
-        let bad = |one: &&Condition| one.status == "False" && told(one);
-        !conditions_of(revision).iter().any(|one| bad(&one))
+        let starts =
+            |one: &Condition| one.message.as_deref().is_some_and(|text| text.ends_with(STARTING));
+        let is_bad = |one: &Condition| one.status == "False" && told(one) && !starts(one);
+        !conditions_of(revision).iter().any(is_bad)
     }
 
     /// What is in the way, in sentences; nothing if all is well.
@@ -191,5 +194,46 @@ fn sentence(one: &Condition) -> String {
     match one.message.as_deref().map(str::trim) {
         Some(message) if !message.is_empty() => format!("{subject}: {message}"),
         _ => subject.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use api::meta::PackageKind;
+    use serde_json::json;
+
+    /// A package whose revision says this about its runtime.
+    fn installed(message: &str) -> Installed {
+        let condition = |of: &str, status: &str, message: &str| {
+            json!({"type": of, "status": status, "reason": "R", "message": message,
+                "lastTransitionTime": "2026-01-31T12:00:00Z"})
+        };
+        let json = json!({
+            "apiVersion": "pkg.crossplane.io/v1", "kind": "Provider", "metadata": {"name": "p"},
+            "spec": {"package": "p:v1"}, "status": {"currentRevision": "p-1", "conditions": [
+                condition("Installed", "True", ""), condition("Healthy", "False", message),
+            ]},
+        });
+        let revision = json!({
+            "apiVersion": "pkg.crossplane.io/v1", "kind": "ProviderRevision",
+            "metadata": {"name": "p-1"},
+            "spec": {"image": "p:v1", "revision": 1, "desiredState": "Active"},
+            "status": {"conditions": [condition("RuntimeHealthy", "False", message)]},
+        });
+        Installed {
+            kind: PackageKind::Provider,
+            package: serde_json::from_value(json.clone()).unwrap(),
+            revisions: vec![serde_json::from_value(revision).unwrap()],
+            json,
+        }
+    }
+
+    #[test]
+    fn a_package_whose_deployment_was_made_only_just_now_is_not_called_unhealthy() {
+        let state = |message: &str| installed(message).state();
+        assert_eq!(state(&format!("package deployment {STARTING}")), State::Installing);
+        assert_eq!(state("package deployment is unavailable"), State::Unhealthy);
+        assert_eq!(state(""), State::Installing);
     }
 }

@@ -153,6 +153,7 @@ pub(super) fn assemble(
         cache,
         verdicts: Arc::default(),
         written: controller::written::Written::default(),
+        sought: controller::secrets::Sought::default(),
         settings,
         metrics,
         clock: Arc::new(now),

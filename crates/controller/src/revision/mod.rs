@@ -9,10 +9,11 @@ use crate::access::{access, allowed};
 use crate::cluster::{self, Which};
 use crate::kind::{Kind, Learnt, Wakes, Watch};
 use crate::package::{self, ask, provided, treatment, typed};
-use crate::{Entry, Hands, act, held, roles, signature};
+use crate::{Entry, Hands, act, held, roles, secrets, signature};
 use api::meta::PackageKind;
+use api::pkg::LABEL_PACKAGE;
+use api::pkg::lock::{self, Lock};
 use api::pkg::revision::{ACTIVE, Revision};
-use api::pkg::{LABEL_PACKAGE, lock};
 use disputes::Disputes;
 use oci::{Digest, Reference};
 use plan::lock::Verdict;
@@ -120,6 +121,7 @@ impl Kind for Revisions {
             Watch::itself(&stable, &self.revision()),
             self.relatives(&stable),
             Watch::for_everyone(&format!("{group}/v1beta1"), "ImageConfig"),
+            secrets::watch(hands, Wakes::Everyone),
         ];
         let brought: &[(&str, &str)] = match self.kind {
             PackageKind::Provider => &PROVIDED,
@@ -157,15 +159,13 @@ impl Kind for Revisions {
         };
         let revision: Revision = typed(found)?;
         let siblings = self.siblings(hands, &revision).await?;
-        let lock = target(&format!("{group}/v1beta1"), "Lock", lock::NAME);
-        let lock = hands.cluster.get(&lock).await?.map(typed).transpose()?;
         let image = Image { cached: held::digest(hands, &revision), ..Image::default() };
         let treated = treatment(hands, &revision.spec.image).await?;
         let (trust, treatment) = (Trust::of(&treated), treated.unwrap_or_default());
         Ok(Some(World {
             kind: self.kind,
             siblings,
-            lock,
+            lock: lock(hands).await?,
             packages: packages(hands).await?,
             image,
             treatment,
@@ -194,7 +194,7 @@ impl Kind for Revisions {
     ) -> Result<Learnt, cluster::Error> {
         match need {
             Need::Digest(reference) => {
-                let asked = ask(hands, &secrets(world), &world.treatment, &reference).await?;
+                let asked = ask(hands, &pull_secrets(world), &world.treatment, &reference).await?;
                 let learnt = if asked.is_ok() { Learnt::Known } else { Learnt::Unknown };
                 world.image.asked = Some(asked);
                 Ok(learnt)
@@ -210,7 +210,7 @@ impl Kind for Revisions {
             }
             Need::Contents(reference) => contents(hands, world, &reference).await,
             Need::Signatures(image) => {
-                let secrets = secrets(world);
+                let secrets = pull_secrets(world);
                 let policy = Policy::parse(world.revision.spec.package_pull_policy.as_deref());
                 signature::learn(hands, &mut world.trust, &image, &secrets, policy).await
             }
@@ -236,6 +236,9 @@ impl Kind for Revisions {
             }
             Need::DryRun(writes) => {
                 world.checked = Some(act::try_out(hands, &writes).await?);
+                // That may have taken long. What is claimed next is claimed in the Lock of now:
+                // refused for an old one, all of this would be tried once more.
+                world.lock = lock(hands).await?;
                 Ok(Learnt::Known)
             }
             Need::Tags(_) | Need::Object(_) => {
@@ -267,6 +270,17 @@ impl Revisions {
     }
 }
 
+/// The Lock, as it is now.
+async fn lock(hands: &Hands) -> Result<Option<Lock>, cluster::Error> {
+    let target = Target {
+        api_version: format!("{}/v1beta1", hands.settings.group()),
+        kind: "Lock".to_owned(),
+        namespace: None,
+        name: lock::NAME.to_owned(),
+    };
+    hands.cluster.get(&target).await?.map(typed).transpose()
+}
+
 async fn settings(hands: &Hands, kind: PackageKind) -> Result<Settings, cluster::Error> {
     Ok(Settings {
         default_registry: hands.settings.default_registry.clone(),
@@ -291,9 +305,9 @@ async fn packages(hands: &Hands) -> Result<BTreeSet<String>, cluster::Error> {
     Ok(names)
 }
 
-fn secrets(world: &World) -> Vec<String> {
+fn pull_secrets(world: &World) -> Vec<String> {
     let named = world.revision.spec.package_pull_secrets.as_deref();
-    package::secrets(named, &world.treatment)
+    package::pull_secrets(named, &world.treatment)
 }
 
 /// What is in the package, from the cache if it is there, else from the registry.
@@ -309,7 +323,7 @@ async fn contents(
     let found = if let Ok(found) = hands.cache.contents(digest).await {
         Ok(found)
     } else {
-        let mut access = access(hands, &secrets(world)).await?;
+        let mut access = access(hands, &pull_secrets(world)).await?;
         let keychain = std::mem::take(&mut access.keychain);
         let fetched = hands.fetch.contents(reference.repository(), digest, keychain).await;
         fetched.map_err(|error| access.explain(error))

@@ -107,6 +107,7 @@ async fn keys(hands: &Hands, verification: &Verification) -> Result<Keys, cluste
             namespace: Some(hands.settings.namespace.clone()),
             name: key.name.clone(),
         };
+        hands.sought.note(&key.name);
         let place = format!("Secret {} in namespace {}", key.name, hands.settings.namespace);
         let read = match hands.cluster.get(&target).await? {
             None => Err(format!("there is no {place}; hint: put the public key there")),

@@ -24,6 +24,7 @@ mod tell;
 mod tests;
 
 pub use certificates::{Certificate, Lifetimes};
+pub use tell::STARTING;
 
 use crate::step::{Plan, Refusal, Step, Target, Wake};
 use api::condition::{self, Condition, reasons, types};

@@ -34,6 +34,9 @@ impl Trouble {
     }
 }
 
+/// What is said of a Deployment of which nothing is known yet: it was made only just now.
+pub const STARTING: &str = "has no condition of type \"Available\" yet";
+
 impl World {
     /// Whether the Deployment is available, or why not.
     pub(super) fn availability(&self, live: Option<&Json>) -> Result<(), Trouble> {
@@ -43,9 +46,7 @@ impl World {
         let of = |kind: &str| conditions.iter().find(|one| one["type"] == kind);
         let message = |one: &Json| one["message"].as_str().unwrap_or_default().to_owned();
         match of("Available") {
-            None => Err(Trouble::Waits(format!(
-                "{what} package deployment has no condition of type \"Available\" yet"
-            ))),
+            None => Err(Trouble::Waits(format!("{what} package deployment {STARTING}"))),
             Some(available) if available["status"] == "True" => Ok(()),
             Some(available) => {
                 let failed = of("ReplicaFailure").filter(|one| one["status"] == "True");

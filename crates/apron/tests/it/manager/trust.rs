@@ -19,6 +19,7 @@ pub(super) const ALL: &[Scenario] = &[
     ("a private mirror serves revisions", a_private_mirror_serves_revisions),
     ("pull secrets open a private registry", pull_secrets_open_a_private_registry),
     ("other pull secrets are tried", other_pull_secrets_are_tried),
+    ("a private package is moved with its own secret", a_private_package_is_moved),
     ("a registry is known by its certificate", a_registry_is_known_by_its_certificate),
     ("only Always follows a channel", only_always_follows_a_channel),
     ("a digest is what it is", a_digest_is_what_it_is),
@@ -220,8 +221,12 @@ impl Private {
     }
 
     fn push(&self, stage: &Stage, kind: &str, name: &str) -> String {
-        let file = stage.build(kind, name, "v1.0.0");
-        let reference = self.served.reference(&format!("team/{name}:v1.0.0"));
+        self.push_version(stage, kind, name, "v1.0.0")
+    }
+
+    fn push_version(&self, stage: &Stage, kind: &str, name: &str, version: &str) -> String {
+        let file = stage.build(kind, name, version);
+        let reference = self.served.reference(&format!("team/{name}:{version}"));
         apron(&self.scratch, ["push", &reference, "-f", file.to_str().unwrap()]).ok();
         reference
     }
@@ -330,6 +335,23 @@ fn other_pull_secrets_are_tried(stage: &Stage) {
     stage.merge("Configuration", "relocked", &change);
     is_installed(stage, "Configuration", "relocked");
     healthy(stage, "Configuration", "relocked");
+}
+
+/// Which versions there are is asked with the secret of the package that is to be moved.
+fn a_private_package_is_moved(stage: &Stage) {
+    let private = Private::start();
+    let old = private.push_version(stage, "Provider", "moved", "v1.0.0");
+    let new = private.push_version(stage, "Provider", "moved", "v1.1.0");
+    stage.secret("moves", ".dockerconfigjson", &private.credentials());
+    let spec = json!({"package": old, "packagePullSecrets": [{"name": "moves"}]});
+    stage.install("Provider", "moved", &spec);
+    is_installed(stage, "Provider", "moved");
+    let source = private.served.reference("team/moved");
+    let needs = json!({"dependsOn": [{"provider": source, "version": ">=v1.1.0"}]});
+    let package = stage.push_package("Configuration", "mover", "v1.0.0", &needs, &[]);
+    stage.install("Configuration", "mover", &json!({"package": package}));
+    healthy(stage, "Configuration", "mover");
+    assert_eq!(stage.package("Provider", "moved")["spec"]["package"], new);
 }
 
 fn a_registry_is_known_by_its_certificate(stage: &Stage) {
