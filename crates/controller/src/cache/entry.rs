@@ -15,6 +15,10 @@ use xpkg::Limits;
 use xpkg::open::{self, OpenError, Opened};
 use yaml::{DuplicateKeys, Node, Options, RawDocument};
 
+/// What a document says is kept if it is at most so many times as long as its text. Aliases can make
+/// it thousands of times as long; such documents are parsed again when they are needed, and a disk
+/// is not filled by a small package.
+const GROWTH_MAX: usize = 4;
 /// What stands before each document.
 const SEPARATOR: &[u8] = b"---\n";
 
@@ -36,7 +40,7 @@ struct Document {
     line: u32,
     /// Its text, in the one file.
     text: Member,
-    /// What it says, in the other; nothing if it cannot be parsed.
+    /// What it says, in the other; nothing if it cannot be parsed or is too long.
     object: Option<Member>,
 }
 
@@ -136,7 +140,9 @@ pub(super) fn write(
         if !document.text.ends_with('\n') {
             bytes.push(b'\n');
         }
-        let object = node.map(|node| Packed::new(prepared(node.to_json()).as_bytes()));
+        let object = node.map(|node| prepared(node.to_json()));
+        let object = object.filter(|object| object.len() <= bytes.len() * GROWTH_MAX);
+        let object = object.map(|object| Packed::new(object.as_bytes()));
         Ok((document.line, Packed::new(&bytes)?, object.transpose()?, bytes))
     };
     let take = |made: io::Result<(u32, Packed, Option<Packed>, Vec<u8>)>| {

@@ -128,6 +128,20 @@ async fn what_documents_say_is_read_from_their_texts_if_it_is_lost() {
 }
 
 #[tokio::test]
+async fn what_aliases_make_of_a_document_takes_no_place() {
+    let place = Place::new();
+    let list = |name: &str, of: &str| format!("{name}: &{name} [{}]\n", [of; 10].join(", "));
+    let [a, b, c] = [list("a", "some text"), list("b", "*a"), list("c", "*b")];
+    let digest = place.put(&format!("{PACKAGE}\n---\n{a}{b}{c}d: [*c, *c]\n")).await.unwrap();
+    let long = place.cache.document(&digest, 2, str::to_owned).await.unwrap();
+    let file = place.cache.file(&format!("{}.{OBJECTS}", digest.hex()));
+    let mut kept = String::new();
+    let file = fs_err::File::open(file).unwrap();
+    MultiGzDecoder::new(file).read_to_string(&mut kept).unwrap();
+    assert!(long.len() > 30_000 && kept.len() < 500, "{} {}", long.len(), kept.len());
+}
+
+#[tokio::test]
 async fn what_is_wrong_is_told_with_the_lines_of_the_package_by_every_process() {
     let place = Place::new();
     let package = PACKAGE.replace("kind: Composition", "kind: Deployment");
