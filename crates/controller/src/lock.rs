@@ -10,7 +10,7 @@ use crate::package::{provided, pull_secrets, typed};
 use crate::{Hands, cluster, fetch, secrets};
 use api::meta::PackageKind;
 use api::pkg::Package;
-use api::pkg::lock::NAME;
+use api::pkg::lock::{Lock, NAME};
 use api::pkg::revision::{ACTIVE, Revision};
 use cluster::Which;
 use oci::{Digest, Identifier, Reference, Repository, Rules};
@@ -106,13 +106,7 @@ impl Kind for Locks {
             let all = hands.cluster.list(&stable, &revision_of(kind), Which::default()).await?;
             revisions.extend(readable(all, hands));
         }
-        let target = Target {
-            api_version: beta.clone(),
-            kind: "Lock".to_owned(),
-            namespace: None,
-            name: NAME.to_owned(),
-        };
-        let lock = hands.cluster.get(&target).await?.map(typed).transpose()?;
+        let lock = current(hands).await?;
         if lock.is_none() && packages.is_empty() {
             return Ok(None);
         }
@@ -202,6 +196,17 @@ impl Kind for Locks {
     fn refuse(&self, world: &mut World, refusals: Vec<Refusal>) {
         world.refused = refusals;
     }
+}
+
+/// The Lock, as it is now.
+pub(crate) async fn current(hands: &Hands) -> Result<Option<Lock>, cluster::Error> {
+    let target = Target {
+        api_version: format!("{}/v1beta1", hands.settings.group()),
+        kind: "Lock".to_owned(),
+        namespace: None,
+        name: NAME.to_owned(),
+    };
+    hands.cluster.get(&target).await?.map(typed).transpose()
 }
 
 /// Why packages are what they are, or cannot be what they should.

@@ -91,6 +91,5 @@ fn voice(place: &Place, diary: &Diary) -> Voice {
 
 /// As the shell sets a manager up that has a cluster for itself.
 fn settings() -> Settings {
-    // The definitions are there before it starts: installing them is no part of what is played.
-    Settings { sync_interval: SYNC, installs_definitions: false, ..Settings::alone("sim") }
+    Settings { sync_interval: SYNC, ..Settings::alone("sim") }
 }

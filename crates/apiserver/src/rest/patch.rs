@@ -198,9 +198,10 @@ fn patched(
         let wrong = FieldError::invalid("patch", &Value::String(new.to_string()), &fault);
         return Err(Failure::invalid("", "", "", &[wrong]));
     }
-    let written = new.clone();
+    // Custom kinds name what was dropped in an order of their own.
+    let written = (!request.kind.custom).then(|| new.clone());
     let unknown = body::prune(&request.kind, &mut new);
-    odd.extend(body::dropped(&request.kind, unknown, || written));
+    odd.extend(body::dropped(&request.kind, unknown, || written.unwrap_or_default()));
     Ok(new)
 }
 

@@ -9,10 +9,9 @@ use crate::access::{access, allowed};
 use crate::cluster::{self, Which};
 use crate::kind::{Kind, Learnt, Wakes, Watch};
 use crate::package::{self, ask, provided, treatment, typed};
-use crate::{Entry, Hands, act, held, roles, secrets, signature};
+use crate::{Entry, Hands, act, held, lock, roles, secrets, signature};
 use api::meta::PackageKind;
 use api::pkg::LABEL_PACKAGE;
-use api::pkg::lock::{self, Lock};
 use api::pkg::revision::{ACTIVE, Revision};
 use disputes::Disputes;
 use oci::{Digest, Reference};
@@ -165,7 +164,7 @@ impl Kind for Revisions {
         Ok(Some(World {
             kind: self.kind,
             siblings,
-            lock: lock(hands).await?,
+            lock: lock::current(hands).await?,
             packages: packages(hands).await?,
             image,
             treatment,
@@ -238,7 +237,7 @@ impl Kind for Revisions {
                 world.checked = Some(act::try_out(hands, &writes).await?);
                 // That may have taken long. What is claimed next is claimed in the Lock of now:
                 // refused for an old one, all of this would be tried once more.
-                world.lock = lock(hands).await?;
+                world.lock = lock::current(hands).await?;
                 Ok(Learnt::Known)
             }
             Need::Tags(_) | Need::Object(_) => {
@@ -268,17 +267,6 @@ impl Revisions {
         let all: Vec<Revision> = all.into_iter().map(typed).collect::<Result<_, _>>()?;
         Ok(all.into_iter().filter(|one| one.metadata.name != revision.metadata.name).collect())
     }
-}
-
-/// The Lock, as it is now.
-async fn lock(hands: &Hands) -> Result<Option<Lock>, cluster::Error> {
-    let target = Target {
-        api_version: format!("{}/v1beta1", hands.settings.group()),
-        kind: "Lock".to_owned(),
-        namespace: None,
-        name: lock::NAME.to_owned(),
-    };
-    hands.cluster.get(&target).await?.map(typed).transpose()
 }
 
 async fn settings(hands: &Hands, kind: PackageKind) -> Result<Settings, cluster::Error> {
