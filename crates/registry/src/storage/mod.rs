@@ -3,6 +3,7 @@
 //! Behind two seams: bytes ([`content`]) and what is known of them ([`metadata`]). What is here
 //! speaks of whole changes and whole questions, and not of how they are kept.
 
+mod alone;
 mod blobs;
 mod cache;
 mod collect;
@@ -29,12 +30,12 @@ use crate::error::{Error, OpenError};
 use crate::limits::{BLOB_SIZE_MAX, EVENTS_WAITING_MAX, READERS_MAX};
 use crate::name::Name;
 use crate::observe::Event;
+use alone::Alone;
 use content::Content;
 use content::files::{Files, sync_directory};
 use metadata::Metadata;
 use metadata::memory::Memory;
 use metadata::sqlite::Sqlite;
-use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -111,8 +112,8 @@ struct Inner {
     /// Where there is a directory to draw them in.
     views: Option<views::Views>,
     events: broadcast::Sender<Event>,
-    /// Held as long as anybody uses the directory; no second process gets it.
-    _lock: Option<Arc<File>>,
+    /// Held as long as anybody uses the directory.
+    _alone: Option<Arc<Alone>>,
 }
 
 impl Registry {
@@ -133,7 +134,7 @@ impl Registry {
     fn open_with(root: &Path, settings: Settings, clock: Clock) -> Result<Self, OpenError> {
         fs_err::create_dir_all(root)?;
         let files = Files::new(root);
-        let lock = lock(&files)?;
+        let alone = Alone::in_directory(&files)?;
         let fresh = !files.database().exists();
         if fresh && rebuild::has_blobs(&files)? {
             return Err(OpenError::DatabaseMissing(root.to_owned()));
@@ -141,7 +142,7 @@ impl Registry {
         files.prepare()?;
         let metadata = Sqlite::open(&files.database())?;
         sync_directory(root)?;
-        Self::in_directory(files, lock, Arc::new(metadata), settings, clock)
+        Self::in_directory(files, alone, Arc::new(metadata), settings, clock)
     }
 
     /// A registry that keeps everything in memory and ends with the process, for tests and
@@ -157,15 +158,15 @@ impl Registry {
 
     fn in_directory(
         files: Files,
-        lock: File,
+        alone: Alone,
         metadata: Arc<dyn Metadata>,
         settings: Settings,
         clock: Clock,
     ) -> Result<Self, OpenError> {
         uploads::sweep_at_start(&files, &*metadata)?;
-        let lock = Arc::new(lock);
-        let views = views::Views::start(&files, &metadata, &lock)?;
-        let place = Some((lock, views));
+        let alone = Arc::new(alone);
+        let views = views::Views::start(&files, &metadata, &alone)?;
+        let place = Some((alone, views));
         Ok(Self::assemble(Arc::new(files), metadata, settings, clock, place))
     }
 
@@ -175,9 +176,9 @@ impl Registry {
         metadata: Arc<dyn Metadata>,
         settings: Settings,
         clock: Clock,
-        place: Option<(Arc<File>, views::Views)>,
+        place: Option<(Arc<Alone>, views::Views)>,
     ) -> Self {
-        let (lock, views) = place.unzip();
+        let (alone, views) = place.unzip();
         let inner = Inner {
             content,
             metadata,
@@ -189,7 +190,7 @@ impl Registry {
             uploads: uploads::Uploads::default(),
             views,
             events: broadcast::Sender::new(EVENTS_WAITING_MAX),
-            _lock: lock,
+            _alone: alone,
         };
         Self { inner: Arc::new(inner) }
     }
@@ -284,16 +285,6 @@ where
     match tokio::task::spawn_blocking(work).await {
         Ok(result) => result,
         Err(error) => Err(Error::Io(std::io::Error::other(error))),
-    }
-}
-
-fn lock(files: &Files) -> Result<File, OpenError> {
-    let file = fs_err::OpenOptions::new().create(true).append(true).open(files.lock())?;
-    let file = file.into_parts().0;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(std::fs::TryLockError::WouldBlock) => Err(OpenError::InUse(files.root().to_owned())),
-        Err(std::fs::TryLockError::Error(error)) => Err(error.into()),
     }
 }
 

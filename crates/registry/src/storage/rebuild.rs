@@ -4,6 +4,7 @@
 //! and say what they name. What no view lists is not brought back: at most the last second of
 //! changes, and blobs that no manifest names.
 
+use super::alone::Alone;
 use super::content::Content;
 use super::content::files::{Files, sync_directory};
 use super::metadata::sqlite::Sqlite;
@@ -34,7 +35,7 @@ pub struct Rebuilt {
 /// as `meta.db.old`.
 pub fn rebuild(root: &Path) -> Result<Rebuilt, OpenError> {
     let files = Files::new(root);
-    let lock = super::lock(&files)?;
+    let alone = Alone::in_directory(&files)?;
     files.prepare()?;
     let (fresh, target) = (root.join("meta.db.new"), files.database());
     remove_database(&fresh)?;
@@ -46,7 +47,7 @@ pub fn rebuild(root: &Path) -> Result<Rebuilt, OpenError> {
     set_aside(&target, root)?;
     fs_err::rename(&fresh, &target)?;
     sync_directory(root)?;
-    drop(lock);
+    drop(alone);
     Ok(result)
 }
 

@@ -3,13 +3,13 @@
 //! The database is the truth; a view is a picture of it, drawn at most once a second by a thread
 //! of its own. Every repository counts its changes, and knows which of them the picture shows, so that a crash loses nothing: what is behind is drawn at the next start.
 
+use super::alone::Alone;
 use super::content::files::{Files, layout_mark, sync_directory};
 use super::metadata::{Behind, Metadata};
 use crate::error::{Error, OpenError};
 use crate::limits::VIEW_INTERVAL;
 use crate::name::Name;
 use oci::{Descriptor, Index};
-use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -38,18 +38,18 @@ struct Artist {
     files: Files,
     metadata: Arc<dyn Metadata>,
     /// The directory is in use until the last drawing is done and the database is let go.
-    _lock: Arc<File>,
+    _alone: Arc<Alone>,
 }
 
 impl Views {
     pub(super) fn start(
         files: &Files,
         metadata: &Arc<dyn Metadata>,
-        lock: &Arc<File>,
+        alone: &Arc<Alone>,
     ) -> Result<Self, OpenError> {
         let (sender, receiver) = channel();
         let artist =
-            Artist { files: files.clone(), metadata: metadata.clone(), _lock: lock.clone() };
+            Artist { files: files.clone(), metadata: metadata.clone(), _alone: alone.clone() };
         std::thread::Builder::new()
             .name("registry-views".to_owned())
             .spawn(move || artist.work(&receiver))?;

@@ -3,11 +3,12 @@
 //! between must stay true.
 
 use super::*;
+use crate::storage::alone::Alone;
 use crate::storage::content::files::Files;
 use crate::storage::metadata::Metadata;
 use crate::storage::metadata::memory::Memory;
 use crate::storage::metadata::sqlite::Sqlite;
-use crate::storage::{Push, Selector, Settings, lock, now};
+use crate::storage::{Push, Selector, Settings, now};
 use crate::{Error, Name, Tag};
 use bytes::Bytes;
 use oci::{Descriptor, Manifest, MediaType, Raw};
@@ -129,7 +130,7 @@ impl World {
         let directory = tempfile::tempdir().unwrap();
         let files = Files::new(directory.path());
         files.prepare().unwrap();
-        let lock = lock(&files).unwrap();
+        let lock = Alone::in_directory(&files).unwrap();
         let metadata = kind(&files.database());
         // Everything here happens long ago, until it is there.
         let ago = Arc::new(AtomicI64::new(millis(Settings::default().lease) * 2));
