@@ -311,3 +311,111 @@ fn an_old_package_without_annotations_is_read_from_its_file_system() {
     peer(&scratch, "crane", append).ok();
     assert_eq!(objects(&scratch, &there), objects(&scratch, "provider-nop"));
 }
+
+/// Objects, and what is put where in them: some of it can be decoded, some cannot.
+const VALUES: [(&str, &str, &str); 44] = [
+    (CRD, "/spec/names/shortNames", r#""o""#),
+    (CRD, "/spec/names/shortNames", r#"["o", null]"#),
+    (CRD, "/spec/names/categories", "[1]"),
+    (CRD, "/spec/preserveUnknownFields", r#""false""#),
+    (CRD, "/spec/unknown", "1"),
+    (CRD, "/spec/conversion", "[]"),
+    (CRD, "/spec/conversion", r#"{"strategy": "None", "webhookClientConfig": 1}"#),
+    (CRD, "/metadata/finalizers", r#""x""#),
+    (CRD, "/metadata/generation", r#""1""#),
+    (CRD, "/metadata/generation", "1.0"),
+    (CRD, "/metadata/generation", "9223372036854775808"),
+    (CRD, "/metadata/ownerReferences", "{}"),
+    (CRD, "/metadata/creationTimestamp", "null"),
+    (CRD, "/metadata/annotations", r#"{"a": true}"#),
+    (CRD, "/spec/versions/0/served", r#""yes""#),
+    (CRD, "/spec/versions/0/deprecationWarning", "1"),
+    (CRD, "/spec/versions/0/selectableFields", r#""x""#),
+    (CRD, "/spec/versions/0/schema/openAPIV3Schema/description", "1"),
+    (CRD, "/spec/versions/0/schema/openAPIV3Schema/required", r#""spec""#),
+    (CRD, "/spec/versions/0/schema/openAPIV3Schema/nullable", r#""true""#),
+    (CRD, "/spec/versions/0/schema/openAPIV3Schema/properties/a/minimum", r#""1""#),
+    (CRD, "/spec/versions/0/schema/openAPIV3Schema/properties/a/minimum", "1"),
+    (CRD, "/spec/versions/0/schema/openAPIV3Schema/properties/a/maxLength", "1.5"),
+    (CRD, "/spec/versions/0/schema/openAPIV3Schema/properties/a/enum", r#""x""#),
+    (CRD, "/spec/versions/0/schema/openAPIV3Schema/properties/a/default", "[1, {}]"),
+    (CRD, "/spec/versions/0/schema/openAPIV3Schema/properties/a/externalDocs", "[]"),
+    (WEBHOOK, "/webhooks/0/clientConfig/service/name", "false"),
+    (WEBHOOK, "/webhooks/0/clientConfig/service/port", "3000000000"),
+    (WEBHOOK, "/webhooks/0/clientConfig/caBundle", r#""Cg==""#),
+    (WEBHOOK, "/webhooks/0/clientConfig/caBundle", r#""Cg=""#),
+    (WEBHOOK, "/webhooks/0/timeoutSeconds", r#""3""#),
+    (WEBHOOK, "/webhooks/0/reinvocationPolicy", "1"),
+    (WEBHOOK, "/webhooks/0/objectSelector", r#"{"matchLabels": {"a": 1}}"#),
+    (XRD, "/spec/connectionSecretKeys", r#""x""#),
+    (XRD, "/spec/metadata", "1"),
+    (XRD, "/spec/versions/0/schema", "3"),
+    (XRD, "/spec/versions/0/subresources", r#"{"status": 1}"#),
+    (COMPOSITION, "/spec/pipeline/0/step", "3"),
+    (COMPOSITION, "/spec/pipeline/0/input", r#""anything""#),
+    (COMPOSITION, "/spec/pipeline/0/functionRef", r#""fn""#),
+    (COMPOSITION, "/spec/pipeline/0/credentials", r#"[{"name": 1}]"#),
+    (COMPOSITION, "/spec/resources", "3"),
+    (META, "/metadata/finalizers", r#""x""#),
+    (META, "/metadata/generation", r#""x""#),
+];
+const META: &str = "crossplane.yaml";
+const CRD: &str = r#"{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+    "metadata": {"name": "ones.example.org"}, "spec": {"group": "example.org", "scope": "Cluster",
+    "names": {"kind": "One", "plural": "ones"}, "versions": [{"name": "v1", "served": true,
+    "storage": true, "schema": {"openAPIV3Schema": {"type": "object", "properties": {"a":
+    {"type": "string"}}}}}]}}"#;
+const WEBHOOK: &str = r#"{"apiVersion": "admissionregistration.k8s.io/v1",
+    "kind": "ValidatingWebhookConfiguration", "metadata": {"name": "w"}, "webhooks": [{"name":
+    "w.example.org", "admissionReviewVersions": ["v1"], "sideEffects": "None", "clientConfig":
+    {"service": {"name": "w", "namespace": "w"}}}]}"#;
+const XRD: &str = r#"{"apiVersion": "apiextensions.crossplane.io/v1",
+    "kind": "CompositeResourceDefinition", "metadata": {"name": "xones.example.org"}, "spec":
+    {"group": "example.org", "names": {"kind": "XOne", "plural": "xones"}, "versions": [{"name":
+    "v1", "served": true, "referenceable": true}]}}"#;
+const COMPOSITION: &str = r#"{"apiVersion": "apiextensions.crossplane.io/v1",
+    "kind": "Composition", "metadata": {"name": "c"}, "spec": {"compositeTypeRef": {"apiVersion":
+    "example.org/v1", "kind": "XOne"}, "mode": "Pipeline", "pipeline": [{"step": "s",
+    "functionRef": {"name": "fn"}}]}}"#;
+
+/// A document with a value put somewhere; what is missing on the way is made.
+fn with(document: &str, pointer: &str, value: &str) -> String {
+    let mut document: Value = serde_json::from_str(document).unwrap();
+    let mut place = &mut document;
+    for step in pointer.split('/').skip(1) {
+        place = match step.parse::<usize>() {
+            Ok(index) => &mut place[index],
+            Err(_) => &mut place[step],
+        };
+    }
+    // Numbers stay as they are written.
+    *place = Value::String("PLACE".to_owned());
+    document.to_string().replacen(r#""PLACE""#, value, 1)
+}
+
+#[test]
+fn values_that_upstream_cannot_decode_are_refused_alike() {
+    let (mut wrong, mut refused) = (Vec::new(), 0);
+    for (object, pointer, value) in VALUES {
+        let scratch = Scratch::new();
+        let kind =
+            if [CRD, WEBHOOK, META].contains(&object) { "Provider" } else { "Configuration" };
+        let meta = format!(
+            r#"{{"apiVersion": "meta.pkg.crossplane.io/v1", "kind": "{kind}", "metadata": {{"name": "p"}}}}"#
+        );
+        if object == META {
+            scratch.write("p/crossplane.yaml", with(&meta, pointer, value));
+        } else {
+            scratch.write("p/crossplane.yaml", meta);
+            scratch.write("p/object.yaml", with(object, pointer, value));
+        }
+        let theirs = peer(&scratch, "crossplane", ["xpkg", "build", "-f", "p", "-o", "up.xpkg"]);
+        let ours = apron(&scratch, ["build", "p", "-o", "our.xpkg"]);
+        refused += usize::from(theirs.code != Some(0));
+        if (theirs.code == Some(0)) != (ours.code == Some(0)) {
+            wrong.push(format!("{pointer} {value}\n{}{}", theirs.all(), ours.all()));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(refused > 25 && refused < VALUES.len(), "{refused} are refused");
+}

@@ -3,7 +3,6 @@
 //! Whether the references lead anywhere is asked of the whole package, in [`super::whole`].
 
 use super::findings::Findings;
-use super::object::{Expected, check_type};
 use super::report::{Composition, Facts, TypeReference};
 use super::rules;
 use yaml::Node;
@@ -28,13 +27,9 @@ pub(super) fn check(node: &Node<'_>, findings: &mut Findings<'_>) -> Facts {
 }
 
 fn check_fields(node: &Node<'_>, findings: &mut Findings<'_>) {
-    check_type(node, &["spec", "compositeTypeRef"], Expected::Mapping, findings);
-    check_type(node, &["spec", "pipeline"], Expected::Sequence, findings);
-    check_type(node, &["spec", "mode"], Expected::String, findings);
     let spec = node.entry("spec").map_or(node.position, |entry| entry.position);
     for key in ["apiVersion", "kind"] {
         let path = ["spec", "compositeTypeRef", key];
-        check_type(node, &path, Expected::String, findings);
         if node.at(&path).is_none_or(Node::is_null) {
             let message = format!("composition has no {}", path.join("."));
             let hint = "name the composite type it is for: its apiVersion and kind";

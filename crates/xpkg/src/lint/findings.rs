@@ -20,6 +20,11 @@ impl<'f> Findings<'f> {
         self.list
     }
 
+    /// Whether anything was found here.
+    pub(super) fn mention(&self, at: Position) -> bool {
+        self.list.iter().any(|one| (one.line, one.column) == (at.line, at.column))
+    }
+
     /// Adds a finding that explains itself.
     pub(super) fn say(&mut self, rule: &Rule, at: Position, message: impl Into<String>) {
         self.list.push(finding(rule, self.file, at, message));

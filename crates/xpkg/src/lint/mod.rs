@@ -35,6 +35,7 @@ mod structural;
 mod suggest;
 #[cfg(test)]
 mod tests;
+mod types;
 mod whole;
 mod xrd;
 
@@ -91,6 +92,7 @@ fn classify(node: &Node<'_>, report: &mut DocumentReport, findings: &mut Finding
         report.package_kind = api::meta::registered(api_version, kind).map(|(_, kind)| kind);
         report.meta = metadata::check(node, findings);
         object::check(node, findings);
+        types::check_metadata(node, findings);
         return;
     }
     report.object = ObjectKind::find(api_version, kind);
@@ -99,7 +101,6 @@ fn classify(node: &Node<'_>, report: &mut DocumentReport, findings: &mut Finding
         return;
     };
     object::check(node, findings);
-    object::check_types(node, findings);
     report.calls = calls::find(object, node);
     report.facts = match object {
         ObjectKind::CustomResourceDefinition => crd::check(node, findings),
@@ -111,4 +112,5 @@ fn classify(node: &Node<'_>, report: &mut DocumentReport, findings: &mut Finding
         }
         _ => Facts::None,
     };
+    types::check(object, node, findings);
 }

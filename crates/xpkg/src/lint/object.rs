@@ -50,49 +50,6 @@ fn missing_hint(found: Option<&Node<'_>>) -> String {
     }
 }
 
-/// What a field of an object is decoded to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Expected {
-    Mapping,
-    Sequence,
-    String,
-}
-
-/// Reports a known field that cannot be decoded: upstream refuses the whole package for one.
-pub(super) fn check_type(
-    node: &Node<'_>,
-    path: &[&str],
-    expected: Expected,
-    findings: &mut Findings<'_>,
-) {
-    let Some(found) = node.at(path).filter(|found| !found.is_null()) else { return };
-    let (fits, name) = match expected {
-        Expected::Mapping => (matches!(found.value, Value::Mapping(_)), "mapping"),
-        Expected::Sequence => (matches!(found.value, Value::Sequence(_)), "sequence"),
-        Expected::String => (matches!(found.value, Value::String(_)), "string"),
-    };
-    if !fits {
-        let message = format!("{} is of type {}, not {name}", path.join("."), found.type_name());
-        let hint = match expected {
-            Expected::String => "quote the value to make it a string".to_owned(),
-            _ => format!("write it as a {name}; Crossplane cannot read it otherwise"),
-        };
-        findings.advise(&rules::OBJECT_TYPE, found.position, message, hint);
-    }
-}
-
-/// Checks the types of what every object may have.
-pub(super) fn check_types(node: &Node<'_>, findings: &mut Findings<'_>) {
-    check_type(node, &["spec"], Expected::Mapping, findings);
-    for key in ["labels", "annotations"] {
-        check_type(node, &["metadata", key], Expected::Mapping, findings);
-        let entries = node.at(&["metadata", key]).map(Node::entries).unwrap_or_default();
-        for entry in entries {
-            check_type(node, &["metadata", key, &entry.key], Expected::String, findings);
-        }
-    }
-}
-
 /// Checks name and namespace.
 pub(super) fn check(node: &Node<'_>, findings: &mut Findings<'_>) {
     let Some(metadata) = node.get("metadata") else {

@@ -456,3 +456,45 @@ fn what_cannot_be_decoded_is_refused() {
     check(mode, "composition-invalid");
     assert!(lint(&[installed]).contains("did you mean meta.pkg.crossplane.io/v1?"));
 }
+
+#[test]
+fn values_are_of_the_types_they_are_decoded_to() {
+    let mut bad = crd();
+    for (pointer, value) in [
+        ("/metadata/finalizers", json!("x")),
+        ("/spec/names/shortNames", json!(["a", 1])),
+        ("/spec/preserveUnknownFields", json!("false")),
+        ("/spec/versions/0/deprecationWarning", json!(true)),
+        ("/spec/versions/0/schema/openAPIV3Schema/properties/spec/required", json!("a")),
+        ("/spec/versions/0/schema/openAPIV3Schema/maxProperties", json!("1")),
+    ] {
+        bad = with(&bad, pointer, value);
+    }
+    let hook = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration",
+        "metadata": {"name": "w"}, "webhooks": [{
+            "clientConfig": {"caBundle": "%", "service": {"name": false, "port": 3_000_000_000_i64}},
+            "reinvocationPolicy": 1, "namespaceSelector": [], "timeoutSeconds": null,
+        }],
+    });
+    insta::assert_snapshot!(lint(&[provider(), bad, hook]), @"
+    2.yaml:5:15: error: metadata.finalizers is of type string, not sequence (write it as a sequence; Crossplane cannot read it otherwise) [object-type]
+    2.yaml:13:9: error: spec.names.shortNames[1] is of type integer, not string (quote the value to make it a string) [object-type]
+    2.yaml:30:25: error: spec.versions[0].schema.openAPIV3Schema.properties.spec.required is of type string, not sequence (write it as a sequence; Crossplane cannot read it otherwise) [object-type]
+    2.yaml:31:26: error: spec.versions[0].schema.openAPIV3Schema.maxProperties is of type string, not integer (write a whole number, without quotes) [object-type]
+    2.yaml:32:27: error: spec.versions[0].deprecationWarning is of type boolean, not string (quote the value to make it a string) [object-type]
+    2.yaml:33:26: error: spec.preserveUnknownFields is of type string, not boolean (write true or false, without quotes) [object-type]
+    3.yaml:7:17: error: webhooks[0].clientConfig.caBundle is not base64 (encode the bytes in base64) [object-type]
+    3.yaml:9:15: error: webhooks[0].clientConfig.service.name is of type boolean, not string (quote the value to make it a string) [object-type]
+    3.yaml:10:15: error: webhooks[0].clientConfig.service.port is too large for an integer of 32 bits (write a smaller number) [object-type]
+    3.yaml:11:25: error: webhooks[0].reinvocationPolicy is of type integer, not string (quote the value to make it a string) [object-type]
+    3.yaml:12:24: error: webhooks[0].namespaceSelector is of type sequence, not mapping (write it as a mapping; Crossplane cannot read it otherwise) [object-type]
+    ");
+}
+
+#[test]
+fn of_a_thousand_wrong_values_some_are_told() {
+    let names: Vec<Json> = (0..1000).map(|number| json!(number)).collect();
+    let bad = with(&crd(), "/spec/names/shortNames", json!(names));
+    assert_eq!(lint(&[provider(), bad]).lines().count(), 32);
+}

@@ -1,6 +1,8 @@
 //! `CompositeResourceDefinition`s: what Crossplane demands before it serves a composite resource.
 
-use super::crd::{check_names, check_one, check_scope, check_version_names, required, resource};
+use super::crd::{
+    check_names, check_one, check_scope, check_version_names, place, required, resource,
+};
 use super::findings::Findings;
 use super::object;
 use super::report::Facts;
@@ -29,7 +31,7 @@ pub(super) fn check(node: &Node<'_>, findings: &mut Findings<'_>) -> Facts {
         for flag in ["served", "referenceable"] {
             if version.get(flag).and_then(Node::as_bool).is_none() {
                 let message = format!("version has no boolean {flag:?}");
-                findings.say(rule, version.position, message);
+                findings.say(rule, place(version, &[flag]), message);
             }
         }
         // A version without a schema is legal: only the fields every composite has remain.
