@@ -1,5 +1,6 @@
 //! What every object in a cluster has.
 
+use crate::pkg::ANNOTATION_PAUSED;
 use crate::wire::{Schema, wire};
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
@@ -38,6 +39,13 @@ pub struct ObjectMeta {
     /// Fields this type does not know, kept as they are.
     #[serde(flatten)]
     pub rest: serde_json::Map<String, Json>,
+}
+
+impl ObjectMeta {
+    /// Whether somebody has stopped all work on the object.
+    pub fn is_paused(&self) -> bool {
+        self.annotations.get(ANNOTATION_PAUSED).is_some_and(|paused| paused == "true")
+    }
 }
 
 /// The API server checks metadata itself, so its schema says nothing.

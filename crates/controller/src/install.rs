@@ -46,16 +46,17 @@ fn is_current(definition: &Json, live: &Json) -> bool {
     same(definition, live, MANAGER) && schemas(definition) == schemas(live)
 }
 
-/// Makes the Lock, if it is not there: whoever writes to it can then name the state it had.
+/// Makes the Lock, if it is not there: whoever writes to it can then name the state it had. Where
+/// its kind is not served, the first package makes it; but a definition that the manager has just
+/// installed is waited for, since API servers tell of new kinds a little later than they have them.
 pub(crate) async fn lock(hands: &Hands) -> Result<(), Error> {
-    let target = Target {
-        api_version: format!("{}/v1beta1", hands.settings.group()),
-        kind: "Lock".to_owned(),
-        namespace: None,
-        name: api::pkg::lock::NAME.to_owned(),
-    };
-    let is_served = hands.cluster.serves(&target.api_version, &target.kind).await?;
-    if !is_served || hands.cluster.get(&target).await?.is_some() {
+    let target = crate::lock::target(hands);
+    if !hands.cluster.serves(&target.api_version, &target.kind).await? {
+        let is_ours = hands.settings.installs_definitions;
+        let missing = Error::Missing(format!("kind Lock of {}", target.api_version));
+        return if is_ours { Err(missing) } else { Ok(()) };
+    }
+    if hands.cluster.get(&target).await?.is_some() {
         return Ok(());
     }
     let object = json!({

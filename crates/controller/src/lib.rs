@@ -226,6 +226,30 @@ pub struct Hands {
 }
 
 impl Hands {
+    /// Hands that have touched nothing yet.
+    pub fn new(
+        client: kube::Client,
+        fetch: Fetcher,
+        cache: Cache,
+        settings: Settings,
+        clock: Clock,
+        voice: Voice,
+    ) -> Self {
+        let metrics = Arc::new(Metrics::default());
+        Self {
+            cluster: Cluster::new(client, Arc::clone(&metrics)),
+            fetch,
+            cache,
+            verdicts: Arc::default(),
+            written: Written::default(),
+            sought: secrets::Sought::default(),
+            settings,
+            metrics,
+            clock,
+            voice,
+        }
+    }
+
     /// The time, as conditions write it.
     pub fn now(&self) -> String {
         (self.clock)()

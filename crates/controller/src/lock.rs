@@ -198,15 +198,19 @@ impl Kind for Locks {
     }
 }
 
-/// The Lock, as it is now.
-pub(crate) async fn current(hands: &Hands) -> Result<Option<Lock>, cluster::Error> {
-    let target = Target {
+/// Where the Lock is.
+pub(crate) fn target(hands: &Hands) -> Target {
+    Target {
         api_version: format!("{}/v1beta1", hands.settings.group()),
         kind: "Lock".to_owned(),
         namespace: None,
         name: NAME.to_owned(),
-    };
-    hands.cluster.get(&target).await?.map(typed).transpose()
+    }
+}
+
+/// The Lock, as it is now.
+pub(crate) async fn current(hands: &Hands) -> Result<Option<Lock>, cluster::Error> {
+    hands.cluster.get(&target(hands)).await?.map(typed).transpose()
 }
 
 /// Why packages are what they are, or cannot be what they should.

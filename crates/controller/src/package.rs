@@ -172,6 +172,10 @@ pub(crate) async fn ask(
         Ok(digest) => digest,
         Err(error) => return Ok(Err(access.explain(error))),
     };
+    // A digest means the same for ever: there is nothing to remember.
+    if matches!(reference.identifier(), Identifier::Digest(_)) {
+        return Ok(Ok(asked));
+    }
     let remembered = hands.cache.remember(&reference.name(), &asked);
     let failed = |error| fetch::FetchError::Cache(reference.to_string(), error).into();
     Ok(remembered.map(|()| asked).map_err(failed))

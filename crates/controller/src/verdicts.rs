@@ -53,12 +53,13 @@ impl Verdicts {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use plan::lock::Counts;
 
     #[test]
     fn only_news_is_told() {
         let verdicts = Verdicts::default();
         let mut news = verdicts.news();
-        let waiting = || Verdict::Waiting("for b".to_owned());
+        let waiting = || Verdict::Waiting(Counts::default(), "for b".to_owned());
         let named = |all: Vec<(&str, Verdict)>| {
             all.into_iter().map(|(name, one)| (name.to_owned(), one)).collect()
         };

@@ -139,7 +139,7 @@ pub fn play(
 }
 
 /// Runs something on a runtime of its own, whose clock jumps when everybody waits.
-fn on_a_clock<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+pub(crate) fn on_a_clock<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     let mut builder = tokio::runtime::Builder::new_current_thread();
     let runtime = builder.enable_time().start_paused(true).build()?;
     runtime.block_on(work)

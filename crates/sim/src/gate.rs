@@ -174,6 +174,13 @@ impl Gate {
         self.with(|state| (state.armed, state.frozen) = (Some(state.calls.len()), frozen));
     }
 
+    /// From now on calls are numbered, and one of them meets this.
+    pub fn expect(&self, schedule: Schedule) {
+        self.with(|state| {
+            (state.armed, state.schedule) = (Some(state.calls.len()), Some(schedule));
+        });
+    }
+
     /// All calls since it was armed.
     pub fn calls(&self) -> Vec<Call> {
         self.with(|state| state.calls[state.armed.unwrap_or(state.calls.len())..].to_vec())

@@ -19,6 +19,13 @@
 //! for every watch: news comes late, or not at all, or the watch ends. Each time the cluster must
 //! come to the same picture as the first time, and then to rest.
 //!
+//! [`walk`] is for what nobody thought of: dice say what users do, in which order and how fast,
+//! what is meddled with, and when the manager dies. Nobody knows what that should come to, so it is
+//! held against [`laws`]: whatever a cluster comes to, it is at rest, nothing is left over, every
+//! kind has one controller, what is active has all it needs and nothing else has anything, what is
+//! wrong is told, and what gets lost is made again as it was. At the end of a walk a plan is made of
+//! what a user does next, too, and must be what happens.
+//!
 //! A simulation that finds nothing proves little, so [`mutants`] has bugs that the manager could
 //! have, put in between manager and server; each must be found.
 //!
@@ -28,6 +35,7 @@ pub mod explore;
 pub mod fault;
 pub mod gate;
 pub mod history;
+pub mod laws;
 mod life;
 pub mod mutants;
 pub mod pack;
@@ -36,3 +44,4 @@ pub mod place;
 pub mod scenarios;
 pub mod stage;
 mod stream;
+pub mod walk;

@@ -4,9 +4,7 @@ use crate::gate::Gate;
 use crate::pack::Failure;
 use crate::place::Place;
 use controller::cache::Cache;
-use controller::cluster::Cluster;
 use controller::fetch::Fetcher;
-use controller::metrics::Metrics;
 use controller::{Hands, Manager, Settings, Voice};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -39,25 +37,9 @@ impl Life {
         installs_definitions: bool,
         diary: &Diary,
     ) -> Result<Self, Failure> {
-        let metrics = Arc::new(Metrics::default());
         let client = kube::Client::new(gate.clone(), "default");
-        let cache = Cache::open(cache)?;
-        let spoken = remote::Settings { plain_http: true, ..remote::Settings::default() };
-        let transport = remote::transport(place.registry.clone());
-        let fetch = Fetcher::new(transport, spoken, Keychain::anonymous(), cache.clone());
-        let clock = place.clock;
-        let hands = Hands {
-            cluster: Cluster::new(client, Arc::clone(&metrics)),
-            fetch,
-            cache,
-            verdicts: Arc::default(),
-            written: controller::written::Written::default(),
-            sought: controller::secrets::Sought::default(),
-            settings: Settings { installs_definitions, ..settings() },
-            metrics,
-            clock: Arc::new(move || clock.text()),
-            voice: voice(place, diary),
-        };
+        let settings = Settings { installs_definitions, ..settings() };
+        let hands = hands(place, client, cache, settings, diary)?;
         let (stop, told) = watch::channel(false);
         let manager = tokio::spawn(async move {
             let _ = Manager::new(hands).run(told).await;
@@ -78,6 +60,23 @@ impl Life {
     }
 }
 
+/// The hands of a manager whose way to the API server is this client.
+pub(crate) fn hands(
+    place: &Place,
+    client: kube::Client,
+    cache: PathBuf,
+    settings: Settings,
+    diary: &Diary,
+) -> Result<Hands, Failure> {
+    let cache = Cache::open(cache)?;
+    let spoken = remote::Settings { plain_http: true, ..remote::Settings::default() };
+    let transport = remote::transport(place.registry.clone());
+    let fetch = Fetcher::new(transport, spoken, Keychain::anonymous(), cache.clone());
+    let clock = place.clock;
+    let time = Arc::new(move || clock.text());
+    Ok(Hands::new(client, fetch, cache, settings, time, voice(place, diary)))
+}
+
 /// Whatever the manager says is kept, for whoever asks what happened.
 fn voice(place: &Place, diary: &Diary) -> Voice {
     let (clock, diary) = (place.clock, Arc::clone(diary));
@@ -90,6 +89,6 @@ fn voice(place: &Place, diary: &Diary) -> Voice {
 }
 
 /// As the shell sets a manager up that has a cluster for itself.
-fn settings() -> Settings {
+pub(crate) fn settings() -> Settings {
     Settings { sync_interval: SYNC, ..Settings::alone("sim") }
 }

@@ -66,7 +66,8 @@ const START: Scenario = Scenario {
     pushes: false,
 };
 
-const HOST: &str = "registry.example.org";
+/// Where packages are.
+pub(crate) const HOST: &str = "registry.example.org";
 const VERSIONS: [&str; 3] = ["v1.0.0", "v1.1.0", "v1.2.0"];
 
 fn provider(version: &str) -> Package {
@@ -78,7 +79,8 @@ fn image(version: &str) -> String {
     format!("{HOST}/team/nop:{version}")
 }
 
-fn path(kind: &str, name: &str) -> String {
+/// Where packages or revisions of a kind are, or one of them.
+pub(crate) fn path(kind: &str, name: &str) -> String {
     let plural = format!("{}s", kind.to_lowercase());
     let slash = if name.is_empty() { "" } else { "/" };
     format!("/apis/pkg.crossplane.io/v1/{plural}{slash}{name}")
@@ -117,7 +119,7 @@ async fn stocked(stage: &mut Stage) -> Result<(), Failure> {
     }
     stage.push(&provider("other"), &format!("{HOST}/other/nop:v1.0.0")).await?;
     stage.push(&Package::new("Function", "ready"), &ready()).await?;
-    stage.push(&composing(), &format!("{HOST}/team/composes:v1.0.0")).await?;
+    stage.push(&composing("v1.0.0"), &format!("{HOST}/team/composes:v1.0.0")).await?;
     let top = Package::new("Configuration", "top")
         .needing("Provider", &format!("{HOST}/team/nop"), ">=v1.0.0, <v1.2.0")
         .needing("Function", &format!("{HOST}/team/ready"), ">=v1.0.0");
@@ -161,8 +163,10 @@ async fn install_function(stage: &mut Stage) -> Result<(), Failure> {
 }
 
 /// A configuration with a definition of a composite resource and a composition.
-fn composing() -> Package {
-    let schema = json!({"type": "object", "properties": {"spec": {"type": "object"}}});
+pub(crate) fn composing(version: &str) -> Package {
+    let schema = json!({
+        "type": "object", "description": version, "properties": {"spec": {"type": "object"}},
+    });
     let xrd = json!({
         "apiVersion": "apiextensions.crossplane.io/v1", "kind": "CompositeResourceDefinition",
         "metadata": {"name": "xthings.composes.example.org"},
@@ -254,7 +258,7 @@ async fn unpause(stage: &mut Stage) -> Result<(), Failure> {
     change(stage, "Provider", "nop", patch).await
 }
 
-const RUNTIME_CONFIGS: &str = "/apis/pkg.crossplane.io/v1beta1/deploymentruntimeconfigs";
+pub(crate) const RUNTIME_CONFIGS: &str = "/apis/pkg.crossplane.io/v1beta1/deploymentruntimeconfigs";
 
 /// A provider that is run as a runtime configuration says.
 async fn configured(stage: &mut Stage) -> Result<(), Failure> {
@@ -285,17 +289,22 @@ async fn lost(stage: &mut Stage) -> Result<(), Failure> {
     stage.settle().await
 }
 
-async fn mirror(stage: &mut Stage) -> Result<(), Failure> {
-    let config = json!({
+pub(crate) const IMAGE_CONFIGS: &str = "/apis/pkg.crossplane.io/v1beta1/imageconfigs";
+
+/// Images of `elsewhere/` are those of `team/`.
+pub(crate) fn mirrored() -> Json {
+    json!({
         "apiVersion": "pkg.crossplane.io/v1beta1", "kind": "ImageConfig",
         "metadata": {"name": "mirror"},
         "spec": {
             "matchImages": [{"prefix": format!("{HOST}/elsewhere/")}],
             "rewriteImage": {"prefix": format!("{HOST}/team/")},
         },
-    });
-    let path = "/apis/pkg.crossplane.io/v1beta1/imageconfigs";
-    stage.ask(Method::POST, path, &config).await.map(|_| ())
+    })
+}
+
+async fn mirror(stage: &mut Stage) -> Result<(), Failure> {
+    stage.ask(Method::POST, IMAGE_CONFIGS, &mirrored()).await.map(|_| ())
 }
 
 /// Somebody deletes what a package brought.

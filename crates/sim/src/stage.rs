@@ -9,6 +9,7 @@ use apiserver::log::Log;
 use axum::Router;
 use http::{Method, Request};
 use serde_json::Value as Json;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -73,16 +74,20 @@ pub struct Stage {
     /// The first life's gate, which faults happen at.
     first: Gate,
     diary: Diary,
+    /// Of what was put into the registry, by reference.
+    digests: BTreeMap<String, String>,
 }
 
 impl Stage {
     /// A cluster with a manager that has just been started.
     pub async fn open(from: &Snapshot, setting: Setting) -> Result<Self, Failure> {
         let mut registry = from.registry.clone();
+        let mut digests = BTreeMap::new();
         if setting.pushes {
             registry = empty_registry();
             for (package, reference) in &from.pushed {
-                package.push(&registry, reference).await?;
+                let digest = package.push(&registry, reference).await?;
+                digests.insert(reference.clone(), digest.to_string());
             }
         }
         let place = Place::new(from.log.fork(), registry, Clock::start(from.time)).await?;
@@ -94,27 +99,32 @@ impl Stage {
         let path = PathBuf::from(cache.path());
         let life = Life::begin(&place, gate, path, setting.installs_definitions, &diary)?;
         let pushed = from.pushed.clone();
-        Ok(Self { place, pushed, cache, life, setting, first, diary })
+        Ok(Self { place, pushed, cache, life, setting, first, diary, digests })
     }
 
     /// Waits until the manager has nothing more to ask. It has been here before, so it must not
     /// write anything.
     pub async fn wake(&mut self) -> Result<(), Failure> {
-        let (mut asked, mut seen) = (0, self.place.log.version());
-        loop {
-            tokio::time::sleep(UP).await;
-            let now = self.life.gate().count();
-            if now == asked {
-                break;
-            }
-            asked = now;
-        }
-        let writes = self.life.gate().written();
+        let mut seen = self.place.log.version();
+        let writes = self.first_writes().await;
         if writes.is_empty() && !self.has_news(&mut seen) {
             return Ok(());
         }
         let said = self.diary().join("; ");
         Err(format!("a manager that is started again writes: {writes:?}: {said}").into())
+    }
+
+    /// What the manager writes until it has nothing more to ask.
+    pub async fn first_writes(&self) -> Vec<String> {
+        let mut asked = 0;
+        loop {
+            tokio::time::sleep(UP).await;
+            let now = self.life.gate().count();
+            if now == asked {
+                return self.life.gate().written();
+            }
+            asked = now;
+        }
     }
 
     /// From now on calls are numbered and may meet faults.
@@ -126,15 +136,28 @@ impl Stage {
     /// Puts a package into the registry.
     pub async fn push(&mut self, package: &Package, reference: &str) -> Result<(), Failure> {
         self.pushed.push((package.clone(), reference.to_owned()));
-        package.push(&self.place.registry, reference).await.map(|_| ())
+        let digest = package.push(&self.place.registry, reference).await?;
+        self.digests.insert(reference.to_owned(), digest.to_string());
+        Ok(())
+    }
+
+    /// The digest of what was last put into the registry there, as names of revisions have it.
+    pub fn digest(&self, reference: &str) -> Option<String> {
+        let digest = self.digests.get(reference)?;
+        digest.split_once(':').map(|(_, digits)| digits.chars().take(12).collect())
+    }
+
+    /// What the body of a request is.
+    pub fn media_type(method: &Method) -> &'static str {
+        match *method {
+            Method::PATCH => "application/merge-patch+json",
+            _ => "application/json",
+        }
     }
 
     /// What the user does to the API server; faults are not for users.
     pub async fn ask(&self, method: Method, path: &str, body: &Json) -> Result<Json, Failure> {
-        let kind = match method {
-            Method::PATCH => "application/merge-patch+json",
-            _ => "application/json",
-        };
+        let kind = Self::media_type(&method);
         let request = Request::builder().method(method.clone()).uri(path);
         let body = if body.is_null() { String::new() } else { body.to_string() };
         let request = request.header("content-type", kind).body(axum::body::Body::from(body))?;
@@ -172,6 +195,24 @@ impl Stage {
             }
         }
         Err("it never comes to rest".into())
+    }
+
+    /// Lets time pass; a manager that ended is started again.
+    pub async fn pass(&mut self, time: Duration) -> Result<(), Failure> {
+        let until = Instant::now() + time;
+        loop {
+            let gate = self.life.gate().clone();
+            tokio::select! {
+                biased;
+                () = gate.ended() => self.restart()?,
+                () = tokio::time::sleep_until(until) => return Ok(()),
+            }
+        }
+    }
+
+    /// Something happens to a call, counted from now on.
+    pub fn expect(&self, schedule: Schedule) {
+        self.life.gate().expect(schedule);
     }
 
     /// Whether anything was written since the version that was seen, but for events: what goes

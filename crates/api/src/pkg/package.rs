@@ -88,6 +88,14 @@ wire! {
     }
 }
 
+impl Package {
+    /// Whether new revisions wait for somebody to activate them.
+    pub fn is_manual(&self) -> bool {
+        let policy = self.spec.revision_activation_policy.as_deref();
+        !matches!(policy, None | Some("" | "Automatic"))
+    }
+}
+
 /// The name of something in the same namespace.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(default)]

@@ -301,6 +301,17 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_manager_that_is_told_nothing_is_the_one_that_has_a_cluster_to_itself() {
+        let words = ["apron", "manager", "--identity=one", "--leader-election=false"];
+        let command = crate::args::parse(words.map(Into::into).into());
+        let Ok(Command::Manager(request)) = command else { panic!("no manager is asked for") };
+        let alone = controller::Settings::alone("one");
+        // Without a file or a role that says otherwise, packages may ask for everything.
+        let told = controller::Settings { allowed: alone.allowed.clone(), ..request.settings };
+        assert_eq!(format!("{told:#?}"), format!("{alone:#?}"));
+    }
+
+    #[test]
     fn who_runs_packages_is_said_for_all_or_for_each_kind() {
         use PackageKind::{Function, Provider};
         let check = |text: &str, expected: &[PackageKind]| {

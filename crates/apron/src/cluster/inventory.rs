@@ -292,12 +292,6 @@ impl Installed {
     pub(crate) fn active(&self) -> Option<&Revision> {
         self.revisions.iter().find(|one| one.spec.desired_state == ACTIVE)
     }
-
-    /// Whether somebody has to activate new revisions.
-    pub(crate) fn is_manual(&self) -> bool {
-        let policy = self.package.spec.revision_activation_policy.as_deref();
-        !matches!(policy, None | Some("" | "Automatic"))
-    }
 }
 
 fn rules() -> Rules {

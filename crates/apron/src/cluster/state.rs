@@ -2,7 +2,6 @@
 
 use super::inventory::{Installed, Inventory};
 use api::condition::{self, Condition, reasons, types};
-use api::pkg::ANNOTATION_PAUSED;
 use api::pkg::revision::Revision;
 use controller::STARTING;
 
@@ -55,7 +54,7 @@ impl Installed {
         if metadata.deletion_timestamp.is_some() {
             return State::Deleting;
         }
-        if metadata.annotations.get(ANNOTATION_PAUSED).is_some_and(|value| value == "true") {
+        if metadata.is_paused() {
             return State::Paused;
         }
         let (Some(installed), Some(healthy)) =

@@ -56,7 +56,7 @@ async fn forward(request: &Request, cluster: &Cluster, one: &Installed) -> Outco
         output::say(format_args!("{} is active already", revision.metadata.name));
         return Ok(());
     }
-    if !one.is_manual() {
+    if !one.package.is_manual() {
         return Err(Failure::new(
             format!("the package manager decides which revision of {} is active", one.id()),
             format!(
@@ -77,7 +77,7 @@ async fn backward(request: &Request, cluster: &Cluster, one: &Installed, back: &
         output::say(format_args!("{} is active already", revision.metadata.name));
         return Ok(());
     }
-    if one.is_manual() {
+    if one.package.is_manual() {
         return activate(request, cluster, one, revision, "rolled back").await;
     }
     let image = &revision.spec.image;

@@ -10,7 +10,6 @@ use axum::Router;
 use axum::http::StatusCode;
 use axum::routing::get;
 use controller::cache::Cache;
-use controller::cluster::Cluster;
 use controller::fetch::Fetcher;
 use controller::metrics::Metrics;
 use controller::{Entry, Hands, Manager, Voice};
@@ -146,19 +145,8 @@ pub(super) fn assemble(
         user_agent: format!("apron/{}", env!("CARGO_PKG_VERSION")),
         ..store::remote::Settings::default()
     };
-    let metrics = Arc::new(Metrics::default());
-    Hands {
-        cluster: Cluster::new(client, Arc::clone(&metrics)),
-        fetch: Fetcher::new(transport, remote, keychain, cache.clone()),
-        cache,
-        verdicts: Arc::default(),
-        written: controller::written::Written::default(),
-        sought: controller::secrets::Sought::default(),
-        settings,
-        metrics,
-        clock: Arc::new(now),
-        voice,
-    }
+    let fetch = Fetcher::new(transport, remote, keychain, cache.clone());
+    Hands::new(client, fetch, cache, settings, Arc::new(now), voice)
 }
 
 /// What packages may ask for: the rules of the role in a file; everything if nobody says anything

@@ -4,15 +4,13 @@
 use crate::control_plane::Asked;
 use crate::kubectl::plane::{Ours, Real, peer};
 use crate::registry::{Served, ask};
-use crate::support::{Ran, Scratch, apron, command};
+use crate::support::{Ran, Scratch, apron, command, until};
 use kube::config::Kubeconfig;
 use serde_json::{Value as Json, json};
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
-/// How long anything may take, however busy the machine is.
-const PATIENCE: Duration = Duration::from_secs(300);
 /// Not the usual one, so that nothing works by chance.
 const NAMESPACE: &str = "planes";
 
@@ -122,6 +120,9 @@ impl Drop for Pod {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+        if std::thread::panicking() {
+            let _ = writeln!(io::stderr(), "the manager said:\n{}", self.said());
+        }
     }
 }
 
@@ -178,18 +179,6 @@ impl Pod {
     }
 }
 
-#[track_caller]
-fn until<T>(what: &str, pod: Option<&Pod>, mut look: impl FnMut() -> Option<T>) -> T {
-    let start = Instant::now();
-    while start.elapsed() < PATIENCE {
-        if let Some(found) = look() {
-            return found;
-        }
-        std::thread::sleep(Duration::from_millis(100));
-    }
-    panic!("{what}: that did not come\n{}", pod.map(Pod::said).unwrap_or_default());
-}
-
 /// Installs the chart, runs the manager with the rights it gives, and installs a provider with
 /// everything that a manager makes for one.
 fn works(scratch: &Scratch, kubeconfig: &Path) {
@@ -211,20 +200,18 @@ fn works(scratch: &Scratch, kubeconfig: &Path) {
     let deployment = asked.get(&deployment).unwrap();
     let account = format!("system:serviceaccount:{NAMESPACE}:crossplane");
     // Servers hear of roles after a while.
-    until("the account has its rights", None, || {
+    until("the account has its rights", || {
         asked.may(&account, ["create", "apps", "deployments"]).then_some(())
     });
     let pod = Pod::start(scratch, kubeconfig, &deployment);
     let container = &deployment["spec"]["template"]["spec"]["containers"][0];
     for probe in ["livenessProbe", "readinessProbe"] {
         let probe = &container[probe];
-        until(&format!("{probe} is answered"), Some(&pod), || {
-            (pod.probe(probe)? == 200).then_some(())
-        });
+        until(&format!("{probe} is answered"), || (pod.probe(probe)? == 200).then_some(()));
     }
     for plural in ["v1/providers", "v1/providerrevisions", "v1beta1/locks"] {
         let path = format!("/apis/pkg.crossplane.io/{plural}");
-        until(&format!("{path} is served"), Some(&pod), || asked.get(&path));
+        until(&format!("{path} is served"), || asked.get(&path));
     }
     let registry = Served::start(scratch);
     scratch.copy_package("provider-nop");
@@ -234,7 +221,7 @@ fn works(scratch: &Scratch, kubeconfig: &Path) {
     let words = ["install", &reference, "nop", "-n", NAMESPACE];
     let run = command(scratch).args(words).env("KUBECONFIG", kubeconfig).output().unwrap();
     Ran::from(run).ok();
-    let revision = until("its objects are in place", Some(&pod), || {
+    let revision = until("its objects are in place", || {
         let list = asked.get("/apis/pkg.crossplane.io/v1/providerrevisions")?;
         let one = list["items"].as_array()?.first()?.clone();
         let conditions = one["status"]["conditions"].as_array()?;
@@ -254,7 +241,7 @@ fn works(scratch: &Scratch, kubeconfig: &Path) {
             "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/crossplane%3Aprovider%3A{revision}%3Asystem"
         ),
     ] {
-        until(&format!("{path} is there"), Some(&pod), || asked.get(&path));
+        until(&format!("{path} is there"), || asked.get(&path));
     }
     let said = pod.said();
     assert!(!said.contains("forbidden"), "{said}");

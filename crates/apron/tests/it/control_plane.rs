@@ -2,7 +2,7 @@
 
 #![expect(clippy::expect_used, reason = "a test that cannot go on must stop")]
 
-use crate::support::free_port;
+use crate::support::{free_port, patiently};
 use axum::http::Request;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::config::{KubeConfigOptions, Kubeconfig};
@@ -51,15 +51,20 @@ impl Asked {
         self.runtime.block_on(self.client.request(request))
     }
 
-    /// An object or a list, if it is there and somebody answers.
-    pub(crate) fn get(&self, path: &str) -> Option<Json> {
-        self.send("GET", path, "application/json", &Json::Null).ok()
+    /// The answer, unless nothing is there. Who is too busy to answer is asked again.
+    #[track_caller]
+    fn ask(&self, method: &str, path: &str, body: &Json) -> Option<Json> {
+        patiently(|| match self.send(method, path, "application/json", body) {
+            Ok(answer) => Ok(Some(answer)),
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
+            Err(error) => Err(format!("{method} {path}: {error}")),
+        })
     }
 
-    /// Whether an object is not there, which is more than not being answered.
-    pub(crate) fn is_absent(&self, path: &str) -> bool {
-        let answer = self.send("GET", path, "application/json", &Json::Null);
-        matches!(answer, Err(kube::Error::Api(status)) if status.code == 404)
+    /// An object or a list, if it is there.
+    #[track_caller]
+    pub(crate) fn get(&self, path: &str) -> Option<Json> {
+        self.ask("GET", path, &Json::Null)
     }
 
     /// Whether somebody may do something, as the server sees it: verb, group and resource.
@@ -73,8 +78,7 @@ impl Asked {
             },
         });
         let path = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
-        let answer = self.send("POST", path, "application/json", &review);
-        answer.is_ok_and(|answer| answer["status"]["allowed"] == true)
+        self.ask("POST", path, &review).expect("reviews")["status"]["allowed"] == true
     }
 }
 

@@ -10,6 +10,28 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+/// How long anything may take, however busy the machine is.
+const PATIENCE: Duration = Duration::from_secs(900);
+
+/// Waits for something that comes by itself.
+#[track_caller]
+pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    patiently(|| look().ok_or_else(|| format!("{what}: that did not come")))
+}
+
+/// The same, with what is in the way for as long as it is.
+#[track_caller]
+pub(crate) fn patiently<T>(mut look: impl FnMut() -> Result<T, String>) -> T {
+    let start = Instant::now();
+    loop {
+        match look() {
+            Ok(found) => return found,
+            Err(why) => assert!(start.elapsed() < PATIENCE, "{why}"),
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
 /// A scratch directory that is gone when the test is.
 pub(crate) struct Scratch(tempfile::TempDir);
 

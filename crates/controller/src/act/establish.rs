@@ -1,11 +1,11 @@
 //! Makes an object of the cluster what a package says.
 //!
 //! The package's document is read again, because it was too large to be kept. What the plan lays
-//! over it wins; what others wrote into the metadata of the object stays; the rest is replaced.
+//! over it wins; labels and annotations that others wrote stay; the rest is replaced.
 
 use crate::Hands;
 use crate::cache::CacheError;
-use crate::cluster::{Answer, Error, Mode, chain};
+use crate::cluster::{Answer, Error, MANAGER, Mode, chain};
 use crate::revision::bare;
 use plan::revision::desired::{self, replacement};
 use plan::step::{Expect, Packaged, Write};
@@ -30,7 +30,8 @@ pub(super) async fn establish(hands: &Hands, write: &Write, mode: Mode) -> Resul
             let text = wanted(hands, object, String::into_bytes).await?;
             hands.cluster.create_text(target, text, mode, form).await?
         }
-        Some(live) => {
+        Some(mut live) => {
+            desired::disown(&mut live, MANAGER);
             let mut live = bare(live)?;
             // It must still be the one, in the state, that this was decided on.
             if let Expect::Unchanged { uid, resource_version } = expect {

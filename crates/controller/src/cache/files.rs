@@ -18,15 +18,26 @@ pub(super) const TAG: &str = "tag-";
 /// How files begin that hold the signatures of a package.
 pub(super) const SIGNATURES: &str = "signatures-";
 
-/// Removes what a killed process left half written.
+/// Removes what a killed process left: half written files, and whole ones that nothing vouches for.
 pub(super) fn sweep(directory: &Path) -> io::Result<()> {
+    let kept = packages(directory)?;
     for entry in fs_err::read_dir(directory)? {
         let entry = entry?;
-        if entry.file_name().to_string_lossy().starts_with(PARTIAL) {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        let is_lost = package(&name, TEXTS).or_else(|| package(&name, OBJECTS));
+        let is_lost = is_lost.is_some_and(|package| !kept.contains(&package));
+        if is_lost || name.starts_with(PARTIAL) {
             fs_err::remove_file(entry.path())?;
         }
     }
     Ok(())
+}
+
+/// The package that a file with this end belongs to, by its name.
+fn package(name: &str, end: &str) -> Option<Digest> {
+    let digits = name.strip_suffix(end)?.strip_suffix('.')?;
+    format!("sha256:{digits}").parse().ok()
 }
 
 /// A file that has no name yet and is gone if it gets none.
@@ -54,9 +65,7 @@ pub(super) fn adopt(file: tempfile::NamedTempFile, path: &Path) -> io::Result<()
 pub(super) fn packages(directory: &Path) -> io::Result<Vec<Digest>> {
     let mut found = Vec::new();
     for entry in fs_err::read_dir(directory)? {
-        let name = entry?.file_name();
-        let digits = name.to_str().and_then(|name| name.strip_suffix(".json"));
-        found.extend(digits.and_then(|digits| format!("sha256:{digits}").parse().ok()));
+        found.extend(package(&entry?.file_name().to_string_lossy(), RECORD));
     }
     found.sort();
     Ok(found)

@@ -166,11 +166,20 @@ async fn what_cannot_be_read_leaves_nothing_behind() {
 }
 
 #[tokio::test]
-async fn what_a_killed_process_left_half_written_goes() {
+async fn what_a_killed_process_left_goes() {
     let place = Place::new();
+    let whole = place.put(PACKAGE).await.unwrap();
+    fs_err::write(place.cache.file("mine.gz"), "x").unwrap();
+    let kept = place.names();
     fs_err::write(place.cache.file(".partial-x"), "half").unwrap();
-    Cache::open(place.directory.path()).unwrap();
-    assert_eq!(place.names(), Vec::<String>::new());
+    // Killed before the record came.
+    let lost = Digest::of(b"lost");
+    for end in [TEXTS, OBJECTS] {
+        fs_err::write(place.cache.file(&format!("{}.{end}", lost.hex())), "x").unwrap();
+    }
+    let cache = Cache::open(place.directory.path()).unwrap();
+    assert_eq!(place.names(), kept);
+    cache.contents(&whole).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]

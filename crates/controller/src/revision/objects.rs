@@ -2,7 +2,7 @@
 
 use crate::Hands;
 use crate::act::establish::parsed as document;
-use crate::cluster::{Error, Which};
+use crate::cluster::{Error, MANAGER, Which};
 use crate::package::typed;
 use api::object::ObjectMeta;
 use futures::{StreamExt as _, TryStreamExt as _};
@@ -133,7 +133,7 @@ async fn compare(
     packaged: &Packaged,
 ) -> Result<Option<Seen>, Error> {
     let Some(live) = hands.cluster.get(target).await? else { return Ok(None) };
-    let compared = move |wanted| (desired::is_same(&wanted, &live), live);
+    let compared = move |wanted| (desired::is_same(&wanted, &live, MANAGER), live);
     let (is_same, live) = document(hands, packaged, compared).await?;
     let state = live["spec"]["state"].as_str().map(str::to_owned);
     let metadata = bare(live)?;

@@ -1,12 +1,12 @@
 //! Who is there: packages with what they ask for, what is active of them, and what was before.
 
 use super::contents::Contents;
-use super::{Verdict, World};
+use super::{Counts, Verdict, World};
 use crate::image_config::{Name, Names};
 use api::condition::{self, types};
 use api::pkg::lock::{Lock, LockPackage};
 use api::pkg::revision::{ACTIVE, Revision};
-use api::pkg::{ANNOTATION_PAUSED, LABEL_PACKAGE, Package};
+use api::pkg::{LABEL_PACKAGE, Package};
 use oci::{Digest, Identifier, Reference};
 use solver::{Conflict, Dependencies, Movement, Pin, Root, Source, Want};
 use std::borrow::Cow;
@@ -22,6 +22,7 @@ pub(super) struct Member<'a> {
     pub(super) package: &'a Package,
     /// What people call it; with its kind if another kind has one of that name.
     pub(super) label: String,
+    /// Of what it asks for, or of what is active and stays until somebody acts.
     pub(super) name: Name,
     /// What it asks for.
     pub(super) asked: Pin,
@@ -30,6 +31,8 @@ pub(super) struct Member<'a> {
     pub(super) active: Option<Active<'a>>,
     /// What was granted before to a revision that is still there, but no longer active.
     pub(super) previous: Option<(&'a LockPackage, Pin, Contents)>,
+    /// Whether it asks for another package than the active one, which stays until somebody acts.
+    is_elsewhere: bool,
 }
 
 /// An active revision.
@@ -90,8 +93,7 @@ impl<'a> Member<'a> {
         package: &'a Package,
         label: String,
     ) -> Option<Self> {
-        let image = &package.spec.package;
-        let (name, reference) = names.image(image).ok()?;
+        let (name, reference) = names.image(&package.spec.package).ok()?;
         let revisions: Vec<&Revision> =
             world.revisions.iter().filter(|one| is_of(one, package)).collect();
         let entry = |revision: &Revision| entry(world.lock.as_ref(), revision);
@@ -111,6 +113,14 @@ impl<'a> Member<'a> {
             let contents = contents.or_else(|| lock.map(remember)).unwrap_or_default();
             (entry, Pin::parse(&entry.version), contents)
         });
+        // Whoever is held is what is active of it, even if it asks for another package by now.
+        let held = active.as_ref().filter(|_| is_held(package)).and_then(|active| {
+            let image = &active.revision.spec.image;
+            let (held, reference) = names.image(image).ok()?;
+            (held.source != name.source).then_some((image, held, reference))
+        });
+        let is_elsewhere = held.is_some();
+        let (image, name, reference) = held.unwrap_or((&package.spec.package, name, reference));
         let asked = match &active {
             Some(active) if active.revision.spec.image == *image => active.pin.clone(),
             _ => {
@@ -120,19 +130,14 @@ impl<'a> Member<'a> {
             }
         };
         let remark = remark(image, &reference);
-        Some(Self { package, label, name, asked, remark, active, previous })
+        Some(Self { package, label, name, asked, remark, active, previous, is_elsewhere })
     }
 
-    /// Whether new revisions wait for somebody to activate them.
-    pub(super) fn is_manual(&self) -> bool {
-        let policy = self.package.spec.revision_activation_policy.as_deref();
-        !matches!(policy, None | Some("" | "Automatic"))
-    }
-
-    /// What it should be if nobody objects: under Manual that is decided by what is active.
+    /// What it should be if nobody objects: under Manual, and while it is paused, that is decided
+    /// by what is active.
     pub(super) fn wish(&self) -> &Pin {
         match &self.active {
-            Some(active) if self.is_manual() => &active.pin,
+            Some(active) if is_held(self.package) => &active.pin,
             _ => &self.asked,
         }
     }
@@ -152,15 +157,14 @@ impl<'a> Member<'a> {
     }
 
     pub(super) fn root(&self, world: &World) -> Root {
-        let annotations = &self.package.metadata.annotations;
-        let is_paused = annotations.get(ANNOTATION_PAUSED).is_some_and(|paused| paused == "true");
+        let is_fixed = self.package.metadata.is_paused() || self.is_elsewhere;
         let skipped = self.is_skipped();
         Root {
             name: self.label.clone(),
             source: self.name.source.clone(),
             want: Some(Want::Pin(self.wish().clone())),
             installed: self.installed().cloned(),
-            movement: if is_paused { Movement::Held } else { world.settings.movement },
+            movement: if is_fixed { Movement::Held } else { world.settings.movement },
             dependencies: if skipped { Dependencies::Skipped } else { Dependencies::Resolved },
         }
     }
@@ -201,6 +205,11 @@ impl<'a> Active<'a> {
         let is_admitted = entry.is_some() || is_healthy(revision);
         Some(Self { revision, reference, pin, contents, is_admitted })
     }
+}
+
+/// Whether what is active stays until somebody acts, whatever the package asks for.
+fn is_held(package: &Package) -> bool {
+    package.is_manual() || package.metadata.is_paused()
 }
 
 /// What a reference pins: a channel is the bytes behind it, where those are known.
@@ -245,5 +254,5 @@ fn is_healthy(revision: &Revision) -> bool {
 
 /// What to say of a revision while nobody knows what is inside it.
 pub(super) fn unread() -> Verdict {
-    Verdict::Waiting("its contents are not known yet".to_owned())
+    Verdict::Waiting(Counts::default(), "its contents are not known yet".to_owned())
 }

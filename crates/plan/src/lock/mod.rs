@@ -110,22 +110,26 @@ impl Default for Settings {
     }
 }
 
+/// What a revision needs, in numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// How many packages it needs, directly or not.
+    pub found: usize,
+    /// How many of them are there.
+    pub installed: usize,
+    /// How many of those are there in a version it does not accept.
+    pub invalid: usize,
+}
+
 /// What the lock says about a revision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It has all it needs: its objects may be established.
-    Resolved {
-        /// How many packages it needs, directly or not.
-        found: usize,
-        /// How many of them are there.
-        installed: usize,
-        /// How many of those are there in a version it does not accept.
-        invalid: usize,
-    },
+    Resolved(Counts),
     /// Something is not there yet and is on its way; the lock will look again by itself.
-    Waiting(String),
+    Waiting(Counts, String),
     /// It cannot have what it needs, for this reason, until somebody changes something.
-    Conflict(String),
+    Conflict(Counts, String),
     /// Somebody said that its dependencies do not matter.
     Skipped,
     /// Nothing yet: it was not looked at since the revision came.
@@ -171,7 +175,7 @@ fn settle(
 ) -> Result<Decided, Need> {
     let verdicts = verdicts::of(members, question, &settlement);
     let report = Report::new(members, question, settlement);
-    if is_paused(world) {
+    if world.lock.as_ref().is_some_and(|lock| lock.metadata.is_paused()) {
         let why = format!("the annotation {ANNOTATION_PAUSED} stops all work on the lock");
         let plan = Plan { report: vec![why], ..Plan::default() };
         return Ok(Decided { plan, verdicts, report });
@@ -192,11 +196,6 @@ fn settle(
     plan.report.splice(0..0, report.sentences());
     plan.wake = wake(world, &troubles);
     Ok(Decided { plan, verdicts, report })
-}
-
-fn is_paused(world: &World) -> bool {
-    let annotations = world.lock.as_ref().map(|lock| &lock.metadata.annotations);
-    annotations.and_then(|all| all.get(ANNOTATION_PAUSED)).is_some_and(|paused| paused == "true")
 }
 
 fn target(world: &World) -> Target {

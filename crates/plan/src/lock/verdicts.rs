@@ -7,7 +7,7 @@
 use super::contents::Contents;
 use super::members::{Active, Member, Members, unread};
 use super::question::Question;
-use super::{Verdict, words};
+use super::{Counts, Verdict, words};
 use solver::{Pin, Range, Requirement, Settlement, Source};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,14 +22,27 @@ pub(super) fn of(
     let mut verdicts = BTreeMap::new();
     for member in &members.all {
         let Some(active) = &member.active else { continue };
+        let judge = Judge { members, question, settlement };
         let verdict = match member.refusal(&settlement.conflicts) {
             _ if member.is_skipped() => Verdict::Skipped,
-            Some(conflict) => Verdict::Conflict(words(conflict)),
-            None => Judge { members, question, settlement }.judge(active),
+            Some(conflict) => {
+                let needs = active.contents.as_deref().map(|contents| judge.needs(contents));
+                Verdict::Conflict(needs.unwrap_or_default().counts, words(conflict))
+            }
+            None => judge.judge(active),
         };
         verdicts.insert(active.revision.metadata.name.clone(), verdict);
     }
     verdicts
+}
+
+/// What a package needs, and what there is of it.
+#[derive(Default)]
+struct Needs {
+    missing: BTreeSet<String>,
+    /// There, and not well yet.
+    late: BTreeSet<String>,
+    counts: Counts,
 }
 
 struct Judge<'a> {
@@ -41,15 +54,24 @@ struct Judge<'a> {
 impl Judge<'_> {
     fn judge(&self, active: &Active<'_>) -> Verdict {
         let Some(contents) = active.contents.as_deref() else { return unread() };
-        let mut missing: BTreeSet<String> = BTreeSet::new();
-        let mut late: BTreeSet<String> = BTreeSet::new();
-        let mut invalid = 0;
+        let Needs { missing, late, counts } = self.needs(contents);
+        if !missing.is_empty() {
+            return Verdict::Waiting(counts, format!("missing dependencies: {}", some(&missing)));
+        }
+        if !late.is_empty() && !active.is_healthy() {
+            return Verdict::Waiting(counts, format!("waiting for dependencies: {}", some(&late)));
+        }
+        Verdict::Resolved(counts)
+    }
+
+    fn needs(&self, contents: &Contents) -> Needs {
+        let Needs { mut missing, mut late, mut counts } = Needs::default();
         for requirement in self.requirements(contents) {
             match self.state(&requirement) {
                 State::There => {}
                 State::Missing(what) => drop(missing.insert(what)),
                 State::Invalid(what) => {
-                    invalid += 1;
+                    counts.invalid += 1;
                     missing.insert(what);
                 }
                 State::Late(what) => drop(late.insert(what)),
@@ -57,13 +79,8 @@ impl Judge<'_> {
         }
         let reachable = self.reachable(contents);
         let there = reachable.iter().filter(|source| self.active(source).is_some()).count();
-        if !missing.is_empty() {
-            return Verdict::Waiting(format!("missing dependencies: {}", some(&missing)));
-        }
-        if !late.is_empty() && !active.is_healthy() {
-            return Verdict::Waiting(format!("waiting for dependencies: {}", some(&late)));
-        }
-        Verdict::Resolved { found: reachable.len(), installed: there, invalid }
+        (counts.found, counts.installed) = (reachable.len(), there);
+        Needs { missing, late, counts }
     }
 
     fn requirements(&self, contents: &Contents) -> Vec<Requirement> {
@@ -111,7 +128,7 @@ impl Judge<'_> {
     fn waits(&self, requirement: &Requirement) -> String {
         let Requirement::Package { source, .. } = requirement else { return String::new() };
         match self.members.by_source(source) {
-            Some(member) if member.is_manual() => {
+            Some(member) if member.package.is_manual() => {
                 format!(", of which {} waits for somebody to activate it", member.label)
             }
             _ => String::new(),

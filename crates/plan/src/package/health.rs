@@ -1,6 +1,6 @@
 //! How a package is, told from how its revision is.
 
-use super::World;
+use super::{ACTIVE, World};
 use api::condition::{self, Condition, reasons, types};
 use api::meta::PackageKind;
 use api::pkg::revision::Revision;
@@ -16,7 +16,9 @@ pub(super) fn of_package(
     let none = Vec::new();
     let seen = revision.and_then(|revision| revision.status.as_ref());
     let conditions = seen.and_then(|seen| seen.conditions.as_ref()).unwrap_or(&none);
-    let runs = world.kind != PackageKind::Configuration;
+    // What waits to be activated runs nothing, and nothing is wrong with that.
+    let is_active = revision.is_none_or(|one| one.spec.desired_state == ACTIVE);
+    let runs = world.kind != PackageKind::Configuration && is_active;
     let unhealthy =
         |message: String| world.condition(types::HEALTHY, false, reasons::UNHEALTHY, Some(message));
     if let (None, Some(why)) = (revision, otherwise) {

@@ -59,7 +59,7 @@ pub fn step(world: &World) -> Step {
         let report = vec!["it is being deleted, and its revisions go with it".to_owned()];
         return Step::Do(Plan { report, ..Plan::default() });
     }
-    if metadata.annotations.get(ANNOTATION_PAUSED).is_some_and(|paused| paused == "true") {
+    if metadata.is_paused() {
         return Step::Do(world.paused());
     }
     if let Some(refusal) = world.refused.first() {
@@ -71,7 +71,8 @@ pub fn step(world: &World) -> Step {
     let spec = &world.package.spec;
     let policy = Policy::parse(spec.package_pull_policy.as_deref());
     let registry = &world.settings.default_registry;
-    match pull::decide(policy, &spec.package, registry, &world.image) {
+    let is_known = |digest: &oci::Digest| world.has_revision(digest);
+    match pull::decide(policy, &spec.package, registry, &world.image, is_known) {
         Pull::Ask(reference) => Step::Need(vec![Need::Digest(reference)]),
         Pull::Search(name) => Step::Need(vec![Need::CachedFile(name)]),
         Pull::Fail(why, advice) => Step::Do(world.unfetched(&why, &advice)),
@@ -86,6 +87,12 @@ pub fn step(world: &World) -> Step {
 }
 
 impl World {
+    /// Whether a revision was made of these bytes.
+    fn has_revision(&self, digest: &oci::Digest) -> bool {
+        let name = xpkg::label::friendly_id(&self.package.metadata.name, digest.hex());
+        self.revisions.iter().any(|one| one.metadata.name == name)
+    }
+
     fn target(&self) -> Target {
         target_of(&self.package.api_version, &self.package.kind, &self.package.metadata.name)
     }

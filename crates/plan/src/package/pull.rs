@@ -4,7 +4,10 @@
 //! |--------------|-----------------------------|-------------------------------|-----------------|
 //! | version tag  | asked until it is cached    | asked every minute            | cache only      |
 //! | channel tag  | asked until it is cached    | asked every minute            | cache only      |
-//! | digest       | never asked: it is the same bytes for ever                  | cache only      |
+//! | digest       | asked until it is cached: it is the same bytes for ever     | cache only      |
+//!
+//! Whoever asks fetches. Bytes that a revision was made of are not asked for on behalf of the
+//! package: that they can be had is the revision's business from then on.
 //!
 //! Tags are read here and nowhere else; everything after speaks of digests.
 
@@ -95,8 +98,15 @@ fn unreadable(image: &str, error: &ReferenceError) -> (String, String) {
     (format!("{image:?} is not an image reference: {error}"), advice)
 }
 
-/// Decides what an image means now.
-pub fn decide(policy: Policy, package: &str, registry: &str, image: &Image) -> Pull {
+/// Decides what an image means now. A digest is what it is, but only once it was fetched is it sure
+/// that it can be had; `is_known` tells of which bytes that is somebody else's business.
+pub fn decide(
+    policy: Policy,
+    package: &str,
+    registry: &str,
+    image: &Image,
+    is_known: impl Fn(&Digest) -> bool,
+) -> Pull {
     let rules = Rules::weak().default_registry(registry);
     let reference = match Reference::parse(package, &rules) {
         Ok(reference) => reference,
@@ -118,7 +128,9 @@ pub fn decide(policy: Policy, package: &str, registry: &str, image: &Image) -> P
                 "load the package into the cache, or use another pull policy".to_owned(),
             )
         }
-        (_, Identifier::Digest(digest), _) => Pull::Use(digest.clone()),
+        (_, Identifier::Digest(digest), cached) if cached.is_some() || is_known(digest) => {
+            Pull::Use(digest.clone())
+        }
         (Policy::IfNotPresent, _, Some(cached)) => Pull::Use(cached.clone()),
         _ => match &image.asked {
             Some(Ok(digest)) => Pull::Use(digest.clone()),

@@ -69,11 +69,6 @@ pub(super) fn decide(world: &World, digest: &Digest) -> Decided {
     Decided { is_active: active.is_some(), current, actions, report }
 }
 
-fn is_manual(world: &World) -> bool {
-    let policy = world.package.spec.revision_activation_policy.as_deref();
-    !matches!(policy, None | Some("" | "Automatic"))
-}
-
 /// The revision that stood for the package so far.
 fn current(world: &World) -> Option<&str> {
     world.package.status.as_ref()?.current_revision.as_deref()
@@ -86,7 +81,7 @@ fn winner(
     asked: &str,
     report: &mut Vec<String>,
 ) -> Option<String> {
-    if !is_manual(world) {
+    if !world.package.is_manual() {
         return Some(asked.to_owned());
     }
     let mut active: Vec<&Revision> =
@@ -109,7 +104,7 @@ fn states(
     asked: &str,
     active: Option<&str>,
 ) -> BTreeMap<String, Wanted> {
-    let (is_manual, before) = (is_manual(world), current(world));
+    let (is_manual, before) = (world.package.is_manual(), current(world));
     let highest = seen.values().map(|one| one.spec.revision).max().unwrap_or_default();
     let mut wanted: BTreeMap<String, Wanted> = BTreeMap::new();
     for (name, revision) in seen {

@@ -158,7 +158,7 @@ fn the_pull_policy_table_holds_cell_by_cell() {
                 let failed = Err("not found".to_owned().into());
                 for asked in [None, Some(Ok(digest("asked"))), Some(failed)] {
                     let image = Image { cached: cached.clone(), asked, searched };
-                    answers.push(match decide(policy, package, &registry(), &image) {
+                    answers.push(match decide(policy, package, &registry(), &image, |_| false) {
                         Pull::Use(found) => ["cached", "asked", "fixed"]
                             .into_iter()
                             .find(|one| digest(one) == found)
@@ -189,12 +189,42 @@ fn the_pull_policy_table_holds_cell_by_cell() {
     channel  Never        cached      cached / cached / cached
     channel  Never        not cached  fail / fail / fail
     digest   IfNotPresent cached      fixed / fixed / fixed
-    digest   IfNotPresent not cached  fixed / fixed / fixed
+    digest   IfNotPresent not cached  ask / asked / fail
     digest   Always       cached      fixed / fixed / fixed
-    digest   Always       not cached  fixed / fixed / fixed
+    digest   Always       not cached  ask / asked / fail
     digest   Never        cached      cached / cached / cached
     digest   Never        not cached  fail / fail / fail
     ");
+}
+
+#[test]
+fn a_digest_is_fetched_before_anything_is_made_of_it() {
+    let fixed = format!("registry.example.org/p@{}", digest("fixed"));
+    let mut world = world(&json!({"package": fixed}));
+    world.image = Image::default();
+    let mut told = vec![act(&mut world)];
+    world.image.asked = Some(Err("not found".to_owned().into()));
+    told.push(act(&mut world));
+    world.image.asked = Some(Ok(digest("fixed")));
+    told.push(act(&mut world));
+    // From then on it is the revision's business.
+    world.image = Image::default();
+    told.push(act(&mut world));
+    let told = told.join("\n--\n").replace(&fixed, "IT");
+    assert_snapshot!(told, @r#"
+    need the digest of IT
+    --
+    status current none: Installed=False UnpackingPackage (cannot unpack package: cannot resolve IT: not found; make sure that IT exists and may be pulled), Healthy=False UnhealthyPackageRevision (cannot unpack package: cannot resolve IT: not found; make sure that IT exists and may be pulled)
+    event Warning UnpackPackage: cannot unpack package: cannot resolve IT: not found; make sure that IT exists and may be pulled
+    # cannot unpack package: cannot resolve IT: not found; make sure that IT exists and may be pulled
+    # again in 60 s
+    --
+    create p-992a93455c71 state "Active" number 1
+    status current p-992a93455c71: Installed=True ActivePackageRevision, Healthy=False UnhealthyPackageRevision (Package revision health is "Unknown")
+    # p-992a93455c71 is made as revision 1
+    --
+    nothing
+    "#);
 }
 
 #[test]
@@ -579,6 +609,24 @@ fn a_package_is_as_healthy_as_its_revision() {
     True True AwaitingActivation
       event Normal InstallPackageRevision: Successfully installed package revision
     status current p-7692c3ad3540: Healthy=True AwaitingActivation (because), Installed=True ActivePackageRevision
+    "#);
+}
+
+#[test]
+fn what_waits_to_be_activated_is_not_unhealthy_for_running_nothing() {
+    let mut world = world(&json!({"revisionActivationPolicy": "Manual"}));
+    act(&mut world);
+    let healthy = json!({"type": "RevisionHealthy", "status": "True", "reason": "x",
+        "lastTransitionTime": "2026-01-01T00:00:00Z"});
+    world.revisions[0].status = serde_json::from_value(json!({"conditions": [healthy]})).unwrap();
+    assert_snapshot!(act(&mut world), @"
+    event Normal InstallPackageRevision: Successfully installed package revision
+    status current p-7692c3ad3540: Healthy=True HealthyPackageRevision, Installed=False InactivePackageRevision (Package is inactive)
+    # p-7692c3ad3540 waits for somebody to activate it
+    ");
+    world.revisions[0].spec.desired_state = "Active".to_owned();
+    assert_snapshot!(act(&mut world), @r#"
+    status current p-7692c3ad3540: Healthy=False UnhealthyPackageRevision (Package runtime health is "Unknown"), Installed=True ActivePackageRevision
     "#);
 }
 

@@ -23,7 +23,6 @@ pub use roles::{Resource, Roles, binding, roles};
 use crate::same::same;
 use crate::step::{Action, Expect, MANAGER, Plan, Step, Target};
 use api::meta::PermissionRequest;
-use api::pkg::ANNOTATION_PAUSED;
 use api::pkg::revision::{ACTIVE, Revision};
 use serde_json::Value as Json;
 
@@ -51,8 +50,7 @@ pub struct World {
 /// Decides about the roles of a provider's revision.
 pub fn step(world: &World) -> Step {
     let metadata = &world.revision.metadata;
-    let is_paused = metadata.annotations.get(ANNOTATION_PAUSED).is_some_and(|one| one == "true");
-    if is_paused || metadata.deletion_timestamp.is_some() {
+    if metadata.is_paused() || metadata.deletion_timestamp.is_some() {
         return Step::Do(Plan::default());
     }
     let mut report = Vec::new();

@@ -74,9 +74,40 @@ fn cleared(mut document: Json) -> Json {
     document
 }
 
-/// Whether an object of a cluster says what is desired, besides who owns it.
-pub fn is_same(desired: &Json, live: &Json) -> bool {
-    same::holds(desired, live)
+/// What of an object's metadata is shared: others may write there, too.
+const SHARED: [&str; 2] = ["labels", "annotations"];
+
+/// The labels and annotations of an object that somebody wrote last, as API servers remember it.
+fn written<'a>(live: &'a Json, by: &'a str) -> impl Iterator<Item = (&'static str, &'a str)> {
+    let all = live["metadata"]["managedFields"].as_array().into_iter().flatten();
+    let own = all.filter(move |one| one["manager"] == by);
+    own.flat_map(|one| {
+        SHARED.into_iter().flat_map(move |field| {
+            let fields = one["fieldsV1"]["f:metadata"][format!("f:{field}")].as_object();
+            let keys = fields.into_iter().flat_map(|fields| fields.keys());
+            keys.filter_map(move |key| Some((field, key.strip_prefix("f:")?)))
+        })
+    })
+}
+
+/// Whether an object of a cluster says what is desired, besides who owns it; and nothing that the
+/// manager of this name wrote before and that is desired no longer.
+pub fn is_same(desired: &Json, live: &Json, manager: &str) -> bool {
+    let is_desired = |(field, key): (&str, &str)| !desired["metadata"][field][key].is_null();
+    same::holds(desired, live) && written(live, manager).all(is_desired)
+}
+
+/// Takes away what labels and annotations the manager of this name wrote itself: what it still
+/// desires it writes again.
+pub fn disown(live: &mut Json, manager: &str) {
+    let own: Vec<(&str, String)> =
+        written(live, manager).map(|(field, key)| (field, key.to_owned())).collect();
+    for (field, key) in own {
+        let fields = live.get_mut("metadata").and_then(|metadata| metadata.get_mut(field));
+        if let Some(Json::Object(fields)) = fields {
+            fields.remove(&key);
+        }
+    }
 }
 
 /// What to write in the place of an object that is there: nothing that others wrote into its

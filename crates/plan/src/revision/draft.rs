@@ -1,6 +1,7 @@
 //! What is told about a revision.
 
 use super::{Trouble, World};
+use crate::lock::Counts;
 use crate::step::{Action, Expect, Plan, Wake};
 use api::condition::{self, Condition, reasons, types};
 use api::pkg::ANNOTATION_PAUSED;
@@ -52,6 +53,14 @@ impl Draft {
             actions.push(event(world, true, reason, message.clone()));
         }
         Plan { actions, report: vec![message], wake }
+    }
+
+    /// What it needs, in numbers; none is not written.
+    pub(super) fn count(&mut self, counts: &Counts) {
+        let count = |count: usize| i64::try_from(count).ok().filter(|count| *count != 0);
+        self.status.found_dependencies = count(counts.found);
+        self.status.installed_dependencies = count(counts.installed);
+        self.status.invalid_dependencies = count(counts.invalid);
     }
 
     /// The image is signed as it should be.

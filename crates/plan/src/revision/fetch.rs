@@ -36,7 +36,9 @@ pub(super) fn digest(world: &World) -> Result<Digest, Halt> {
     let spec = &world.revision.spec;
     let policy = Policy::parse(spec.package_pull_policy.as_deref());
     let image = Image { cached: None, asked, searched };
-    match pull::decide(policy, &spec.image, &world.settings.default_registry, &image) {
+    let registry = &world.settings.default_registry;
+    // What cannot be had shows when it is opened.
+    match pull::decide(policy, &spec.image, registry, &image, |_| true) {
         Pull::Use(digest) if is_ours(world, &digest) => Ok(digest),
         Pull::Use(digest) => {
             let why = format!(

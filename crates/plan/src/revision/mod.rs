@@ -35,7 +35,7 @@ use api::meta::{Meta, PackageKind, PermissionRequest, capability};
 use api::object::{ObjectMeta, OwnerReference};
 use api::pkg::lock::Lock;
 use api::pkg::revision::{ACTIVE, Revision};
-use api::pkg::{ANNOTATION_PAUSED, FINALIZER_REVISION, LABEL_PACKAGE};
+use api::pkg::{FINALIZER_REVISION, LABEL_PACKAGE};
 use draft::Draft;
 use owners::{Party, Sibling};
 use std::collections::{BTreeMap, BTreeSet};
@@ -158,7 +158,7 @@ pub fn step(world: &World) -> Step {
 
 fn decide(world: &World, draft: &mut Draft) -> Result<Plan, Halt> {
     let metadata = &world.revision.metadata;
-    if metadata.annotations.get(ANNOTATION_PAUSED).is_some_and(|paused| paused == "true") {
+    if metadata.is_paused() {
         return Ok(draft::paused(world));
     }
     if metadata.deletion_timestamp.is_some() {
@@ -240,14 +240,12 @@ fn depend(world: &World, draft: &mut Draft) -> Result<(), Halt> {
             report: vec!["the lock has not been looked at since it came".to_owned()],
             ..Plan::default()
         })),
-        Verdict::Resolved { found, installed, invalid } => {
-            let count = |count: &usize| i64::try_from(*count).ok().filter(|count| *count != 0);
-            draft.status.found_dependencies = count(found);
-            draft.status.installed_dependencies = count(installed);
-            draft.status.invalid_dependencies = count(invalid);
+        Verdict::Resolved(counts) => {
+            draft.count(counts);
             Ok(())
         }
-        Verdict::Waiting(message) | Verdict::Conflict(message) => {
+        Verdict::Waiting(counts, message) | Verdict::Conflict(counts, message) => {
+            draft.count(counts);
             Err(Halt::lasting("ResolveDependencies", format!("{why}: {message}")))
         }
     }

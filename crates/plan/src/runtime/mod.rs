@@ -32,7 +32,7 @@ use api::meta::{PackageKind, PermissionRequest, capability};
 use api::pkg::controller_config::ControllerConfig;
 use api::pkg::revision::{ACTIVE, Revision, RevisionStatus};
 use api::pkg::runtime_config::DeploymentRuntimeConfig;
-use api::pkg::{ANNOTATION_PAUSED, ImageConfig, LABEL_PACKAGE};
+use api::pkg::{ImageConfig, LABEL_PACKAGE};
 use config::choose;
 use oci::Digest;
 use run::Work;
@@ -121,8 +121,7 @@ pub const AUTHORITY: &str = "crossplane-root-ca";
 /// Decides about how one revision is run.
 pub fn step(world: &World) -> Step {
     let metadata = &world.revision.metadata;
-    let is_paused = metadata.annotations.get(ANNOTATION_PAUSED).is_some_and(|one| one == "true");
-    if metadata.deletion_timestamp.is_some() || is_paused {
+    if metadata.deletion_timestamp.is_some() || metadata.is_paused() {
         return Step::Do(Plan::default());
     }
     if world.revision.spec.desired_state != ACTIVE {

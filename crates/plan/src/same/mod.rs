@@ -14,9 +14,15 @@ mod tests;
 
 use serde_json::{Map, Value as Json};
 
+/// What is one value in the kinds that the manager writes by itself: whoever adds to it changes it. A
+/// selector with one label more selects nothing, and a rule with names is about those alone. In
+/// other kinds, API servers may fill in something there.
+const WHOLE: [&str; 3] = ["nodeSelector", "rules", "selector"];
+
 /// Whether an object already is what `manager` wants to apply.
 pub fn same(wanted: &Json, live: &Json, manager: &str) -> bool {
-    holds(wanted, live) && !left_over(wanted, live, manager)
+    let place = Place { is_ours: true, ..Place::default() };
+    covers(place, wanted, Some(live)) && !left_over(wanted, live, manager)
 }
 
 /// Whether an object says everything that is wanted, whatever it says besides. The state that was
@@ -47,23 +53,29 @@ fn records<'a>(live: &'a Json, manager: &str) -> impl Iterator<Item = &'a Json> 
     })
 }
 
-/// Where in an object a comparison is: the name of the field, and whether quantities are below.
+/// Where in an object a comparison is: the name of the field, whether quantities are below, and
+/// whether the object is of a kind that the manager writes by itself.
 #[derive(Clone, Copy, Default)]
 struct Place<'a> {
     field: &'a str,
     is_quantity: bool,
+    is_ours: bool,
 }
 
 impl<'a> Place<'a> {
     fn below(self, field: &'a str) -> Self {
         let is_quantity = self.is_quantity
             || matches!(field, "limits" | "requests" | "sizeLimit" | "divisor" | "capacity");
-        Self { field, is_quantity }
+        Self { field, is_quantity, ..self }
     }
 }
 
 fn covers(place: Place<'_>, wanted: &Json, live: Option<&Json>) -> bool {
     let Some(live) = live else { return is_empty(wanted) };
+    if place.is_ours && WHOLE.contains(&place.field) {
+        let place = Place { field: "", ..place };
+        return covers(place, wanted, Some(live)) && covers(place, live, Some(wanted));
+    }
     match (wanted, live) {
         (Json::Object(wanted), Json::Object(live)) => covers_fields(place, wanted, live),
         (Json::Array(wanted), Json::Array(live)) => covers_items(place, wanted, live),

@@ -74,6 +74,28 @@ fn every_other_difference_counts() {
 }
 
 #[test]
+fn what_others_add_counts_where_it_changes_what_we_said() {
+    for (wanted, live) in [
+        (
+            json!({"rules": [{"verbs": ["get"]}]}),
+            json!({"rules": [{"verbs": ["get"], "resourceNames": ["a"]}]}),
+        ),
+        (
+            json!({"spec": {"selector": {"app": "a"}}}),
+            json!({"spec": {"selector": {"app": "a", "tier": "b"}}}),
+        ),
+    ] {
+        assert!(!same(&wanted, &live, "ours"), "{wanted} in {live}");
+        assert!(same(&wanted, &wanted, "ours"), "{wanted}");
+    }
+    // Objects of packages may be of kinds in which API servers fill something in at such places.
+    let wanted = json!({"webhooks": [{"name": "a", "rules": [{"operations": ["CREATE"]}]}]});
+    let live =
+        json!({"webhooks": [{"name": "a", "rules": [{"operations": ["CREATE"], "scope": "*"}]}]});
+    assert!(holds(&wanted, &live));
+}
+
+#[test]
 fn what_was_ours_and_is_no_longer_wanted_counts() {
     let fields = json!({
         "f:metadata": {"f:labels": {"f:old": {}}},

@@ -3,7 +3,8 @@
 //! `APRON_SIM=install:call-17-crash-after` plays one schedule of one scenario and tells everything
 //! about it; `APRON_SIM=install` those of one scenario. Of the essential schedules a part is played,
 //! spread over all; `APRON_SIM_MOST=100` plays fewer, `APRON_SIM_MOST=99999` all of them, and
-//! `APRON_SIM_ALL=1` every call with every fault.
+//! `APRON_SIM_ALL=1` every call with every fault. `APRON_SIM_WALK=17` takes one walk and tells
+//! everything about it; `APRON_SIM_WALKS=5000` takes more of them.
 
 #![expect(
     clippy::unwrap_used,
@@ -14,6 +15,7 @@
 )]
 
 mod bugs;
+mod walks;
 mod weather;
 
 use sim::explore::{Prepared, furnished, prepare};

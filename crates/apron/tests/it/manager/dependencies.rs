@@ -2,7 +2,8 @@
 
 use super::Scenario;
 use super::revisions::{crd, healthy, name, path, unhealthy};
-use super::stage::{Stage, condition, packages, until};
+use super::stage::{Stage, condition, packages};
+use crate::support::until;
 use serde_json::{Value as Json, json};
 
 pub(super) const ALL: &[Scenario] = &[
@@ -154,6 +155,10 @@ fn a_conflict_is_explained_and_mended(stage: &Stage) {
     );
     let said = unhealthy(stage, CONFIGURATION, "tears-right", "there is no version");
     assert_eq!(said, format!("cannot resolve package dependencies: {sentences}"));
+    let revision = stage.revisions(CONFIGURATION, "tears-right").remove(0).2;
+    let status = stage.package("ConfigurationRevision", &revision)["status"].clone();
+    let counts = ["foundDependencies", "installedDependencies", "invalidDependencies"];
+    assert_eq!(counts.map(|of| &status[of]), [1, 1, 1], "{status}");
     let why = stage.apron(&["why", "tears-right"]).ok().stdout;
     assert!(why.contains(&sentences), "{why}");
     let resolved = until("the lock says that it is not resolved", || {

@@ -5,7 +5,8 @@
 use super::Scenario;
 use super::revisions::{crd, name};
 use super::runtimes::{core, deployments as deployment};
-use super::stage::{Stage, condition, packages, until};
+use super::stage::{Stage, condition, packages};
+use crate::support::until;
 use serde_json::{Value as Json, json};
 
 pub(super) const ALL: &[Scenario] = &[

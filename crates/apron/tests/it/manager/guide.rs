@@ -8,8 +8,8 @@
 use super::Scenario;
 use super::revisions::{crd, path};
 use super::runtimes::{core, deployments};
-use super::stage::{Stage, until};
-use crate::support::shared;
+use super::stage::Stage;
+use crate::support::{shared, until};
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -12,7 +12,7 @@ mod mistakes;
 mod packages;
 mod plans;
 mod policies;
-mod process;
+pub(crate) mod process;
 mod revisions;
 mod runtimes;
 mod signer;

@@ -1,7 +1,8 @@
 //! From packages to revisions: pull policies, activation, history, pause.
 
 use super::Scenario;
-use super::stage::{Gate, Stage, condition, until};
+use super::stage::{Gate, Stage, condition};
+use crate::support::until;
 use serde_json::json;
 
 pub(super) const ALL: &[Scenario] = &[

@@ -2,8 +2,8 @@
 //! only read; and what then happens is what was told.
 
 use super::Scenario;
-use super::stage::{Stage, until};
-use crate::support::Ran;
+use super::stage::Stage;
+use crate::support::{Ran, until};
 use serde_json::{Value as Json, json};
 
 /// One after the other: a plan tells of everything that is going to happen, and what others have

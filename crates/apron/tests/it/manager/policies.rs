@@ -6,7 +6,8 @@ use super::Scenario;
 use super::revisions::{crd, healthy, name, owned, path, unhealthy};
 use super::runtimes::{core, deployments, role};
 use super::signer::digest;
-use super::stage::{Stage, condition, packages, until};
+use super::stage::{Stage, condition, packages};
+use crate::support::until;
 use serde_json::{Value as Json, json};
 
 pub(super) const ALL: &[Scenario] = &[
@@ -198,6 +199,8 @@ fn a_waiting_revision_owns_what_is_there(stage: &Stage) {
     let spec = json!({"package": one, "revisionActivationPolicy": "Manual"});
     stage.install(PROVIDER, "patient", &spec);
     stage.states(PROVIDER, "patient", &[(1, "Inactive")]);
+    stage.condition(PROVIDER, "patient", "Installed", "False", "InactivePackageRevision");
+    stage.condition(PROVIDER, "patient", "Healthy", "True", "HealthyPackageRevision");
     let first = stage.revisions(PROVIDER, "patient").remove(0).2;
     activate(stage, PROVIDER, &first);
     stage.installed(PROVIDER, "patient");

@@ -1,13 +1,13 @@
 //! Managers as processes: how they are started, asked, and started again with other words.
 
-use super::stage::{PATIENT, Stage, until};
+use super::stage::{PATIENT, Stage};
 use crate::registry::ask;
-use crate::support::{Ran, Scratch, command, command_at, linked, peer_path};
+use crate::support::{Ran, Scratch, command, command_at, linked, peer_path, until};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 /// A manager, which does not outlive the test.
-pub(super) struct Running(Option<Child>);
+pub(crate) struct Running(Option<Child>);
 
 impl Drop for Running {
     fn drop(&mut self) {
@@ -26,7 +26,7 @@ impl Running {
 }
 
 /// Starts a manager that elects a leader and says how it is.
-pub(super) fn start(
+pub(crate) fn start(
     scratch: &Scratch,
     kubeconfig: &Path,
     cache: &Path,

@@ -1,10 +1,10 @@
 //! From revisions to objects: all or nothing, handed over without a gap, one owner of each.
 
 use super::Scenario;
-use super::stage::{PATIENCE, Stage, condition, until};
+use super::stage::{Stage, condition};
+use crate::support::{patiently, until};
 use serde_json::{Value as Json, json};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
 
 pub(super) const ALL: &[Scenario] = &[
     ("a provider brings its definitions", a_provider_brings_its_definitions),
@@ -14,6 +14,7 @@ pub(super) const ALL: &[Scenario] = &[
     ("what is refused leaves nothing behind", what_is_refused_leaves_nothing_behind),
     ("a restore with other uids is mended", a_restore_with_other_uids_is_mended),
     ("what is changed or deleted comes back", what_is_changed_or_deleted_comes_back),
+    ("labels that are wanted no longer go", labels_that_are_wanted_no_longer_go),
     ("an inactive revision stays an owner", an_inactive_revision_stays_an_owner),
     ("the wrong package says so", the_wrong_package_says_so),
 ];
@@ -87,21 +88,19 @@ pub(super) fn name(object: &Json) -> String {
 #[track_caller]
 pub(super) fn unhealthy(stage: &Stage, kind: &str, package: &str, expected: &str) -> String {
     let mut said = Vec::new();
-    let start = Instant::now();
-    while start.elapsed() < PATIENCE {
+    patiently(|| {
         if let Some((_, _, name)) = stage.revisions(kind, package).pop() {
             let revision = stage.package(&format!("{kind}Revision"), &name);
             let healthy = condition(&revision, "RevisionHealthy").unwrap_or_default();
             let message = healthy["message"].as_str().unwrap_or_default().to_owned();
             if healthy["status"] == "False" && message.contains(expected) {
-                return message;
+                return Ok(message);
             }
             said.push(message);
             said.dedup();
         }
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    panic!("{kind} {package} never said {expected:?}, but {said:#?}");
+        Err(format!("{kind} {package} never said {expected:?}, but {said:#?}"))
+    })
 }
 
 fn a_provider_brings_its_definitions(stage: &Stage) {
@@ -330,6 +329,45 @@ fn what_is_changed_or_deleted_comes_back(stage: &Stage) {
         let revision = healthy(stage, kind, "mended", 1);
         (revision["status"]["objectRefs"][0]["uid"] == uid).then_some(())
     });
+}
+
+/// Those of a package before, and those that all objects of a package got; never those of others.
+fn labels_that_are_wanted_no_longer_go(stage: &Stage) {
+    let (kind, group) = ("Provider", "labelled.example.org");
+    let push = |version: &str, labels: &Json| {
+        let mut definition = crd(group, "ones", &["a"]);
+        definition["metadata"]["labels"] = labels.clone();
+        definition["metadata"]["annotations"] = labels.clone();
+        stage.push_objects(kind, "labelled", version, &[definition])
+    };
+    let one = push("v1.0.0", &json!({"both": "1", "first": "1"}));
+    let two = push("v2.0.0", &json!({"both": "2", "second": "2"}));
+    let (common, definition) = (json!({"team": "a"}), path(&format!("ones.{group}")));
+    stage.install(kind, "labelled", &json!({"package": one, "commonLabels": common}));
+    healthy(stage, kind, "labelled", 1);
+    let patch = json!({"metadata": {"labels": {"theirs": "x"}, "annotations": {"theirs": "x"}}});
+    stage.change("PATCH", &definition, "application/merge-patch+json", &patch);
+    let says = |labels: Json, annotations: Json| {
+        until(&format!("{definition} has the labels {labels}"), || {
+            let metadata = stage.ask(&definition)?["metadata"].clone();
+            let fits = metadata["labels"] == labels && metadata["annotations"] == annotations;
+            fits.then_some(())
+        });
+    };
+    says(
+        json!({"both": "1", "first": "1", "team": "a", "theirs": "x"}),
+        json!({"both": "1", "first": "1", "theirs": "x"}),
+    );
+    stage.merge(kind, "labelled", &json!({"spec": {"package": two}}));
+    says(
+        json!({"both": "2", "second": "2", "team": "a", "theirs": "x"}),
+        json!({"both": "2", "second": "2", "theirs": "x"}),
+    );
+    stage.merge(kind, "labelled", &json!({"spec": {"commonLabels": null}}));
+    says(
+        json!({"both": "2", "second": "2", "theirs": "x"}),
+        json!({"both": "2", "second": "2", "theirs": "x"}),
+    );
 }
 
 fn an_inactive_revision_stays_an_owner(stage: &Stage) {

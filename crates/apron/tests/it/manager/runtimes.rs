@@ -1,7 +1,8 @@
 //! Packages that run: Deployments, certificates and roles come with them and go with them.
 
 use super::Scenario;
-use super::stage::{Stage, condition, packages, until};
+use super::stage::{Stage, condition, packages};
+use crate::support::until;
 use serde_json::{Value as Json, json};
 
 pub(super) const ALL: &[Scenario] = &[
@@ -9,6 +10,7 @@ pub(super) const ALL: &[Scenario] = &[
     ("configuration rolls", a_change_of_the_runtime_configuration_rolls),
     ("inactive leaves nothing", an_inactive_revision_leaves_nothing_that_runs),
     ("certificates", certificates_follow_their_authority_and_the_service),
+    ("what is added goes", what_is_added_to_a_selector_or_a_rule_goes_again),
     ("permissions", a_package_that_asks_for_too_much_waits_until_it_is_allowed),
 ];
 
@@ -113,6 +115,28 @@ fn an_inactive_revision_leaves_nothing_that_runs(stage: &Stage) {
     healthy(stage, "goes", &second);
     let service = stage.ask(&core("services", "goes")).unwrap();
     assert_eq!(service["spec"]["selector"]["pkg.crossplane.io/revision"], *second);
+}
+
+fn what_is_added_to_a_selector_or_a_rule_goes_again(stage: &Stage) {
+    let revision = install(stage, "strict", "v1.0.0", &json!({}));
+    until("its Deployment is there", || stage.ask(&deployments(&revision)));
+    healthy(stage, "strict", &revision);
+    let (service, role) = (core("services", "strict"), role(&revision));
+    let rules = until("its role has rules", || {
+        let rules = stage.ask(&role)?["rules"].clone();
+        rules.is_array().then_some(rules)
+    });
+    let selector = stage.ask(&service).unwrap()["spec"]["selector"].clone();
+    stage.change("PATCH", &service, MERGE, &json!({"spec": {"selector": {"tier": "none"}}}));
+    let mut narrow = rules.clone();
+    narrow[0]["resourceNames"] = json!(["one"]);
+    stage.change("PATCH", &role, MERGE, &json!({"rules": narrow}));
+    until("the service selects the provider's pods", || {
+        (stage.ask(&service)?["spec"]["selector"] == selector).then_some(())
+    });
+    until("the rules are not about some names alone", || {
+        (stage.ask(&role)?["rules"] == rules).then_some(())
+    });
 }
 
 fn certificates_follow_their_authority_and_the_service(stage: &Stage) {

@@ -4,7 +4,7 @@ use super::revisions::crd;
 use crate::control_plane::Asked;
 use crate::kubectl::plane::{Ours, Real};
 use crate::registry::Served;
-use crate::support::{Ran, Scratch, apron, command, command_at, peer, program};
+use crate::support::{Ran, Scratch, apron, command, command_at, patiently, peer, program, until};
 use base64::Engine as _;
 use kube::config::Kubeconfig;
 use serde_json::{Value as Json, json};
@@ -14,7 +14,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
 
 /// Who serves the API.
 #[derive(Clone, Copy)]
@@ -22,9 +21,6 @@ pub(super) enum Backend {
     Embedded,
     Real,
 }
-
-/// How long anything may take, however busy the machine is.
-pub(super) const PATIENCE: Duration = Duration::from_secs(900);
 
 /// A manager that nobody competes with keeps its lease however busy the machine is.
 pub(super) const PATIENT: [&str; 4] =
@@ -252,16 +248,11 @@ impl Stage {
     /// Waits until a condition says exactly this.
     #[track_caller]
     pub(super) fn says(&self, kind: &str, name: &str, of: &str, expected: &str) {
-        let mut last = Json::Null;
-        let start = Instant::now();
-        while start.elapsed() < PATIENCE {
-            last = condition(&self.package(kind, name), of).unwrap_or_default();
-            if last["message"] == expected {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        panic!("{kind} {name} says {last} instead of {expected}");
+        patiently(|| {
+            let last = condition(&self.package(kind, name), of).unwrap_or_default();
+            let why = || format!("{kind} {name} says {last} instead of {expected}");
+            if last["message"] == expected { Ok(()) } else { Err(why()) }
+        });
     }
 
     /// Changes part of a package object.
@@ -319,17 +310,12 @@ impl Stage {
     /// Waits until the revisions of a package have these numbers and states.
     #[track_caller]
     pub(super) fn states(&self, kind: &str, name: &str, expected: &[(i64, &str)]) {
-        let mut last = Vec::new();
-        let start = Instant::now();
-        while start.elapsed() < PATIENCE {
-            last = self.revisions(kind, name);
+        patiently(|| {
+            let last = self.revisions(kind, name);
             let found: Vec<_> = last.iter().map(|one| (one.0, one.1.as_str())).collect();
-            if found == expected {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        panic!("{kind} {name} has the revisions {last:?} instead of {expected:?}");
+            let why = || format!("{kind} {name} has the revisions {last:?}, not {expected:?}");
+            if found == expected { Ok(()) } else { Err(why()) }
+        });
     }
 
     /// Whether pods are nobody's business here: a real API server has nobody who runs them.
@@ -351,9 +337,9 @@ impl Stage {
         }
     }
 
-    /// Whether an object is not there, which is more than not being answered.
+    /// Whether an object is not there.
     pub(super) fn is_absent(&self, path: &str) -> bool {
-        self.asked.is_absent(path)
+        self.ask(path).is_none()
     }
 
     /// Holds a certificate against those to trust, both as Secrets have them.
@@ -558,19 +544,6 @@ pub(super) fn certificate(scratch: &Scratch, name: &str) -> (PathBuf, PathBuf) {
     let words = begin.iter().chain(&files).chain(&names).chain(&end);
     program(scratch, "openssl", words).ok();
     (scratch.join(certificate), scratch.join(key))
-}
-
-/// Waits for something, with patience.
-#[track_caller]
-pub(super) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let start = Instant::now();
-    while start.elapsed() < PATIENCE {
-        if let Some(found) = look() {
-            return found;
-        }
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    panic!("{what}: that did not come");
 }
 
 /// Where objects of a kind are.

@@ -2,7 +2,8 @@
 
 use super::process::{leads, metrics, stop};
 use super::revisions::crd;
-use super::stage::{Stage, packages, until};
+use super::stage::{Stage, packages};
+use crate::support::until;
 use serde_json::json;
 use std::collections::BTreeMap;
 

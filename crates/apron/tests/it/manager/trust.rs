@@ -2,9 +2,9 @@
 
 use super::Scenario;
 use super::signer::{Scheme, Signer, asks, digest};
-use super::stage::{Stage, certificate, condition, until};
+use super::stage::{Stage, certificate, condition};
 use crate::registry::Served;
-use crate::support::{Ran, Scratch, apron, command};
+use crate::support::{Ran, Scratch, apron, command, until};
 use base64::Engine as _;
 use serde_json::{Value as Json, json};
 use std::io::Write as _;

@@ -1,7 +1,8 @@
 //! Packages that upstream's own tools built and pushed.
 
 use super::Scenario;
-use super::stage::{Stage, until};
+use super::stage::Stage;
+use crate::support::until;
 use serde_json::json;
 
 pub(super) const ALL: &[Scenario] = &[

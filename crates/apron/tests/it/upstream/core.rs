@@ -8,16 +8,18 @@ use serde_json::Value as Json;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// A running core.
+/// A running core, and beside it who gives providers their rights.
 pub(super) struct Core {
-    child: Child,
+    children: [Child; 2],
     log: PathBuf,
 }
 
 impl Drop for Core {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        for child in &mut self.children {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
     }
 }
 
@@ -52,14 +54,13 @@ impl Core {
             fs_err::write(directory.join("client").join(key), bytes).unwrap();
         }
         let log = directory.join("core.log");
-        let file = fs_err::File::create(&log).unwrap().into_file();
-        let child = core(directory, kubeconfig)
-            .args(["core", "start"])
-            .stdout(Stdio::null())
-            .stderr(file)
-            .spawn()
-            .unwrap();
-        Self { child, log }
+        let children = ["core", "rbac"].map(|part| {
+            let file = fs_err::File::create(directory.join(format!("{part}.log"))).unwrap();
+            let mut command = core(directory, kubeconfig);
+            let command = command.args([part, "start"]).stdout(Stdio::null());
+            command.stderr(file.into_file()).spawn().unwrap()
+        });
+        Self { children, log }
     }
 
     /// What it said.

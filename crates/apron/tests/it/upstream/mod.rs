@@ -1,35 +1,21 @@
 //! apron and upstream's package manager understand each other: packages that apron builds install
-//! under upstream's core, apron's words work there, and what people wrote for upstream is taken or
-//! refused alike. (That packages of upstream's tools install in apron is a scenario of
-//! `manager::upstream`.)
+//! under upstream's core, and come to the same there as under apron's manager; apron's words work
+//! there, and what people wrote for upstream is taken or refused alike. (That packages of upstream's
+//! tools install in apron is a scenario of `manager::upstream`.)
 
+mod alike;
 mod core;
 mod manifests;
 
 use crate::control_plane::Asked;
 use crate::kubectl::plane::{Ours, Real, peer};
+use crate::manager::process;
 use crate::registry::Served;
-use crate::support::{Ran, Scratch, apron, command};
+use crate::support::{Ran, Scratch, apron, command, patiently, until};
 use core::Core;
 use serde_json::{Value as Json, json};
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
-
-/// How long anything may take, however busy the machine is.
-const PATIENCE: Duration = Duration::from_secs(300);
-
-#[track_caller]
-fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let start = Instant::now();
-    while start.elapsed() < PATIENCE {
-        if let Some(found) = look() {
-            return found;
-        }
-        std::thread::sleep(Duration::from_millis(100));
-    }
-    panic!("{what}: that did not come");
-}
 
 /// Applies definitions, and waits until all of them are served.
 fn define(kubeconfig: &Path, files: &Path) {
@@ -116,13 +102,19 @@ fn packages_of_apron_install_under_upstreams_core_and_manifests_mean_the_same() 
     let real = Real::start(&scratch.join("real"), &ours);
     let core = Core::start(&scratch.join("core"), &real.kubeconfig);
     let asked = Asked::new(&real.kubeconfig);
+    let other = Real::start(&scratch.join("other"), &ours);
+    let (cache, log) = (scratch.join("cache"), scratch.join("manager.log"));
+    let _manager = process::start(&scratch, &other.kubeconfig, &cache, &log, &[]);
+    let packages = "/apis/pkg.crossplane.io/v1/configurations";
+    let manages = Asked::new(&other.kubeconfig);
+    until("the manager's definitions are served", || manages.get(packages));
     let crds = apron(&scratch, ["crds"]).ok().stdout;
     define(&ours.kubeconfig, &scratch.write("crds.yaml", crds));
     manifests::mean_the_same(&asked, &Asked::new(&ours.kubeconfig));
-    installs(&scratch, &asked, &real.kubeconfig, &core);
+    installs(&scratch, &asked, &real.kubeconfig, &core, &other.kubeconfig);
 }
 
-fn installs(scratch: &Scratch, asked: &Asked, kubeconfig: &Path, core: &Core) {
+fn installs(scratch: &Scratch, asked: &Asked, kubeconfig: &Path, core: &Core, other: &Path) {
     let registry = Served::start(scratch);
     for name in ["provider-nop", "function-auto-ready"] {
         scratch.copy_package(name);
@@ -135,28 +127,26 @@ fn installs(scratch: &Scratch, asked: &Asked, kubeconfig: &Path, core: &Core) {
             .ok();
     }
     // apron's own words, to upstream's package manager.
-    let apron = |words: &[&str]| {
+    let apron_to = |kubeconfig: &Path, words: &[&str]| {
         let mut command = command(scratch);
         Ran::from(command.env("KUBECONFIG", kubeconfig).args(words).output().unwrap())
     };
-    apron(&["install", &registry.reference("team/harbour:v0.1.0")]).ok();
+    let apron = |words: &[&str]| apron_to(kubeconfig, words);
+    let install = ["install", &registry.reference("team/harbour:v0.1.0")];
+    apron(&install).ok();
+    apron_to(other, &install).ok();
     for (plural, name) in [
         ("providers", "team-provider-nop"),
         ("functions", "team-function-auto-ready"),
         ("configurations", "team-harbour"),
     ] {
         let path = format!("/apis/pkg.crossplane.io/v1/{plural}/{name}");
-        let start = Instant::now();
-        loop {
+        patiently(|| {
             make_available(asked);
             let package = asked.get(&path).unwrap_or_default();
-            if is_well(&package) {
-                break;
-            }
-            let late = start.elapsed() > PATIENCE;
-            assert!(!late, "{name} is {}\n{}", package["status"], core.log());
-            std::thread::sleep(Duration::from_millis(200));
-        }
+            let why = || format!("{name} is {}\n{}", package["status"], core.log());
+            if is_well(&package) { Ok(()) } else { Err(why()) }
+        });
     }
     let brought =
         "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/nopresources.nop.crossplane.io";
@@ -166,8 +156,10 @@ fn installs(scratch: &Scratch, asked: &Asked, kubeconfig: &Path, core: &Core) {
     let status = apron(&["status", "team-harbour"]).ok().stdout;
     assert!(status.starts_with("configuration team-harbour v0.1.0: healthy\n"), "{status}");
     assert!(status.contains("provider team-provider-nop v0.1.0 (>=v0.1.0): healthy"), "{status}");
+    alike::come_to_the_same(asked, &Asked::new(other));
     until("upstream's core deletes what apron uninstalls", || {
         apron(&["uninstall", "team-harbour"]);
-        asked.is_absent("/apis/pkg.crossplane.io/v1/configurations/team-harbour").then_some(())
+        let path = "/apis/pkg.crossplane.io/v1/configurations/team-harbour";
+        asked.get(path).is_none().then_some(())
     });
 }

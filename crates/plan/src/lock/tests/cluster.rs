@@ -1,7 +1,7 @@
 //! A cluster and a registry in a few lines of text, and everybody doing their part.
 
 use crate::image_config::{Names, Treatment};
-use crate::lock::{Contents, Decided, Report, Verdict, World, decide};
+use crate::lock::{Contents, Counts, Decided, Report, Verdict, World, decide};
 use crate::package;
 use crate::package::pull::Image;
 use crate::signature::Trust;
@@ -235,7 +235,7 @@ impl Cluster {
         let mut busy = false;
         for revision in &mut self.world.revisions {
             let verdict = verdicts.get(&revision.metadata.name);
-            let well = matches!(verdict, Some(Verdict::Resolved { .. } | Verdict::Skipped));
+            let well = matches!(verdict, Some(Verdict::Resolved(_) | Verdict::Skipped));
             let status = if well { "True" } else { "False" };
             let condition = json!({"type": "RevisionHealthy", "status": status, "reason": "x",
                                    "lastTransitionTime": "2026-01-01T00:00:00Z"});
@@ -328,11 +328,11 @@ impl Cluster {
             });
             let verdict = active.next().and_then(|one| self.verdicts.get(&one.metadata.name));
             let verdict = match verdict {
-                Some(Verdict::Resolved { found, installed, invalid }) => {
+                Some(Verdict::Resolved(Counts { found, installed, invalid })) => {
                     format!("resolved {found}/{installed}/{invalid}")
                 }
-                Some(Verdict::Waiting(why)) => format!("waiting: {why}"),
-                Some(Verdict::Conflict(why)) => format!("conflict: {why}"),
+                Some(Verdict::Waiting(_, why)) => format!("waiting: {why}"),
+                Some(Verdict::Conflict(_, why)) => format!("conflict: {why}"),
                 Some(Verdict::Skipped) => "skipped".to_owned(),
                 Some(Verdict::Unheard) => "unheard".to_owned(),
                 None => "no revision".to_owned(),

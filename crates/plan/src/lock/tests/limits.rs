@@ -1,6 +1,7 @@
 //! What upstream cannot do, sentence by sentence, and the life of its own example.
 
 use super::cluster::{by_digest, cluster};
+use api::pkg::ANNOTATION_PAUSED;
 use insta::assert_snapshot;
 use solver::Movement;
 
@@ -450,6 +451,40 @@ fn a_package_installed_by_digest_is_the_version_that_has_these_bytes() {
     digest of r.io/c:v1.2.0
     tags of r.io/c
     digest of r.io/c:v1.2.0
+    ");
+}
+
+/// One that is paused, and one under Manual whose new revision waits.
+#[test]
+fn who_asks_for_another_package_is_what_it_was_until_somebody_acts() {
+    let mut told = Vec::new();
+    for is_paused in [true, false] {
+        let mut cluster = cluster(
+            "r.io/a v1.0.0 Configuration: r.io/c >=v1.0.0
+             r.io/c v1.0.0 Provider
+             r.io/d v1.0.0 Provider",
+        );
+        cluster.install("Provider", "moves", "r.io/c:v1.0.0");
+        cluster.install("Configuration", "a", "r.io/a:v1.0.0");
+        cluster.install("Provider", "other", "r.io/d:v1.0.0");
+        cluster.run();
+        let package = cluster.install("Provider", "moves", "r.io/d:v1.0.0");
+        if is_paused {
+            package.metadata.annotations.insert(ANNOTATION_PAUSED.to_owned(), "true".to_owned());
+        } else {
+            package.spec.revision_activation_policy = Some("Manual".to_owned());
+        }
+        told.extend([cluster.run(), cluster.show()]);
+    }
+    assert_snapshot!(told.join("\n"), @"
+    nothing
+    Configuration a r.io/a:v1.0.0 resolved 1/1/0
+    Provider moves r.io/d:v1.0.0 resolved 0/0/0
+    Provider other r.io/d:v1.0.0 resolved 0/0/0
+    nothing
+    Configuration a r.io/a:v1.0.0 resolved 1/1/0
+    Provider moves r.io/d:v1.0.0 resolved 0/0/0
+    Provider other r.io/d:v1.0.0 resolved 0/0/0
     ");
 }
 

@@ -4,7 +4,7 @@
 use super::super::{Contents, Seen, Settings, World, desired, step};
 use super::show::{owners, show};
 use crate::image_config::Treatment;
-use crate::lock::Verdict;
+use crate::lock::{Counts, Verdict};
 use crate::package::pull::Image;
 use crate::signature::Trust;
 use crate::step::{Action, Expect, Need, Packaged, Refusal, Step, Target, Wake, Write};
@@ -52,7 +52,7 @@ impl Cluster {
             revisions: BTreeMap::new(),
             lock: Some(empty_lock()),
             packages: BTreeSet::new(),
-            verdict: Verdict::Resolved { found: 0, installed: 0, invalid: 0 },
+            verdict: Verdict::Resolved(Counts::default()),
             certificate: None,
             settings: Settings {
                 default_registry: "index.docker.io".to_owned(),
@@ -208,7 +208,7 @@ impl Cluster {
                     let seen = live.map(|live| Seen {
                         metadata: metadata(live),
                         is_same: one.packaged.is_some_and(|packaged| {
-                            desired::is_same(&self.desired(&packaged), live)
+                            desired::is_same(&self.desired(&packaged), live, "apron")
                         }),
                         state: live["spec"]["state"].as_str().map(str::to_owned),
                     });

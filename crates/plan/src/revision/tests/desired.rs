@@ -1,6 +1,6 @@
 //! What a document of a package becomes.
 
-use super::super::desired::{desired, is_same, prepared, replacement, text};
+use super::super::desired::{desired, disown, is_same, prepared, replacement, text};
 use serde_json::{Value as Json, json};
 
 #[test]
@@ -87,6 +87,31 @@ fn an_object_that_an_api_server_filled_in_is_the_same() {
             },
         })
     };
-    assert!(is_same(&wanted, &live(1)));
-    assert!(!is_same(&wanted, &live(2)));
+    assert!(is_same(&wanted, &live(1), "apron"));
+    assert!(!is_same(&wanted, &live(2), "apron"));
+}
+
+#[test]
+fn what_a_manager_wrote_and_no_longer_wants_goes() {
+    let wrote = |manager: &str, labels: &[&str]| {
+        let keys = labels.iter().map(|key| (format!("f:{key}"), json!({})));
+        let keys: serde_json::Map<String, Json> =
+            keys.chain([(".".to_owned(), json!({}))]).collect();
+        json!({"manager": manager, "operation": "Update", "fieldsType": "FieldsV1",
+            "fieldsV1": {"f:metadata": {"f:labels": keys}, "f:spec": {"f:a": {}}}})
+    };
+    let mut live = json!({
+        "metadata": {
+            "labels": {"kept": "1", "dropped": "1", "theirs": "1"},
+            "annotations": {"theirs": "1"},
+            "managedFields": [wrote("apron", &["kept", "dropped"]), wrote("kubectl", &["theirs"])],
+        },
+        "spec": {"a": 1},
+    });
+    let wanted = |labels: Json| json!({"metadata": {"labels": labels}, "spec": {"a": 1}});
+    assert!(is_same(&wanted(json!({"kept": "1", "dropped": "1"})), &live, "apron"));
+    assert!(!is_same(&wanted(json!({"kept": "1"})), &live, "apron"));
+    disown(&mut live, "apron");
+    assert_eq!(live["metadata"]["labels"], json!({"theirs": "1"}));
+    assert_eq!(live["metadata"]["annotations"], json!({"theirs": "1"}));
 }

@@ -2,7 +2,7 @@
 
 use super::cluster::Cluster;
 use super::{TAG, TAG_TWO, composition, crd, meta, provider};
-use crate::lock::Verdict;
+use crate::lock::{Counts, Verdict};
 use api::meta::PackageKind;
 use insta::assert_snapshot;
 use serde_json::{Value as Json, json};
@@ -254,9 +254,15 @@ fn a_revision_waits_for_what_it_needs() {
     let (mut cluster, name) = provider(&["buckets"]);
     let mut told = Vec::new();
     for verdict in [
-        Verdict::Waiting("missing dependencies: \"registry.example.org/q\" (>=v1)".to_owned()),
-        Verdict::Conflict("two packages want different versions of q".to_owned()),
-        Verdict::Resolved { found: 2, installed: 2, invalid: 0 },
+        Verdict::Waiting(
+            Counts { found: 1, ..Counts::default() },
+            "missing dependencies: \"registry.example.org/q\" (>=v1)".to_owned(),
+        ),
+        Verdict::Conflict(
+            Counts { found: 1, installed: 1, invalid: 1 },
+            "two packages want different versions of q".to_owned(),
+        ),
+        Verdict::Resolved(Counts { found: 2, installed: 2, invalid: 0 }),
     ] {
         cluster.verdict = verdict;
         told.push(cluster.settle(&name));
@@ -264,11 +270,11 @@ fn a_revision_waits_for_what_it_needs() {
     assert_snapshot!(told.join("\n==\n"), @r#"
     add finalizer revision.pkg.crossplane.io
     --
-    status RevisionHealthy=False UnhealthyPackageRevision (cannot resolve package dependencies: missing dependencies: "registry.example.org/q" (>=v1)); {"resolvedImage":"registry.example.org/p:v1"}
+    status RevisionHealthy=False UnhealthyPackageRevision (cannot resolve package dependencies: missing dependencies: "registry.example.org/q" (>=v1)); {"resolvedImage":"registry.example.org/p:v1","foundDependencies":1}
     event Warning ResolveDependencies: cannot resolve package dependencies: missing dependencies: "registry.example.org/q" (>=v1)
     # cannot resolve package dependencies: missing dependencies: "registry.example.org/q" (>=v1)
     ==
-    status RevisionHealthy=False UnhealthyPackageRevision (cannot resolve package dependencies: two packages want different versions of q); {"resolvedImage":"registry.example.org/p:v1"}
+    status RevisionHealthy=False UnhealthyPackageRevision (cannot resolve package dependencies: two packages want different versions of q); {"resolvedImage":"registry.example.org/p:v1","foundDependencies":1,"installedDependencies":1,"invalidDependencies":1}
     event Warning ResolveDependencies: cannot resolve package dependencies: two packages want different versions of q
     # cannot resolve package dependencies: two packages want different versions of q
     ==
@@ -285,7 +291,7 @@ fn a_revision_waits_for_what_it_needs() {
 #[test]
 fn dependencies_that_are_to_be_skipped_are_not_waited_for() {
     let (mut cluster, name) = provider(&["buckets"]);
-    cluster.verdict = Verdict::Conflict("never asked".to_owned());
+    cluster.verdict = Verdict::Conflict(Counts::default(), "never asked".to_owned());
     cluster.change(&name, |one| one.spec.skip_dependency_resolution = Some(true));
     cluster.settle(&name);
     assert_snapshot!(cluster.owners("buckets.example.org"), @r"
