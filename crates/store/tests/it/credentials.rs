@@ -17,9 +17,12 @@ fn read(path: &Path) -> Value {
 
 /// A helper that keeps one credential in a file beside it.
 fn helpers(directory: &Path, script: &str) -> Helpers {
-    let path = directory.join("docker-credential-test");
-    fs_err::write(&path, format!("#!/bin/sh\ncd {}\n{script}\n", directory.display())).unwrap();
-    fs_err::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let (text, path) = (directory.join("text"), directory.join("docker-credential-test"));
+    fs_err::write(&text, format!("#!/bin/sh\ncd {}\n{script}\n", directory.display())).unwrap();
+    // A file that is open for writing cannot be run, and helpers that other tests are just starting
+    // have open what this process has open. So another process writes it.
+    let mut install = std::process::Command::new("install");
+    assert!(install.args(["-m", "755"]).args([&text, &path]).status().unwrap().success());
     Helpers { directory: Some(directory.to_owned()), timeout: Duration::from_secs(60) }
 }
 
