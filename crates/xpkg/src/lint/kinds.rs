@@ -2,7 +2,7 @@
 //!
 //! The table joins the package specification with what upstream accepts today. The specification
 //! names a kind, `AdmissionWebhookConfiguration`, that Kubernetes never had; it is allowed
-//! because the specification says so. Anything that is not in the table makes a package
+//! because the specification says so. Anything that Crossplane cannot read makes a package
 //! uninstallable, even kinds that Crossplane itself serves.
 
 use super::findings::Findings;
@@ -62,6 +62,23 @@ const TABLE: [(Kind, &str, &[&str]); 11] = [
     (Kind::WatchOperation, "WatchOperation", OPS_VERSIONS),
 ];
 
+/// Kinds that Crossplane can read and that no package may contain: where it finds one, it leaves it
+/// out and installs the rest.
+const LEFT_OUT: [(&str, &[&str]); 5] = [
+    ("CompositionRevision", &["apiextensions.crossplane.io/v1"]),
+    ("Usage", ALPHA_VERSIONS),
+    ("ConversionReview", CRD_VERSIONS),
+    ("ValidatingAdmissionPolicy", WEBHOOK_VERSIONS),
+    ("ValidatingAdmissionPolicyBinding", WEBHOOK_VERSIONS),
+];
+
+fn is_left_out(identity: &Identity) -> bool {
+    let is = |row: &(&str, &[&str])| {
+        row.0 == identity.kind && row.1.contains(&identity.api_version.as_str())
+    };
+    LEFT_OUT.iter().any(is)
+}
+
 impl ObjectKind {
     /// The kind that an `apiVersion` and `kind` name.
     pub fn find(api_version: &str, kind: &str) -> Option<Self> {
@@ -110,5 +127,7 @@ pub(super) fn report_unknown(node: &Node<'_>, identity: &Identity, findings: &mu
             "keep it out of the package directory, or leave it out with --ignore".to_owned()
         }
     };
-    findings.advise(&rules::KIND_UNKNOWN, at, message, hint);
+    let left_out = is_left_out(identity);
+    let rule = if left_out { &rules::KIND_NOT_ALLOWED } else { &rules::KIND_UNKNOWN };
+    findings.advise(rule, at, message, hint);
 }

@@ -273,6 +273,12 @@ fn kinds_belong_in_their_packages() {
     3.yaml:2:1: error: Composition in apiextensions.crossplane.io/v1beta1 cannot be part of any package (Composition is known in apiextensions.crossplane.io/v1) [kind-unknown]
     4.yaml:2:1: error: Compostion in apiextensions.crossplane.io/v1 cannot be part of any package (did you mean Composition?) [kind-unknown]
     ");
+    // Crossplane can read this one, and leaves it out.
+    let policy = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
+        "metadata": { "name": "a" },
+    });
+    insta::assert_snapshot!(lint(&[provider(), policy]), @"2.yaml:2:1: error: ValidatingAdmissionPolicy in admissionregistration.k8s.io/v1 cannot be part of any package (keep it out of the package directory, or leave it out with --ignore) [kind-not-allowed]");
     insta::assert_snapshot!(lint(&[provider(), xrd()]), @"2.yaml:1:1: error: CompositeResourceDefinition does not belong in a Provider package (CompositeResourceDefinition may be part of a Configuration package) [kind-not-allowed]");
     insta::assert_snapshot!(lint(&[configuration(&[]), crd()]), @"2.yaml:1:1: error: CustomResourceDefinition does not belong in a Configuration package (CustomResourceDefinition may be part of a Provider or Function package) [kind-not-allowed]");
 }
