@@ -43,6 +43,7 @@ pub mod act;
 pub mod cache;
 mod certificate;
 pub mod cluster;
+mod families;
 pub mod fetch;
 mod held;
 mod install;

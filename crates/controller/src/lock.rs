@@ -121,6 +121,7 @@ impl Kind for Locks {
             known,
             refused: Vec::new(),
             settings: Settings {
+                crossplane_version: hands.settings.crossplane_version.clone(),
                 default_registry: hands.settings.default_registry.clone(),
                 group,
                 movement: hands.settings.movement,

@@ -1,5 +1,6 @@
 //! Runtimes: what runs the packages that are to be run.
 
+use crate::families::Families;
 use crate::kind::{Kind, Learnt, Meta, Wakes, Watch};
 use crate::package::typed;
 use crate::{Hands, access, certificate, cluster, held, roles};
@@ -45,6 +46,8 @@ impl Kind for Runtimes {
         };
         let mut watches = vec![
             Watch::itself(&stable, &revision),
+            // What runs of a revision goes on until the next one is established.
+            Families::default().watch(&stable, &revision),
             owned(DEPLOYMENT),
             owned(SERVICE),
             owned(ACCOUNT),

@@ -15,7 +15,7 @@ const NEWS_MAX: usize = 1024;
 /// What the lock says about each revision.
 #[derive(Debug)]
 pub struct Verdicts {
-    known: Mutex<BTreeMap<String, Verdict>>,
+    known: Mutex<BTreeMap<(String, String), Verdict>>,
     news: broadcast::Sender<String>,
 }
 
@@ -27,9 +27,9 @@ impl Default for Verdicts {
 
 impl Verdicts {
     /// What the lock says about a revision; nothing while it has not been asked.
-    pub fn of(&self, revision: &str) -> Option<Verdict> {
+    pub fn of(&self, kind: &str, name: &str) -> Option<Verdict> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.get(revision).cloned()
+        known.get(&(kind.to_owned(), name.to_owned())).cloned()
     }
 
     /// The names of revisions of which something new is said from now on.
@@ -38,13 +38,13 @@ impl Verdicts {
     }
 
     /// The lock says this now.
-    pub(crate) fn publish(&self, now: BTreeMap<String, Verdict>) {
+    pub(crate) fn publish(&self, now: BTreeMap<(String, String), Verdict>) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let before = std::mem::replace(&mut *known, now);
-        for (name, verdict) in &*known {
-            if before.get(name) != Some(verdict) {
+        for (revision, verdict) in &*known {
+            if before.get(revision) != Some(verdict) {
                 // That nobody listens is no trouble.
-                let _ = self.news.send(name.clone());
+                let _ = self.news.send(revision.1.clone());
             }
         }
     }
@@ -61,13 +61,16 @@ mod tests {
         let mut news = verdicts.news();
         let waiting = || Verdict::Waiting(Counts::default(), "for b".to_owned());
         let named = |all: Vec<(&str, Verdict)>| {
-            all.into_iter().map(|(name, one)| (name.to_owned(), one)).collect()
+            let of = |name: &str| ("ProviderRevision".to_owned(), name.to_owned());
+            all.into_iter().map(|(name, one)| (of(name), one)).collect()
         };
         verdicts.publish(named(vec![("a", waiting()), ("b", Verdict::Skipped)]));
         verdicts.publish(named(vec![("a", waiting()), ("b", Verdict::Skipped)]));
         verdicts.publish(named(vec![("a", Verdict::Skipped)]));
         let heard: Vec<String> = std::iter::from_fn(|| news.try_recv().ok()).collect();
         assert_eq!(heard, ["a", "b", "a"]);
-        assert_eq!((verdicts.of("a"), verdicts.of("b")), (Some(Verdict::Skipped), None));
+        let of = |kind: &str, name: &str| verdicts.of(kind, name);
+        assert_eq!(of("ProviderRevision", "a"), Some(Verdict::Skipped));
+        assert_eq!((of("ProviderRevision", "b"), of("FunctionRevision", "a")), (None, None));
     }
 }

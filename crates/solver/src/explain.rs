@@ -377,7 +377,7 @@ impl Words<'_> {
         let offers = self.model.source_name(source).map(|at| self.offers(at)).unwrap_or_default();
         let sentence = match root.movement {
             _ if matches!(root.want, Some(Want::Range(_))) => asked,
-            Movement::Held => format!("{asked} and must not be moved"),
+            Movement::Held | Movement::Named => format!("{asked} and must not be moved"),
             Movement::Upgrades => format!("{asked} and may only go up{}", of_versions(&offers)),
             Movement::Any => {
                 format!("{asked}, and no other version would do{}", of_versions(&offers))

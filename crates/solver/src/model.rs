@@ -163,6 +163,10 @@ impl Root {
             (_, None) => true,
             (_, Some(base)) => {
                 let asked_for = || ranges.iter().any(|range| to.is_accepted_by(range));
+                let named = || {
+                    let mut digests = ranges.iter().filter(|one| matches!(one, Range::Digest(_)));
+                    digests.any(|range| to.is_accepted_by(range))
+                };
                 let upwards = match (base.version(), to.version()) {
                     (Some(base), Some(to)) => to > base,
                     // Bytes that somebody names are neither up nor down.
@@ -171,6 +175,7 @@ impl Root {
                 };
                 let far_enough = match self.movement {
                     Movement::Held => false,
+                    Movement::Named => named(),
                     Movement::Upgrades => upwards || to.is_joker(),
                     Movement::Any => true,
                 };

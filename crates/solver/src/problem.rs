@@ -43,6 +43,8 @@ pub enum Want {
 pub enum Movement {
     /// Not at all.
     Held,
+    /// Only to bytes that somebody names.
+    Named,
     /// To higher versions.
     Upgrades,
     /// To higher and lower versions.

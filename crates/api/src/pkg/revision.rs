@@ -1,7 +1,7 @@
 //! Revisions: each state a package was in, of which one is active.
 
 use super::package::{ImageConfigRef, LocalReference, RuntimeConfigRef};
-use crate::condition::Condition;
+use crate::condition::{self, Condition, types};
 use crate::object::ObjectMeta;
 use crate::wire::wire;
 use std::collections::BTreeMap;
@@ -97,5 +97,16 @@ wire! {
         name: String = "name",
         /// Which object of that name.
         uid: Option<String> = "uid",
+    }
+}
+
+impl Revision {
+    /// Whether it has everything that it should, in the state that it is in now.
+    pub fn is_established(&self) -> bool {
+        let conditions = self.status.as_ref().and_then(|status| status.conditions.as_deref());
+        let healthy = condition::find(conditions.unwrap_or_default(), types::REVISION_HEALTHY);
+        healthy.is_some_and(|one| {
+            one.status == "True" && one.observed_generation == self.metadata.generation
+        })
     }
 }

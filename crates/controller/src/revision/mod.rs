@@ -7,6 +7,7 @@ pub(crate) use objects::bare;
 
 use crate::access::{access, allowed};
 use crate::cluster::{self, Which};
+use crate::families::Families;
 use crate::kind::{Kind, Learnt, Wakes, Watch};
 use crate::package::{self, ask, provided, treatment, typed};
 use crate::{Entry, Hands, act, held, lock, roles, secrets, signature};
@@ -21,7 +22,7 @@ use plan::revision::{Contents, Settings, World, step};
 use plan::signature::Trust;
 use plan::step::{Need, Refusal, Step, Target};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use tokio::sync::broadcast;
 
 /// Revisions of packages of one kind.
@@ -29,22 +30,6 @@ pub struct Revisions {
     kind: PackageKind,
     families: Families,
     disputes: Disputes,
-}
-
-/// Revisions by package, so that news of one can reach the others.
-#[derive(Clone, Default)]
-struct Families(Arc<Mutex<BTreeMap<String, BTreeSet<String>>>>);
-
-impl Families {
-    fn join(&self, package: &str, revision: &str) {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.entry(package.to_owned()).or_default().insert(revision.to_owned());
-    }
-
-    fn of(&self, package: &str) -> Vec<String> {
-        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.get(package).into_iter().flatten().cloned().collect()
-    }
 }
 
 /// Kinds of objects that packages bring, with the versions of their APIs.
@@ -71,20 +56,6 @@ impl Revisions {
 
     fn revision(&self) -> String {
         format!("{}Revision", self.kind.as_str())
-    }
-
-    /// News of a revision concerns the other revisions of its package.
-    fn relatives(&self, api_version: &str) -> Watch {
-        let families = self.families.clone();
-        Watch::new(api_version, &self.revision(), move |meta| {
-            let labels = meta.metadata.labels.as_ref();
-            let package = labels.and_then(|labels| labels.get(LABEL_PACKAGE));
-            let (Some(package), Some(name)) = (package, meta.metadata.name.as_deref()) else {
-                return Wakes::These(Vec::new());
-            };
-            families.join(package, name);
-            Wakes::These(families.of(package).into_iter().filter(|one| one != name).collect())
-        })
     }
 
     /// Certificates are in Secrets that packages or their revisions own.
@@ -118,7 +89,7 @@ impl Kind for Revisions {
         let stable = format!("{group}/v1");
         let mut watches = vec![
             Watch::itself(&stable, &self.revision()),
-            self.relatives(&stable),
+            self.families.watch(&stable, &self.revision()),
             Watch::for_everyone(&format!("{group}/v1beta1"), "ImageConfig"),
             secrets::watch(hands, Wakes::Everyone),
         ];
@@ -326,7 +297,8 @@ async fn contents(
 
 /// What the lock says; whoever hears nothing is called when it does.
 fn verdict(hands: &Hands, world: &World) -> Verdict {
-    hands.verdicts.of(&world.revision.metadata.name).unwrap_or(Verdict::Unheard)
+    let Revision { kind, metadata, .. } = &world.revision;
+    hands.verdicts.of(kind, &metadata.name).unwrap_or(Verdict::Unheard)
 }
 
 /// The certificate of whoever vouches for a runtime, or its own; in base64, as Secrets and

@@ -14,6 +14,8 @@ pub struct Contents {
     pub digest: Option<Digest>,
     /// What kind of package it is, for example `Provider`; empty where that is not known.
     pub kind: String,
+    /// The versions of Crossplane that it is made for, if it says so.
+    pub crossplane: Option<String>,
     /// What it needs.
     pub dependencies: Vec<Dependency>,
     /// The CRDs it brings, those of its definitions among them.
@@ -41,6 +43,7 @@ impl Contents {
         Self {
             digest: Some(digest),
             kind: meta.kind().as_str().to_owned(),
+            crossplane: meta.crossplane().map(str::to_owned),
             dependencies: meta.dependencies().to_vec(),
             ..Self::default()
         }
@@ -63,6 +66,7 @@ impl Contents {
         Self {
             digest: entry.digest.as_ref().unwrap_or(&entry.version).parse().ok(),
             kind: entry.kind.clone().or_else(|| entry.package_type.clone()).unwrap_or_default(),
+            crossplane: None,
             dependencies: entry.dependencies.iter().map(read).collect(),
             crds: owned(lock.custom_resource_definitions.as_ref(), package),
             compositions: owned(lock.compositions.as_ref(), package),

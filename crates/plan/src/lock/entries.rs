@@ -51,7 +51,7 @@ fn granted<'m>(
     member: &'m Member<'_>,
     conflicts: &[Conflict],
 ) -> Option<(LockPackage, &'m Contents)> {
-    let refused = member.refusal(conflicts).is_some();
+    let refused = member.unfit.is_some() || member.refusal(conflicts).is_some();
     match (&member.active, &member.previous) {
         (Some(active), _) if active.is_admitted || !refused => {
             let contents = active.contents.as_deref()?;

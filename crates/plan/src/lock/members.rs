@@ -3,6 +3,8 @@
 use super::contents::Contents;
 use super::{Counts, Verdict, World};
 use crate::image_config::{Name, Names};
+use crate::package::pull::Policy;
+use crate::revision::is_made_for;
 use api::condition::{self, types};
 use api::pkg::lock::{Lock, LockPackage};
 use api::pkg::revision::{ACTIVE, Revision};
@@ -26,11 +28,15 @@ pub(super) struct Member<'a> {
     pub(super) name: Name,
     /// What it asks for.
     pub(super) asked: Pin,
+    /// Whether it asks for that by its digest.
+    is_exact: bool,
     /// A tag that somebody wrote beside a digest.
     pub(super) remark: Option<(String, Digest)>,
     pub(super) active: Option<Active<'a>>,
     /// What was granted before to a revision that is still there, but no longer active.
     pub(super) previous: Option<(&'a LockPackage, Pin, Contents)>,
+    /// Why what is active of it can never be established here.
+    pub(super) unfit: Option<String>,
     /// Whether it asks for another package than the active one, which stays until somebody acts.
     is_elsewhere: bool,
 }
@@ -79,10 +85,22 @@ impl<'a> Members<'a> {
         self.all.iter().find(|member| member.label == label)
     }
 
+    /// Those that count: of several for one source, who can never be installed does not.
+    pub(super) fn counting(&self) -> impl Iterator<Item = &Member<'a>> {
+        let is_better = |one: &Member<'_>, than: &Member<'_>| {
+            one.unfit.is_none() && one.name.source == than.name.source
+        };
+        self.all.iter().filter(move |member| {
+            member.unfit.is_none() || !self.all.iter().any(|one| is_better(one, member))
+        })
+    }
+
     /// The package of a source: of several, the one that the solver goes by.
     pub(super) fn by_source(&self, source: &Source) -> Option<&Member<'a>> {
         let of_source = self.all.iter().filter(|member| member.name.source == *source);
-        of_source.min_by_key(|member| (member.installed().is_none(), &member.label))
+        of_source.min_by_key(|member| {
+            (member.installed().is_none(), member.unfit.is_some(), &member.label)
+        })
     }
 }
 
@@ -94,6 +112,7 @@ impl<'a> Member<'a> {
         label: String,
     ) -> Option<Self> {
         let (name, reference) = names.image(&package.spec.package).ok()?;
+        let is_exact = reference.identifier().as_digest().is_some();
         let revisions: Vec<&Revision> =
             world.revisions.iter().filter(|one| is_of(one, package)).collect();
         let entry = |revision: &Revision| entry(world.lock.as_ref(), revision);
@@ -130,7 +149,19 @@ impl<'a> Member<'a> {
             }
         };
         let remark = remark(image, &reference);
-        Some(Self { package, label, name, asked, remark, active, previous, is_elsewhere })
+        let unfit = active.as_ref().and_then(|active| active.unfit(world, package));
+        Some(Self {
+            package,
+            label,
+            name,
+            asked,
+            is_exact,
+            remark,
+            active,
+            previous,
+            unfit,
+            is_elsewhere,
+        })
     }
 
     /// What it should be if nobody objects: under Manual, and while it is paused, that is decided
@@ -156,15 +187,26 @@ impl<'a> Member<'a> {
         self.package.spec.skip_dependency_resolution == Some(true)
     }
 
-    pub(super) fn root(&self, world: &World) -> Root {
+    /// How far it may be moved for the sake of others. A digest is what somebody checked and stays,
+    /// unless others name another; what must not be fetched cannot be moved anywhere.
+    fn movement(&self, world: &World) -> Movement {
+        let policy = Policy::parse(self.package.spec.package_pull_policy.as_deref());
         let is_fixed = self.package.metadata.is_paused() || self.is_elsewhere;
+        match world.settings.movement {
+            _ if is_fixed || policy == Policy::Never => Movement::Held,
+            Movement::Upgrades | Movement::Any if self.is_exact => Movement::Named,
+            movement => movement,
+        }
+    }
+
+    pub(super) fn root(&self, world: &World) -> Root {
         let skipped = self.is_skipped();
         Root {
             name: self.label.clone(),
             source: self.name.source.clone(),
             want: Some(Want::Pin(self.wish().clone())),
             installed: self.installed().cloned(),
-            movement: if is_fixed { Movement::Held } else { world.settings.movement },
+            movement: self.movement(world),
             dependencies: if skipped { Dependencies::Skipped } else { Dependencies::Resolved },
         }
     }
@@ -205,11 +247,34 @@ impl<'a> Active<'a> {
         let is_admitted = entry.is_some() || is_healthy(revision);
         Some(Self { revision, reference, pin, contents, is_admitted })
     }
+
+    /// Why it can never be established, if it was not before: whoever can have nothing must not
+    /// keep anything from others.
+    fn unfit(&self, world: &World, package: &Package) -> Option<String> {
+        let contents = self.contents.as_deref().filter(|_| !self.is_admitted)?;
+        if !contents.kind.is_empty() && contents.kind != package.kind {
+            return Some(format!("it is a {}, not a {}", contents.kind, package.kind));
+        }
+        made_for_another(world, Some(package), contents)
+    }
 }
 
 /// Whether what is active stays until somebody acts, whatever the package asks for.
 fn is_held(package: &Package) -> bool {
     package.is_manual() || package.metadata.is_paused()
+}
+
+/// Why this Crossplane is not one that a package is made for, unless that does not matter.
+pub(super) fn made_for_another(
+    world: &World,
+    package: Option<&Package>,
+    contents: &Contents,
+) -> Option<String> {
+    let ignored = package.and_then(|one| one.spec.ignore_crossplane_constraints) == Some(true);
+    let asked = contents.crossplane.as_deref().filter(|_| !ignored)?;
+    let have = &world.settings.crossplane_version;
+    let why = || format!("it is made for Crossplane {asked}, and this is {have}");
+    (!is_made_for(asked, have)).then(why)
 }
 
 /// What a reference pins: a channel is the bytes behind it, where those are known.

@@ -96,6 +96,8 @@ pub struct Settings {
     pub default_registry: String,
     /// The group of package objects.
     pub group: String,
+    /// The version of Crossplane that packages are told this is.
+    pub crossplane_version: String,
     /// How far installed packages may be moved for the sake of others.
     pub movement: Movement,
 }
@@ -105,6 +107,7 @@ impl Default for Settings {
         Self {
             default_registry: oci::reference::DOCKER_HUB.to_owned(),
             group: api::pkg::GROUP.to_owned(),
+            crossplane_version: "v2.0.0".to_owned(),
             movement: Movement::Upgrades,
         }
     }
@@ -141,8 +144,9 @@ pub enum Verdict {
 pub struct Decided {
     /// What to do.
     pub plan: Plan,
-    /// What the lock says about each active revision, by name.
-    pub verdicts: BTreeMap<String, Verdict>,
+    /// What the lock says about each active revision, by kind and name: the same bytes may be
+    /// asked for as packages of several kinds.
+    pub verdicts: BTreeMap<(String, String), Verdict>,
     /// Why.
     pub report: Report,
 }

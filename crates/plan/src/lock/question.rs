@@ -2,7 +2,7 @@
 
 use super::World;
 use super::contents::Contents;
-use super::members::{Member, Members};
+use super::members::{Member, Members, made_for_another};
 use super::sources::{Sources, digest_of};
 use crate::image_config::Name;
 use crate::step::Need;
@@ -59,7 +59,7 @@ impl<'a> Question<'a> {
             }
             root
         };
-        self.problem.roots = members.all.iter().map(root).collect();
+        self.problem.roots = members.counting().map(root).collect();
     }
 
     fn name(&mut self, members: &Members<'_>, needed: BTreeMap<Source, Name>) {
@@ -86,15 +86,16 @@ impl<'a> Question<'a> {
                 Identifier::Tag(tag) => Pin::parse(tag),
                 Identifier::Digest(digest) => Pin::Digest(digest.clone()),
             };
+            let package = members.by_source(&name.source).map(|member| member.package);
             match inside {
-                Ok(contents) => self.insert(&name.source, pin, contents),
-                Err(reason) => {
-                    let unusable = solver::Contents::Unusable(reason.clone());
-                    self.known.contents.insert((name.source, pin), unusable);
-                }
+                Ok(contents) => match made_for_another(world, package, contents) {
+                    Some(why) => self.dismiss(&name.source, &pin, &why),
+                    None => self.insert(&name.source, pin, contents),
+                },
+                Err(why) => self.dismiss(&name.source, &pin, why),
             }
         }
-        for member in &members.all {
+        for member in members.counting() {
             let source = &member.name.source;
             if let Some((_, pin, contents)) = &member.previous {
                 self.insert(source, pin.clone(), contents);
@@ -102,11 +103,24 @@ impl<'a> Question<'a> {
             if let Some(active) = &member.active {
                 let key = (source.clone(), active.pin.clone());
                 self.references.insert(key, active.reference.clone());
-                if let Some(contents) = &active.contents {
-                    self.insert(source, active.pin.clone(), contents);
+                match (&active.contents, &member.unfit) {
+                    (Some(contents), None) => self.insert(source, active.pin.clone(), contents),
+                    (_, Some(why)) => {
+                        self.dismiss(source, &active.pin, why);
+                        if let Some(digest) = active.digest() {
+                            self.dismiss(source, &Pin::Digest(digest.clone()), why);
+                        }
+                    }
+                    (None, None) => {}
                 }
             }
         }
+    }
+
+    /// This cannot be had, or not used here.
+    fn dismiss(&mut self, source: &Source, pin: &Pin, why: &str) {
+        let unusable = solver::Contents::Unusable(why.to_owned());
+        self.known.contents.insert((source.clone(), pin.clone()), unusable);
     }
 
     fn insert(&mut self, source: &Source, pin: Pin, contents: &Contents) {

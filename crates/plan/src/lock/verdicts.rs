@@ -18,7 +18,7 @@ pub(super) fn of(
     members: &Members<'_>,
     question: &Question<'_>,
     settlement: &Settlement,
-) -> BTreeMap<String, Verdict> {
+) -> BTreeMap<(String, String), Verdict> {
     let mut verdicts = BTreeMap::new();
     for member in &members.all {
         let Some(active) = &member.active else { continue };
@@ -29,9 +29,13 @@ pub(super) fn of(
                 let needs = active.contents.as_deref().map(|contents| judge.needs(contents));
                 Verdict::Conflict(needs.unwrap_or_default().counts, words(conflict))
             }
-            None => judge.judge(active),
+            None => match &member.unfit {
+                Some(why) => Verdict::Conflict(Counts::default(), why.clone()),
+                None => judge.judge(active),
+            },
         };
-        verdicts.insert(active.revision.metadata.name.clone(), verdict);
+        let revision = active.revision;
+        verdicts.insert((revision.kind.clone(), revision.metadata.name.clone()), verdict);
     }
     verdicts
 }

@@ -7,7 +7,7 @@
 //! are no roles, and the reason is told where the package is run.
 //!
 //! Providers of one family, from one organisation, may use each other's kinds. A revision that is
-//! not active has no roles.
+//! not active has no roles once nothing of it runs.
 //!
 //! A composite resource definition gets roles for the kinds it defines ([`definition`]).
 
@@ -55,6 +55,10 @@ pub fn step(world: &World) -> Step {
     }
     let mut report = Vec::new();
     let is_active = world.revision.spec.desired_state == ACTIVE;
+    if !is_active && !world.accounts.is_empty() {
+        let report = vec!["its roles stay for as long as it runs".to_owned()];
+        return Step::Do(Plan { report, ..Plan::default() });
+    }
     if is_active && world.requests.is_none() {
         let report = vec!["the package is not at hand, so its roles stay as they are".to_owned()];
         return Step::Do(Plan { report, ..Plan::default() });

@@ -221,6 +221,8 @@ fn roles_come_with_a_revision_follow_it_and_go_when_it_is_inactive() {
     world.accounts.push(("system".to_owned(), "other".to_owned()));
     lines.push(next(&mut world));
     world.revision.spec.desired_state = "Inactive".to_owned();
+    lines.push(next(&mut world));
+    world.accounts.clear();
     lines.extend([next(&mut world), next(&mut world)]);
     assert_snapshot!(lines.join("\n--\n"), @r"
     create ClusterRole crossplane:provider:p-1:aggregate-to-edit
@@ -239,6 +241,8 @@ fn roles_come_with_a_revision_follow_it_and_go_when_it_is_inactive() {
     apply ClusterRoleBinding crossplane:provider:p-1:system
     event BindClusterRole: Bound the system ClusterRole to the provider's ServiceAccounts
     # ClusterRoleBinding crossplane:provider:p-1:system is applied
+    --
+    # its roles stay for as long as it runs
     --
     delete ClusterRole crossplane:provider:p-1:aggregate-to-edit
     delete ClusterRole crossplane:provider:p-1:aggregate-to-view

@@ -25,6 +25,7 @@ mod tests;
 mod trust;
 
 pub use contents::{Contents, Document};
+pub(crate) use trust::is_made_for;
 
 use crate::image_config::Treatment;
 use crate::lock::Verdict;

@@ -6,7 +6,6 @@ use super::owners::{Party, Standing};
 use super::{Halt, Seen, World, claims, fetch, listing, overlay};
 use crate::package::pull::RECHECK;
 use crate::step::{Action, Expect, Need, Plan, Target, Wake, Wanted, Write};
-use api::condition::types;
 use api::object::OwnerReference;
 use api::pkg::revision::{ACTIVE, Revision, TypedReference};
 use serde_json::json;
@@ -54,7 +53,7 @@ pub(super) fn release(world: &World, draft: &Draft) -> Result<Plan, Halt> {
     look(world, targets.iter().map(|target| Wanted { target: target.clone(), packaged: None }))?;
     let party = world.party();
     let successor = world.siblings.iter().find(|one| is_active(one));
-    let is_done = successor.is_none_or(is_healthy);
+    let is_done = successor.is_none_or(Revision::is_established);
     let mut actions = Vec::new();
     for target in &targets {
         let Some(Some(seen)) = world.seen.get(target) else { continue };
@@ -63,7 +62,7 @@ pub(super) fn release(world: &World, draft: &Draft) -> Result<Plan, Halt> {
             continue;
         }
         let mut owners = party.release(before);
-        if successor.is_some_and(|one| is_healthy(one) && !brings(one, target)) {
+        if successor.is_some_and(|one| one.is_established() && !brings(one, target)) {
             owners = party.without_package(owners);
         }
         actions.extend(owned(target, seen, &owners));
@@ -81,7 +80,7 @@ pub(super) fn bequeath(world: &World, draft: &Draft) -> Result<Vec<Action>, Halt
     };
     let mut dropped = brought(world, draft)?;
     dropped.retain(|target| !brings(successor, target));
-    if !dropped.is_empty() && !is_healthy(successor) {
+    if !dropped.is_empty() && !successor.is_established() {
         let why = format!("it goes once {} has everything", successor.metadata.name);
         let (report, wake) = (vec![why], Wake::After(RECHECK));
         return Err(Halt::First(Plan { actions: Vec::new(), report, wake }));
@@ -114,14 +113,6 @@ fn brought(world: &World, draft: &Draft) -> Result<Vec<Target>, Halt> {
 
 fn is_active(revision: &Revision) -> bool {
     revision.spec.desired_state == ACTIVE && revision.metadata.deletion_timestamp.is_none()
-}
-
-/// Whether a revision has everything, in the state that it is in now.
-fn is_healthy(revision: &Revision) -> bool {
-    let conditions = revision.status.iter().flat_map(|status| status.conditions.iter().flatten());
-    let mut healthy = conditions.filter(|one| one.condition_type == types::REVISION_HEALTHY);
-    healthy
-        .any(|one| one.status == "True" && one.observed_generation == revision.metadata.generation)
 }
 
 /// Whether a revision says that an object is one of its own, in whatever version.

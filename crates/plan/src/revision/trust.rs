@@ -99,16 +99,20 @@ fn is_free(key: &str) -> bool {
     key == LABEL_FAMILY || !(is_ours || is_kubernetes)
 }
 
+/// Whether a version of Crossplane is one of those that a package is made for.
+pub(crate) fn is_made_for(constraint: &str, version: &str) -> bool {
+    match (Constraint::parse(constraint), Version::parse(version)) {
+        (Ok(constraint), Ok(version)) => constraint.matches(&version),
+        _ => false,
+    }
+}
+
 /// Fails if the package is not made for the Crossplane there is.
 pub(super) fn compatible(world: &World, meta: &Meta) -> Result<(), Halt> {
     let ignored = world.revision.spec.ignore_crossplane_constraints == Some(true);
     let Some(text) = meta.crossplane().filter(|_| !ignored) else { return Ok(()) };
     let have = &world.settings.crossplane_version;
-    let matches = match (Constraint::parse(text), Version::parse(have)) {
-        (Ok(constraint), Ok(version)) => constraint.matches(&version),
-        _ => false,
-    };
-    if matches {
+    if is_made_for(text, have) {
         return Ok(());
     }
     let message = format!(

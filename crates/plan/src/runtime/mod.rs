@@ -188,10 +188,16 @@ impl World {
         is_safe_start && !was_active && self.managed.total > 0 && self.managed.active == 0
     }
 
-    /// What there is to do for a revision that is not active.
+    /// What there is to do for a revision that is not active. What runs goes on until the next
+    /// revision has its objects: one that is refused must not stop what works.
     fn stop(&self) -> Plan {
         let mut work = Work::default();
         let successor = self.siblings.iter().find(|one| one.spec.desired_state == ACTIVE);
+        if let Some(successor) = successor.filter(|one| !one.is_established()) {
+            let name = &successor.metadata.name;
+            let report = vec![format!("what runs goes on until {name} is established")];
+            return Plan { report, ..Plan::default() };
+        }
         let taken = successor.and_then(|one| Some(choose(self, one).ok()?.names(one).account));
         for object in &self.owned {
             let name = object["metadata"]["name"].as_str();

@@ -60,8 +60,14 @@ pub(super) fn service(world: &World, chosen: &Chosen<'_>, names: &Names) -> Json
     json!({"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec})
 }
 
-/// The account that the pods run as.
-pub(super) fn account(world: &World, chosen: &Chosen<'_>, names: &Names) -> Json {
+/// The account that the pods run as. Secrets that it has already stay: somebody else may have
+/// given it those, and the list is one value to the API server.
+pub(super) fn account(
+    world: &World,
+    chosen: &Chosen<'_>,
+    names: &Names,
+    live: Option<&Json>,
+) -> Json {
     let spec = chosen.runtime.and_then(|config| config.spec.as_ref());
     let template = spec.and_then(|spec| spec.service_account_template.as_ref());
     let template = template.and_then(|one| one.metadata.as_ref());
@@ -73,7 +79,10 @@ pub(super) fn account(world: &World, chosen: &Chosen<'_>, names: &Names) -> Json
     let mut account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata});
     let own = world.revision.spec.package_pull_secrets.iter().flatten();
     let own = own.filter_map(|secret| secret.name.as_deref());
-    let secrets = references(own.chain(world.account_secrets.iter().map(String::as_str)));
+    let there = live.and_then(|live| live["imagePullSecrets"].as_array()).into_iter().flatten();
+    let there = there.filter_map(|secret| secret["name"].as_str());
+    let ours = own.chain(world.account_secrets.iter().map(String::as_str));
+    let secrets = references(there.chain(ours));
     if !secrets.is_empty() {
         account["imagePullSecrets"] = json!(secrets);
     }

@@ -8,6 +8,7 @@ use crate::rbac;
 use crate::same::{holds, is_applied, same};
 use crate::step::{Action, Expect, MANAGER, Need, Step, Target};
 use api::condition::types;
+use api::pkg::revision::Revision;
 use serde_json::{Value as Json, json};
 
 /// What is to be done so far, and why.
@@ -46,7 +47,12 @@ impl World {
         }
         let mut work = Work::default();
         let service = objects::service(self, chosen, &names);
-        if let Err(why) = self.make(&service, &mut work)? {
+        // Until then it leads to what runs of the revision before.
+        let is_lent = self.found(&Target::of(&service))?.is_some_and(|live| {
+            let is_lent = controller_of(live).is_some_and(|owner| self.is_sibling(owner));
+            is_lent && !self.revision.is_established()
+        });
+        if !is_lent && let Err(why) = self.make(&service, &mut work)? {
             let why = Trouble::Fails(why).during("pre");
             return Ok(Step::Do(self.unhealthy(status, work, &why)));
         }
@@ -117,7 +123,8 @@ impl World {
         let runs_as = wanted["spec"]["template"]["spec"]["serviceAccountName"].as_str();
         let is_account_ours = runs_as == Some(&names.account);
         if is_account_ours {
-            let account = objects::account(self, chosen, names);
+            let live = self.found(&self.target("v1", "ServiceAccount", &names.account))?;
+            let account = objects::account(self, chosen, names, live);
             if let Err(why) = self.make(&account, work)? {
                 return Ok(Err(why));
             }
@@ -155,10 +162,7 @@ impl World {
         let uid = self.revision.metadata.uid.as_deref();
         let other = controller_of(seen).filter(|owner| owner["uid"].as_str() != uid);
         if let Some(owner) = other {
-            let is_sibling = self.siblings.iter().any(|one| {
-                one.metadata.uid.is_some() && owner["uid"].as_str() == one.metadata.uid.as_deref()
-            });
-            if !is_sibling {
+            if !self.is_sibling(owner) {
                 let text = |value: &Json| value.as_str().unwrap_or_default().to_owned();
                 return Ok(Err(format!(
                     "cannot apply {} package {}: {} is already controlled by {} {}; give it \
@@ -185,6 +189,14 @@ impl World {
             work.apply(wanted, Some(seen));
         }
         Ok(Ok(()))
+    }
+
+    /// Whether an owner is another revision of the package.
+    fn is_sibling(&self, owner: &Json) -> bool {
+        let is = |one: &Revision| {
+            one.metadata.uid.is_some() && owner["uid"].as_str() == one.metadata.uid.as_deref()
+        };
+        self.siblings.iter().any(is)
     }
 
     fn found(&self, target: &Target) -> Result<Option<&Json>, Vec<Need>> {

@@ -180,7 +180,8 @@ impl World<'_> {
         }
         let (to, from) = (at.version().unwrap(), base.version().unwrap());
         let far_enough = match root.movement {
-            Movement::Held => false,
+            // Nobody names bytes here.
+            Movement::Held | Movement::Named => false,
             Movement::Upgrades => to > from,
             Movement::Any => true,
         };

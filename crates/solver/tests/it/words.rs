@@ -425,6 +425,36 @@ fn a_digest_is_satisfied_by_exactly_those_bytes() {
 }
 
 #[test]
+fn bytes_that_somebody_chose_give_way_only_to_bytes_that_somebody_names() {
+    let (one, two) = (format!("sha256:{}", "1".repeat(64)), format!("sha256:{}", "2".repeat(64)));
+    let world = |wanted: &str| {
+        answer(&format!(
+            "
+            app v1.0.0: hub {wanted}
+            hub v1.0.0
+            hub v2.0.0
+            hub {one}
+            hub {two}
+            installed hub {one} bytes
+            want app v1.0.0
+        "
+        ))
+    };
+    let short = |text: String| text.replace(&one, "sha256:1").replace(&two, "sha256:2");
+    assert_snapshot!(short(world(">=v2.0.0")), @r"
+    keep hub sha256:1
+    conflict: app
+      app v1.0.0 needs hub >=v2.0.0
+      hub sha256:111111111111 is installed and must not be moved
+      hint: move hub to a version that satisfies the others
+    ");
+    assert_snapshot!(short(world(&two)), @r"
+    switch hub sha256:1 -> sha256:2  (app v1.0.0 wants sha256:2)
+    install app v1.0.0
+    ");
+}
+
+#[test]
 fn a_channel_satisfies_no_range() {
     assert_snapshot!(answer("
         app v1.0.0: hub >=v1.0.0

@@ -10,7 +10,7 @@
 //! a v1.0.0! TEXT                 it cannot be used
 //! a tag latest                   a tag that is no version
 //! a unlisted                     nobody knows what there is of a; `a ? TEXT`: nobody can say
-//! installed a v1.0.0 [held|up|any] [skip] [named b]
+//! installed a v1.0.0 [held|bytes|up|any] [skip] [named b]
 //! want a v1.0.0 [held|up|any]    exactly; `want a ~v1.0.0`: the best of these
 //! move a v1.0.0 to v2.0.0        installed and asked to be another
 //! ```
@@ -61,6 +61,7 @@ fn root(name: &str, want: Option<&str>, installed: Option<&str>, rest: &[&str]) 
     let movement = match rest {
         _ if rest.contains(&"up") => Movement::Upgrades,
         _ if rest.contains(&"any") => Movement::Any,
+        _ if rest.contains(&"bytes") => Movement::Named,
         _ => Movement::Held,
     };
     let exact = |text: &str| text.starts_with('v') || text.starts_with("sha256:");

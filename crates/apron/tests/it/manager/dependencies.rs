@@ -13,6 +13,8 @@ pub(super) const ALL: &[Scenario] = &[
     ("a copy is recognised", a_copy_in_another_repository_is_recognised),
     ("a mirror is recognised", a_name_that_a_mirror_stands_for_is_recognised),
     ("a digest is recognised", a_package_by_digest_is_the_version_it_is),
+    ("what is pinned stays", what_is_pinned_stays),
+    ("who cannot be installed", who_cannot_be_installed_keeps_nothing_from_others),
     ("what is there is used", what_is_there_is_used_whatever_it_is_called),
     ("a circle is refused", a_circle_is_refused_and_mended),
     ("two kinds of one name", two_kinds_of_one_name_cannot_have_one_definition),
@@ -26,7 +28,7 @@ pub(super) const ALL: &[Scenario] = &[
 const CONFIGURATION: &str = "Configuration";
 
 /// Pushes a package that needs these: kind, repository, versions.
-fn push(
+pub(super) fn push(
     stage: &Stage,
     kind: &str,
     name: &str,
@@ -268,6 +270,60 @@ fn a_package_by_digest_is_the_version_it_is(stage: &Stage) {
     becomes(stage, CONFIGURATION, "stamps", &top);
     let exact = stage.registry.reference(&format!("stamped@{digest}"));
     becomes(stage, "Function", "stamped", &exact);
+}
+
+/// A digest was checked by somebody, and what must not be fetched cannot be moved.
+fn what_is_pinned_stays(stage: &Stage) {
+    for version in ["v1.0.0", "v1.1.0"] {
+        stage.push("Provider", "pinned", version);
+        stage.push("Provider", "unfetched", version);
+    }
+    let tagged = stage.registry.reference("pinned:v1.0.0");
+    let exact = format!("{tagged}@{}", super::signer::digest(stage, &tagged));
+    stage.install("Provider", "pinned", &json!({"package": exact}));
+    let cached = stage.registry.reference("unfetched:v1.0.0");
+    stage.install("Provider", "unfetched", &json!({"package": cached}));
+    becomes(stage, "Provider", "pinned", &exact);
+    becomes(stage, "Provider", "unfetched", &cached);
+    stage.merge("Provider", "unfetched", &json!({"spec": {"packagePullPolicy": "Never"}}));
+    for (needs, of) in [("pushes", "pinned"), ("pulls", "unfetched")] {
+        let top = push(stage, CONFIGURATION, needs, "v1.0.0", &[("provider", of, ">=v1.1.0")]);
+        stage.install(CONFIGURATION, needs, &json!({"package": top}));
+        let said = unhealthy(stage, CONFIGURATION, needs, "must not be moved");
+        assert!(said.ends_with(&format!("hint: move {of} to a version that satisfies the others")));
+    }
+    becomes(stage, "Provider", "pinned", &exact);
+    becomes(stage, "Provider", "unfetched", &cached);
+    // Whoever pinned it moves it.
+    let newer = stage.registry.reference("pinned:v1.1.0");
+    stage.merge("Provider", "pinned", &json!({"spec": {"package": newer}}));
+    healthy(stage, CONFIGURATION, "pushes", 1);
+}
+
+/// A package that this Crossplane is too old for has nothing, and neither has one of another kind
+/// than it is installed as; whoever can be installed gets what they would have had.
+fn who_cannot_be_installed_keeps_nothing_from_others(stage: &Stage) {
+    let brought = [crd("able.example.org", "ables", &["a"])];
+    let ahead = json!({"crossplane": {"version": ">=v99.0.0"}});
+    let unable = stage.push_package("Provider", "a-unable", "v1.0.0", &ahead, &brought);
+    stage.install("Provider", "a-unable", &json!({"package": unable}));
+    unhealthy(stage, "Provider", "a-unable", "incompatible Crossplane version");
+    let able = stage.push_objects("Provider", "b-able", "v1.0.0", &brought);
+    stage.install("Provider", "b-able", &json!({"package": able}));
+    becomes(stage, "Provider", "b-able", &able);
+    let kind = push(stage, CONFIGURATION, "of-a-kind", "v1.0.0", &[]);
+    stage.install("Provider", "of-a-kind", &json!({"package": kind}));
+    unhealthy(stage, "Provider", "of-a-kind", "Configuration");
+    stage.install(CONFIGURATION, "of-a-kind", &json!({"package": kind}));
+    becomes(stage, CONFIGURATION, "of-a-kind", &kind);
+    for unable in ["a-unable", "of-a-kind"] {
+        stage.change(
+            "DELETE",
+            &format!("{}/{unable}", packages("Provider")),
+            "application/json",
+            &json!({}),
+        );
+    }
 }
 
 fn what_is_there_is_used_whatever_it_is_called(stage: &Stage) {

@@ -9,6 +9,8 @@ pub(super) const ALL: &[Scenario] = &[
     ("healthy when available", a_provider_is_healthy_once_its_deployment_is_available),
     ("configuration rolls", a_change_of_the_runtime_configuration_rolls),
     ("inactive leaves nothing", an_inactive_revision_leaves_nothing_that_runs),
+    ("a refused upgrade stops nothing", a_refused_upgrade_stops_nothing),
+    ("an account keeps what it was given", an_account_keeps_what_it_was_given),
     ("certificates", certificates_follow_their_authority_and_the_service),
     ("what is added goes", what_is_added_to_a_selector_or_a_rule_goes_again),
     ("permissions", a_package_that_asks_for_too_much_waits_until_it_is_allowed),
@@ -115,6 +117,53 @@ fn an_inactive_revision_leaves_nothing_that_runs(stage: &Stage) {
     healthy(stage, "goes", &second);
     let service = stage.ask(&core("services", "goes")).unwrap();
     assert_eq!(service["spec"]["selector"]["pkg.crossplane.io/revision"], *second);
+}
+
+/// What runs is what can: it goes on while the next revision cannot have its objects.
+fn a_refused_upgrade_stops_nothing(stage: &Stage) {
+    let first = install(stage, "steady", "v1.0.0", &json!({}));
+    let before = until("its Deployment is there", || stage.ask(&deployments(&first)));
+    healthy(stage, "steady", &first);
+    until("its role is there", || stage.ask(&role(&first)));
+    let was = stage.package("Provider", "steady")["spec"]["package"].clone();
+    let ahead = json!({"crossplane": {"version": ">=v99.0.0"}});
+    let reference = stage.push_provider("steady", "v2.0.0", &ahead);
+    stage.merge("Provider", "steady", &json!({"spec": {"package": reference}}));
+    stage.states("Provider", "steady", &[(1, "Inactive"), (2, "Active")]);
+    let second = active(stage, "steady");
+    let path = format!("{}/{second}", packages("ProviderRevision"));
+    until("the next one says that it cannot run", || {
+        let told = condition(&stage.ask(&path)?, "RuntimeHealthy")?;
+        (told["status"] == "False").then_some(())
+    });
+    stage.merge("Provider", "steady", &json!({"spec": {"package": was}}));
+    stage.states("Provider", "steady", &[(2, "Inactive"), (3, "Active")]);
+    stage.condition("Provider", "steady", "Healthy", "True", "HealthyPackageRevision");
+    // The same Deployment and the same role all the time, found by the same name.
+    let after = stage.ask(&deployments(&first)).unwrap();
+    assert_eq!(after["metadata"]["uid"], before["metadata"]["uid"]);
+    for path in [core("serviceaccounts", &first), role(&first)] {
+        let made = &stage.ask(&path).unwrap()["metadata"]["generation"];
+        assert!(made.is_null() || *made == 1, "{path} was made again");
+    }
+    let service = stage.ask(&core("services", "steady")).unwrap();
+    assert_eq!(service["spec"]["selector"]["pkg.crossplane.io/revision"], *first);
+    assert!(stage.is_absent(&deployments(&second)));
+}
+
+fn an_account_keeps_what_it_was_given(stage: &Stage) {
+    let revision = install(stage, "given", "v1.0.0", &json!({}));
+    until("its Deployment is there", || stage.ask(&deployments(&revision)));
+    let account = core("serviceaccounts", &revision);
+    let theirs = json!({"imagePullSecrets": [{"name": "theirs"}]});
+    stage.change("PATCH", &account, MERGE, &theirs);
+    stage.secret("given-pull", ".dockerconfigjson", r#"{"auths": {}}"#);
+    let ours = json!({"spec": {"packagePullSecrets": [{"name": "given-pull"}]}});
+    stage.merge("Provider", "given", &ours);
+    until("it has both", || {
+        let seen = stage.ask(&account)?["imagePullSecrets"].clone();
+        (seen == json!([{"name": "theirs"}, {"name": "given-pull"}])).then_some(())
+    });
 }
 
 fn what_is_added_to_a_selector_or_a_rule_goes_again(stage: &Stage) {

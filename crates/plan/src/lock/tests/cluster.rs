@@ -23,7 +23,7 @@ pub(super) struct Cluster {
     pub(super) registry: BTreeMap<String, BTreeMap<String, Contents>>,
     /// What was asked of registries.
     pub(super) asked: Vec<String>,
-    pub(super) verdicts: BTreeMap<String, Verdict>,
+    pub(super) verdicts: BTreeMap<(String, String), Verdict>,
     pub(super) report: Report,
     /// Whether the definition of the lock is one that has no record of owners.
     pub(super) prunes: bool,
@@ -160,8 +160,8 @@ impl Cluster {
     /// What packages ask for is installed already, and well.
     pub(super) fn begin(&mut self) {
         self.packages();
-        let all = self.world.revisions.iter().map(|one| one.metadata.name.clone());
-        self.revisions(&all.map(|name| (name, Verdict::Skipped)).collect());
+        let all = self.world.revisions.iter().map(|one| (key(one), Verdict::Skipped));
+        self.revisions(&all.collect());
     }
 
     /// Everybody does their part until nobody has anything to do; says what the lock did.
@@ -208,7 +208,11 @@ impl Cluster {
             let world = package::World {
                 kind: kinds.clone().find(|one| one.as_str() == package.kind).unwrap(),
                 revisions: revisions.cloned().collect(),
-                image: Image { asked: Some(digest.map_err(Into::into)), ..Image::default() },
+                image: Image {
+                    cached: digest.clone().ok(),
+                    asked: Some(digest.map_err(Into::into)),
+                    ..Image::default()
+                },
                 treatment: Treatment::default(),
                 trust: Trust::default(),
                 refused: Vec::new(),
@@ -231,10 +235,10 @@ impl Cluster {
     }
 
     /// Revisions are established when the lock lets them.
-    fn revisions(&mut self, verdicts: &BTreeMap<String, Verdict>) -> bool {
+    fn revisions(&mut self, verdicts: &BTreeMap<(String, String), Verdict>) -> bool {
         let mut busy = false;
         for revision in &mut self.world.revisions {
-            let verdict = verdicts.get(&revision.metadata.name);
+            let verdict = verdicts.get(&key(revision));
             let well = matches!(verdict, Some(Verdict::Resolved(_) | Verdict::Skipped));
             let status = if well { "True" } else { "False" };
             let condition = json!({"type": "RevisionHealthy", "status": status, "reason": "x",
@@ -326,7 +330,7 @@ impl Cluster {
                     && one.kind.starts_with(&package.kind)
                     && one.spec.desired_state == "Active"
             });
-            let verdict = active.next().and_then(|one| self.verdicts.get(&one.metadata.name));
+            let verdict = active.next().and_then(|one| self.verdicts.get(&key(one)));
             let verdict = match verdict {
                 Some(Verdict::Resolved(Counts { found, installed, invalid })) => {
                     format!("resolved {found}/{installed}/{invalid}")
@@ -354,15 +358,20 @@ impl Cluster {
     }
 }
 
+fn key(revision: &Revision) -> (String, String) {
+    (revision.kind.clone(), revision.metadata.name.clone())
+}
+
 /// A package as text; the bytes are the text itself unless it names others.
 fn contents(kind: &str, needs: &str, line: &str) -> Contents {
     let mut bytes = line.to_owned();
-    let (mut depends, mut brings) = (Vec::new(), Vec::new());
+    let (mut depends, mut brings, mut made_for) = (Vec::new(), Vec::new(), json!(null));
     for need in needs.split(", ").filter(|need| !need.is_empty()) {
         match need.split(' ').collect::<Vec<_>>()[..] {
             ["brings", crd] => brings.push(("CustomResourceDefinition", crd)),
             ["composition", name] => brings.push(("Composition", name)),
             ["bytes", of] => of.clone_into(&mut bytes),
+            ["crossplane", range] => made_for = json!({"version": range}),
             ["crd", crd] => depends.push(json!({
                 "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
                 "package": crd, "version": "*",
@@ -379,7 +388,7 @@ fn contents(kind: &str, needs: &str, line: &str) -> Contents {
     }
     let meta = json!({
         "apiVersion": "meta.pkg.crossplane.io/v1", "kind": kind, "metadata": {"name": "x"},
-        "spec": {"dependsOn": depends},
+        "spec": {"dependsOn": depends, "crossplane": made_for},
     });
     let meta = Meta::from_json(&meta).unwrap();
     let mut contents = Contents::new(Digest::of(bytes.as_bytes()), &meta);

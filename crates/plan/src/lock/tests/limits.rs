@@ -1,6 +1,6 @@
 //! What upstream cannot do, sentence by sentence, and the life of its own example.
 
-use super::cluster::{by_digest, cluster};
+use super::cluster::{by_digest, cluster, digest};
 use api::pkg::ANNOTATION_PAUSED;
 use insta::assert_snapshot;
 use solver::Movement;
@@ -284,6 +284,110 @@ fn what_is_needed_is_moved_as_little_as_possible_and_as_far_as_allowed() {
     Any v3.0.0
     Configuration a r.io/a:v3.0.0 resolved 1/1/0
     Provider c r.io/c:v0.9.0 resolved 0/0/0
+    ");
+}
+
+#[test]
+fn what_somebody_pinned_stays_where_it_is() {
+    let mut told = Vec::new();
+    for movement in [Movement::Upgrades, Movement::Any] {
+        for (pinned, policy) in [
+            (format!("r.io/c:v1.0.0@{}", digest("one")), None),
+            (format!("r.io/c@{}", digest("one")), None),
+            ("r.io/c:v1.0.0".to_owned(), Some("Never")),
+        ] {
+            let mut cluster = cluster(
+                "r.io/a v1.0.0 Configuration: r.io/c >=v1.0.0
+                 r.io/a v2.0.0 Configuration: r.io/c >=v1.2.0
+                 r.io/c v1.0.0 Provider: bytes one
+                 r.io/c v1.2.0 Provider: bytes two",
+            );
+            cluster.world.settings.movement = movement;
+            let package = cluster.install("Provider", "c", &pinned);
+            package.spec.package_pull_policy = policy.map(str::to_owned);
+            cluster.install("Configuration", "a", "r.io/a:v1.0.0");
+            cluster.run();
+            assert!(cluster.show().starts_with("Configuration a r.io/a:v1.0.0 resolved 1/1/0"));
+            cluster.install("Configuration", "a", "r.io/a:v2.0.0");
+            cluster.run();
+            assert!(cluster.show().ends_with(&format!("Provider c {pinned} resolved 0/0/0")));
+            told.extend(cluster.show().lines().next().map(str::to_owned));
+        }
+    }
+    assert_snapshot!(told[..3].join("\n"), @r"
+    Configuration a r.io/a:v2.0.0 conflict: r.io/a v2.0.0 needs r.io/c >=v1.2.0; r.io/c sha256:7692c3ad3540 is installed and must not be moved; hint: move c to a version that satisfies the others
+    Configuration a r.io/a:v2.0.0 conflict: r.io/a v2.0.0 needs r.io/c >=v1.2.0; r.io/c sha256:7692c3ad3540 is installed and must not be moved; hint: move c to a version that satisfies the others
+    Configuration a r.io/a:v2.0.0 conflict: r.io/a v2.0.0 needs r.io/c >=v1.2.0; r.io/c v1.0.0 is installed and must not be moved; hint: move c to a version that satisfies the others
+    ");
+    assert_eq!(told[..3], told[3..]);
+}
+
+#[test]
+fn a_digest_is_moved_by_whoever_names_another() {
+    let (one, two) = (digest("one"), digest("two"));
+    let mut cluster = cluster(&format!(
+        "r.io/a v1.0.0 Configuration: r.io/c {one}
+         r.io/a v2.0.0 Configuration: r.io/c {two}
+         r.io/c v1.0.0 Provider: bytes one
+         r.io/c v1.2.0 Provider: bytes two"
+    ));
+    cluster.install("Configuration", "a", "r.io/a:v1.0.0");
+    cluster.run();
+    cluster.install("Configuration", "a", "r.io/a:v2.0.0");
+    cluster.run();
+    assert_eq!(
+        cluster.show(),
+        format!(
+            "Configuration a r.io/a:v2.0.0 resolved 1/1/0\nProvider c r.io/c@{two} resolved 0/0/0"
+        )
+    );
+}
+
+#[test]
+fn who_can_never_be_installed_keeps_nothing_from_others() {
+    let mut cluster = cluster(
+        "r.io/a v1.0.0 Provider: crossplane >=v9.0.0, brings things.org
+         r.io/b v1.0.0 Provider: brings things.org
+         r.io/c v1.0.0 Configuration: brings others.org
+         r.io/d v1.0.0 Configuration: r.io/e >=v1.0.0, r.io/a >=v1.0.0
+         r.io/e v1.0.0 Provider: brings es.org
+         r.io/e v2.0.0 Provider: crossplane >=v9.0.0, brings es.org",
+    );
+    cluster.install("Provider", "a", "r.io/a:v1.0.0");
+    cluster.install("Provider", "c", "r.io/c:v1.0.0");
+    cluster.run();
+    cluster.install("Provider", "b", "r.io/b:v1.0.0");
+    cluster.install("Configuration", "c", "r.io/c:v1.0.0");
+    cluster.run();
+    assert_snapshot!(format!("{}\n{}", cluster.show(), owners(&cluster)), @r"
+    Configuration c r.io/c:v1.0.0 resolved 0/0/0
+    Provider a r.io/a:v1.0.0 conflict: r.io/a v1.0.0 cannot be installed: it is made for Crossplane >=v9.0.0, and this is v2.0.0; hint: install another version, or ask its author
+    Provider b r.io/b:v1.0.0 resolved 0/0/0
+    Provider c r.io/c:v1.0.0 conflict: Configuration c and Provider c are both the package r.io/c; hint: delete Provider c, or let it name another package
+    others.org is Configuration/c's
+    things.org is Provider/b's
+    ");
+    // What is needed and cannot be installed is told.
+    cluster.uninstall("b");
+    cluster.install("Configuration", "d", "r.io/d:v1.0.0");
+    cluster.run();
+    assert_snapshot!(cluster.show(), @r"
+    Configuration c r.io/c:v1.0.0 resolved 0/0/0
+    Configuration d r.io/d:v1.0.0 conflict: r.io/d v1.0.0 needs r.io/a >=v1.0.0; r.io/a v1.0.0 cannot be installed: it is made for Crossplane >=v9.0.0, and this is v2.0.0; hint: install another version, or ask its author
+    Provider a r.io/a:v1.0.0 conflict: r.io/a v1.0.0 cannot be installed: it is made for Crossplane >=v9.0.0, and this is v2.0.0; hint: install another version, or ask its author
+    Provider c r.io/c:v1.0.0 conflict: Configuration c and Provider c are both the package r.io/c; hint: delete Provider c, or let it name another package
+    ");
+    // Of what is needed, a version is taken that can be installed.
+    cluster.uninstall("a");
+    cluster.install("Provider", "a", "r.io/a:v1.0.0").spec.ignore_crossplane_constraints =
+        Some(true);
+    cluster.run();
+    assert_snapshot!(cluster.show(), @r"
+    Configuration c r.io/c:v1.0.0 resolved 0/0/0
+    Configuration d r.io/d:v1.0.0 resolved 2/2/0
+    Provider a r.io/a:v1.0.0 resolved 0/0/0
+    Provider c r.io/c:v1.0.0 conflict: Configuration c and Provider c are both the package r.io/c; hint: delete Provider c, or let it name another package
+    Provider e r.io/e:v1.0.0 resolved 0/0/0
     ");
 }
 

@@ -123,6 +123,7 @@ fn set_condition(world: &mut World, of: &str, status: &str, reason: &str) {
     let condition = json!({
         "type": of, "status": status, "reason": reason,
         "lastTransitionTime": "2026-01-01T00:00:00Z",
+        "observedGeneration": world.revision.metadata.generation,
     });
     let conditions =
         world.revision.status.get_or_insert_default().conditions.get_or_insert_default();

@@ -96,7 +96,12 @@ fn objects_are_those_of_upstream() {
         let chosen = choose(&world, &world.revision).unwrap();
         let names = chosen.names(&world.revision);
         compare(about, "service", &service(&world, &chosen, &names), &vector["service"]);
-        compare(about, "account", &account(&world, &chosen, &names), &vector["serviceAccount"]);
+        compare(
+            about,
+            "account",
+            &account(&world, &chosen, &names, None),
+            &vector["serviceAccount"],
+        );
         let ours = deployment(&world, &chosen, &names, None).unwrap();
         let mut theirs = vector["deployment"].clone();
         let digest = &world.package.as_ref().unwrap().digest;
