@@ -62,7 +62,7 @@ impl Kind for Packages {
         let revisions = revisions.into_iter().map(typed).collect::<Result<_, _>>()?;
         let treated = treatment(hands, &package.spec.package).await?;
         let (trust, treatment) = (Trust::of(&treated), treated.unwrap_or_default());
-        let image = known(hands, &package.spec.package, &treatment);
+        let image = known(hands, &package, &treatment);
         let settings = Settings {
             default_registry: hands.settings.default_registry.clone(),
             runs_packages: hands.settings.runs(self.0),
@@ -120,15 +120,26 @@ impl Kind for Packages {
     }
 }
 
-/// What is known about an image without asking anybody.
-fn known(hands: &Hands, package: &str, treatment: &Treatment) -> Image {
+/// What is known about the image of a package without asking anybody.
+fn known(hands: &Hands, package: &Package, treatment: &Treatment) -> Image {
+    let policy = Policy::parse(package.spec.package_pull_policy.as_deref());
+    let package = &package.spec.package;
     let Some(reference) = parse(hands, package) else { return Image::default() };
     let cached = match reference.identifier() {
         Identifier::Tag(_) => hands.cache.tag(&reference.name()),
         Identifier::Digest(digest) => Some(digest.clone()).filter(|one| hands.cache.has(one)),
     };
     let resolved = parse(hands, treatment.name(package));
-    let asked = resolved.and_then(|resolved| hands.fetch.remembered(&resolved)).map(Ok);
+    let asked = resolved.and_then(|resolved| hands.fetch.remembered(&resolved));
+    // Somebody may have asked who looked for what packages need. For a package that would have
+    // asked now, that is what it goes by from then on.
+    let is_news = match policy {
+        Policy::Never => false,
+        Policy::IfNotPresent => cached.is_none(),
+        Policy::Always => true,
+    };
+    let asked =
+        asked.map(|digest| if is_news { noted(hands, &reference, digest) } else { Ok(digest) });
     Image { cached, asked, searched: false }
 }
 
@@ -172,13 +183,16 @@ pub(crate) async fn ask(
         Ok(digest) => digest,
         Err(error) => return Ok(Err(access.explain(error))),
     };
-    // A digest means the same for ever: there is nothing to remember.
-    if matches!(reference.identifier(), Identifier::Digest(_)) {
-        return Ok(Ok(asked));
+    Ok(noted(hands, reference, asked))
+}
+
+/// Remembers what a tag means. A digest means the same for ever: there is nothing to remember.
+fn noted(hands: &Hands, reference: &Reference, asked: Digest) -> Result<Digest, Unavailable> {
+    if let Identifier::Tag(_) = reference.identifier() {
+        let failed = |error| fetch::FetchError::Cache(reference.to_string(), error);
+        hands.cache.remember(&reference.name(), &asked).map_err(failed)?;
     }
-    let remembered = hands.cache.remember(&reference.name(), &asked);
-    let failed = |error| fetch::FetchError::Cache(reference.to_string(), error).into();
-    Ok(remembered.map(|()| asked).map_err(failed))
+    Ok(asked)
 }
 
 /// What somebody put into the cache for a package.

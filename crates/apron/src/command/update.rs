@@ -74,15 +74,18 @@ fn find<'a>(request: &Request, inventory: &'a Inventory) -> Outcome<&'a Installe
     let fits = |one: &&'a Installed| request.kind.is_none_or(|kind| kind == one.kind);
     let same: Vec<&Installed> =
         inventory.of_repository(wanted.repository()).into_iter().filter(fits).collect();
+    // Where a kind is said, a package that moves to another registry has the name of its path.
+    let name = xpkg::label::object_name(&wanted);
+    let named = inventory.packages.iter().filter(fits).find(|one| one.name() == name);
     match same.as_slice() {
         [one] => Ok(one),
-        [] => Err(Failure::new(
-            format!("nothing is installed from {}", wanted.repository()),
-            format!(
+        [] => named.filter(|_| request.kind.is_some()).ok_or_else(|| {
+            let hint = format!(
                 "install it with `apron install {}`, or name the package to change",
                 request.to
-            ),
-        )),
+            );
+            Failure::new(format!("nothing is installed from {}", wanted.repository()), hint)
+        }),
         several => {
             let names: Vec<String> = several.iter().map(|one| one.id()).collect();
             let hint = format!("name one: {}", names.join(" or "));

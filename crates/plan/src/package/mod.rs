@@ -166,14 +166,25 @@ impl World {
         let installed =
             self.condition(types::INSTALLED, false, reasons::UNPACKING, Some(message.clone()));
         condition::set(conditions, installed);
-        let running = self.revisions.iter().find(|one| one.spec.desired_state == ACTIVE);
+        // Who somebody activated takes over all the same.
+        let settled = revisions::settle(self).filter(|_| self.refused.is_empty());
+        let is_running = |one: &&Revision| match &settled {
+            Some(settled) => one.metadata.name == settled.current,
+            None => one.spec.desired_state == ACTIVE,
+        };
+        let running = self.revisions.iter().find(is_running);
         condition::set(conditions, health::of_package(self, running, Some(&message)));
-        let mut actions: Vec<Action> = self.write(&status).into_iter().collect();
-        if !actions.is_empty() {
-            actions.push(self.event(true, reason, message.clone()));
+        let (mut actions, mut report) = (Vec::new(), vec![message.clone()]);
+        if let Some(settled) = settled {
+            status.current_revision = Some(settled.current);
+            actions.extend(settled.actions);
+            report.extend(settled.report);
+        }
+        if let Some(write) = self.write(&status) {
+            actions.extend([write, self.event(true, reason, message)]);
         }
         // Whatever is in the way may be gone by then.
-        Plan { actions, report: vec![message], wake: Wake::After(RECHECK) }
+        Plan { actions, report, wake: Wake::After(RECHECK) }
     }
 
     fn with_digest(&self, policy: Policy, digest: &oci::Digest) -> Plan {

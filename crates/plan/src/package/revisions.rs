@@ -20,6 +20,7 @@ use api::pkg::revision::{ACTIVE, INACTIVE, Revision, RevisionSpec};
 use api::pkg::{LABEL_PACKAGE, LocalReference};
 use oci::Digest;
 use serde_json::{Value as Json, json};
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// The longest name an object may have.
@@ -44,20 +45,11 @@ struct Wanted {
 /// Decides about all revisions of a package, given what its image means now.
 pub(super) fn decide(world: &World, digest: &Digest) -> Decided {
     let asked = xpkg::label::friendly_id(&world.package.metadata.name, digest.hex());
-    let seen: BTreeMap<&str, &Revision> =
-        world.revisions.iter().map(|one| (one.metadata.name.as_str(), one)).collect();
+    let seen = seen(world);
     let mut report = Vec::new();
     let active = winner(world, &seen, &asked, &mut report);
-    let wanted = states(world, &seen, &asked, active.as_deref());
-    let mut actions = Vec::new();
-    // Who becomes active or is new first, then who steps back.
-    let (first, then): (Vec<_>, Vec<_>) = wanted.iter().partition(|(_, one)| one.state == ACTIVE);
-    for (name, wanted) in first.into_iter().chain(then) {
-        let revision = seen.get(name.as_str()).copied();
-        if name == &asked || revision.is_some() {
-            actions.extend(apply(world, name, wanted, revision, name == &asked, &mut report));
-        }
-    }
+    let wanted = states(world, &seen, Some(&asked), active.as_deref());
+    let mut actions = changes(world, &seen, &wanted, Some(&asked), &mut report);
     for revision in outdated(world, &wanted, &asked) {
         let name = &revision.metadata.name;
         report.push(format!("{name} goes: more inactive revisions than are to be kept"));
@@ -67,6 +59,41 @@ pub(super) fn decide(world: &World, digest: &Digest) -> Decided {
     }
     let current = active.clone().unwrap_or_else(|| asked.clone());
     Decided { is_active: active.is_some(), current, actions, report }
+}
+
+/// Decides who is active where nobody can tell what the package asks for: of several, the one that
+/// somebody activated, alone.
+pub(super) fn settle(world: &World) -> Option<Decided> {
+    let seen = seen(world);
+    let active = activated(world, &seen);
+    if !world.package.is_manual() || active.len() < 2 {
+        return None;
+    }
+    let current = active.first()?.metadata.name.clone();
+    let wanted = states(world, &seen, None, Some(&current));
+    let mut report = Vec::new();
+    let actions = changes(world, &seen, &wanted, None, &mut report);
+    Some(Decided { current, is_active: true, actions, report })
+}
+
+fn seen(world: &World) -> BTreeMap<&str, &Revision> {
+    world.revisions.iter().map(|one| (one.metadata.name.as_str(), one)).collect()
+}
+
+/// Makes revisions what they should be: who becomes active or is new first, then who steps back.
+fn changes(
+    world: &World,
+    seen: &BTreeMap<&str, &Revision>,
+    wanted: &BTreeMap<String, Wanted>,
+    asked: Option<&str>,
+    report: &mut Vec<String>,
+) -> Vec<Action> {
+    let (first, then): (Vec<_>, Vec<_>) = wanted.iter().partition(|(_, one)| one.state == ACTIVE);
+    let each = first.into_iter().chain(then).filter_map(|(name, wanted)| {
+        let revision = seen.get(name.as_str()).copied();
+        apply(world, name, wanted, revision, asked == Some(name), report)
+    });
+    each.collect()
 }
 
 /// The revision that stood for the package so far.
@@ -84,24 +111,31 @@ fn winner(
     if !world.package.is_manual() {
         return Some(asked.to_owned());
     }
-    let mut active: Vec<&Revision> =
-        seen.values().copied().filter(|one| one.spec.desired_state == ACTIVE).collect();
-    active.sort_by_key(|one| (one.spec.revision, &one.metadata.name));
-    // The one that was not active before is the one somebody activated.
-    let before = current(world);
-    let new = active.iter().rev().find(|one| Some(one.metadata.name.as_str()) != before);
-    let found = new.or(active.last()).map(|one| one.metadata.name.clone());
+    let found = activated(world, seen).first().map(|one| one.metadata.name.clone());
     if found.as_deref() != Some(asked) {
         report.push(format!("{asked} waits for somebody to activate it"));
     }
     found
 }
 
+/// The revisions that are active, the one that was not so before first: that is the one somebody
+/// activated.
+fn activated<'a>(world: &World, seen: &BTreeMap<&str, &'a Revision>) -> Vec<&'a Revision> {
+    let mut active: Vec<&Revision> =
+        seen.values().copied().filter(|one| one.spec.desired_state == ACTIVE).collect();
+    let before = current(world);
+    active.sort_by_key(|one| {
+        let name = one.metadata.name.as_str();
+        (Some(name) == before, Reverse((one.spec.revision, name)))
+    });
+    active
+}
+
 /// The state and number of every revision.
 fn states(
     world: &World,
     seen: &BTreeMap<&str, &Revision>,
-    asked: &str,
+    asked: Option<&str>,
     active: Option<&str>,
 ) -> BTreeMap<String, Wanted> {
     let (is_manual, before) = (world.package.is_manual(), current(world));
@@ -121,10 +155,12 @@ fn states(
         let number = if is_new && number < highest { highest + 1 } else { number };
         wanted.insert((*name).to_owned(), Wanted { state: state.to_owned(), number });
     }
-    wanted.entry(asked.to_owned()).or_insert_with(|| {
-        let state = if active == Some(asked) { ACTIVE } else { INACTIVE };
-        Wanted { state: state.to_owned(), number: highest + 1 }
-    });
+    if let Some(asked) = asked {
+        wanted.entry(asked.to_owned()).or_insert_with(|| {
+            let state = if active == Some(asked) { ACTIVE } else { INACTIVE };
+            Wanted { state: state.to_owned(), number: highest + 1 }
+        });
+    }
     wanted
 }
 

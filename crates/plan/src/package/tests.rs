@@ -613,6 +613,39 @@ fn a_package_is_as_healthy_as_its_revision() {
 }
 
 #[test]
+fn who_is_activated_takes_over_even_if_nothing_can_be_fetched() {
+    let spec = json!({"revisionActivationPolicy": "Manual", "revisionHistoryLimit": 3});
+    let mut world = world(&spec);
+    act(&mut world);
+    activate(&mut world, "one");
+    act(&mut world);
+    point(&mut world, "two");
+    act(&mut world);
+    world.image.asked = Some(Err("it is away".to_owned().into()));
+    let mut told = Vec::new();
+    let mut next = |world: &mut World| {
+        let said = act(world);
+        assert!(said.contains("cannot unpack package") && said.ends_with("# again in 60 s"));
+        let applied = said.lines().filter(|line| line.starts_with("apply"));
+        told.push(format!("{} {:?}", said.lines().count(), applied.collect::<Vec<_>>()));
+    };
+    next(&mut world);
+    for activated in ["two", "one"] {
+        activate(&mut world, activated);
+        next(&mut world);
+        next(&mut world);
+        assert_eq!(world.package.status.as_ref().unwrap().current_revision, Some(name(activated)));
+    }
+    assert_snapshot!(told.join("\n"), @r#"
+    4 []
+    6 ["apply p-7692c3ad3540 state \"Inactive\" number 1"]
+    2 []
+    7 ["apply p-7692c3ad3540 state \"Active\" number 3", "apply p-3fc4ccfe7458 state \"Inactive\" number 2"]
+    2 []
+    "#);
+}
+
+#[test]
 fn what_waits_to_be_activated_is_not_unhealthy_for_running_nothing() {
     let mut world = world(&json!({"revisionActivationPolicy": "Manual"}));
     act(&mut world);

@@ -39,19 +39,23 @@ pub(super) fn wanted(world: &World, contents: &Contents) -> Result<Vec<Wanted>, 
     Ok(each.collect())
 }
 
-/// Only packages that are called need to be found. While this manager does not run packages, what
-/// they say about it themselves stands.
+/// Only packages that are called need to be found. Where somebody else runs them and does not say
+/// by which certificate they are known, what they say about it themselves stands.
 fn endpoint(world: &World, contents: &Contents) -> Result<Option<Endpoint>, Halt> {
     let is_called = contents.documents.iter().any(|document| document.calls != Calls::None);
-    if !is_called || !world.is_active() || !world.settings.runs_packages {
+    if !is_called || !world.is_active() {
         return Ok(None);
     }
     let status = world.revision.status.as_ref();
     let secret = status.and_then(|status| status.tls_server_secret_name.as_deref());
-    let Some(secret) = secret else {
-        return Err(Halt::waiting(
-            "waiting for package runtime controller to set revision's webhook TLS secret",
-        ));
+    let secret = match secret.filter(|secret| !secret.is_empty()) {
+        Some(secret) => secret,
+        None if !world.settings.runs_packages => return Ok(None),
+        None => {
+            return Err(Halt::waiting(
+                "waiting for package runtime controller to set revision's webhook TLS secret",
+            ));
+        }
     };
     match &world.certificate {
         None => Err(Halt::Need(vec![Need::Certificate(secret.to_owned())])),

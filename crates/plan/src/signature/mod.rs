@@ -138,9 +138,10 @@ pub fn signer(authority: &CosignAuthority) -> Result<Signer, Doubt> {
         return Err(Doubt::Attestations);
     }
     let key = match (&authority.key, &authority.keyless) {
-        (_, Some(_)) => return Err(Doubt::Keyless),
+        // A key is enough; cosign asks for identities only where there is none.
+        (Some(key), _) => key,
+        (None, Some(_)) => return Err(Doubt::Keyless),
         (None, None) => return Err(Doubt::NoKey),
-        (Some(key), None) => key,
     };
     let said = if key.hash_algorithm.is_empty() { "sha256" } else { &key.hash_algorithm };
     let hash = Hash::parse(said).ok_or_else(|| Doubt::Hash(said.to_owned()))?;

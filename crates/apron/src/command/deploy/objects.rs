@@ -25,10 +25,7 @@ pub(super) fn objects(request: &Request) -> Outcome<Vec<Json>> {
     let mut all =
         vec![json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})];
     all.extend(definitions);
-    all.push(json!({
-        "apiVersion": "v1", "kind": "ServiceAccount",
-        "metadata": {"name": ACCOUNT, "namespace": namespace, "labels": labels()},
-    }));
+    all.push(account(request));
     all.push(json!({
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
         "metadata": {"name": NAME, "labels": labels()},
@@ -42,6 +39,20 @@ pub(super) fn objects(request: &Request) -> Outcome<Vec<Json>> {
     }));
     all.push(deployment(request));
     Ok(all)
+}
+
+/// The account with the Secrets that images are pulled with. What packages run gets them from here.
+fn account(request: &Request) -> Json {
+    let mut account = json!({
+        "apiVersion": "v1", "kind": "ServiceAccount",
+        "metadata": {"name": ACCOUNT, "namespace": request.cluster.namespace, "labels": labels()},
+    });
+    let secrets = request.pull_secrets.iter().map(|name| json!({"name": name}));
+    let secrets: Vec<Json> = secrets.collect();
+    if !secrets.is_empty() {
+        account["imagePullSecrets"] = json!(secrets);
+    }
+    account
 }
 
 fn labels() -> Json {
@@ -87,8 +98,6 @@ fn deployment(request: &Request) -> Json {
     }
     arguments.extend(request.arguments.iter().cloned());
     let field = |name: &str, path: &str| json!({"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}});
-    let secrets: Vec<Json> =
-        request.pull_secrets.iter().map(|name| json!({"name": name})).collect();
     let container = json!({
         "name": NAME,
         "image": request.image,
@@ -113,15 +122,12 @@ fn deployment(request: &Request) -> Json {
             {"name": "tmp", "mountPath": "/tmp"},
         ],
     });
-    let mut pod = json!({
+    let pod = json!({
         "serviceAccountName": ACCOUNT,
         "securityContext": {"runAsNonRoot": true, "runAsUser": NOBODY, "runAsGroup": NOBODY, "fsGroup": NOBODY},
         "containers": [container],
         "volumes": [{"name": "cache", "emptyDir": {}}, {"name": "tmp", "emptyDir": {}}],
     });
-    if !secrets.is_empty() {
-        pod["imagePullSecrets"] = json!(secrets);
-    }
     json!({
         "apiVersion": "apps/v1", "kind": "Deployment",
         "metadata": {"name": NAME, "namespace": namespace, "labels": labels()},

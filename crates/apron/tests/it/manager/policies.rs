@@ -3,6 +3,7 @@
 //! are deleted, and a cache that is lost.
 
 use super::Scenario;
+use super::dependencies::push;
 use super::revisions::{crd, healthy, name, owned, path, unhealthy};
 use super::runtimes::{core, deployments, role};
 use super::signer::digest;
@@ -14,6 +15,7 @@ pub(super) const ALL: &[Scenario] = &[
     ("a version tag is followed by Always", a_version_tag_is_followed_by_always),
     ("Never fetches nothing", never_fetches_nothing),
     ("a channel with manual activation", a_channel_with_manual_activation),
+    ("activation while nothing can be fetched", activation_while_nothing_can_be_fetched),
     ("a history of three", a_history_of_three),
     ("an active revision out of the history", an_active_revision_out_of_the_history),
     ("a waiting revision owns what is there", a_waiting_revision_owns_what_is_there),
@@ -55,24 +57,52 @@ fn activate(stage: &Stage, kind: &str, revision: &str) {
 fn a_version_tag_is_followed_by_always(stage: &Stage) {
     let tags =
         ["moved", "moved-kept"].map(|one| stage.registry.reference(&format!("{one}:v1.3.0")));
-    for tag in &tags {
+    let needed = stage.registry.reference("moved-needed:v1.3.0");
+    for tag in tags.iter().chain([&needed]) {
         stage.push_as(CONFIGURATION, "moved", "v1.3.0", tag);
     }
+    let needs = [("configuration", "moved-needed", "v1.3.0")];
+    let needs = push(stage, CONFIGURATION, "needs-moved", "v1.0.0", &needs);
+    stage.install(CONFIGURATION, "needs-moved", &json!({"package": needs}));
+    stage.states(CONFIGURATION, "moved-needed", &[(1, "Active")]);
     let spec = json!({"package": tags[0], "packagePullPolicy": "Always"});
     stage.install(CONFIGURATION, "moved", &spec);
     stage.install(CONFIGURATION, "moved-kept", &json!({"package": tags[1]}));
     for package in ["moved", "moved-kept"] {
         stage.states(CONFIGURATION, package, &[(1, "Active")]);
     }
-    for tag in &tags {
+    for tag in tags.iter().chain([&needed]) {
         stage.push_as(CONFIGURATION, "moved", "v1.3.1", tag);
     }
     // Nobody does anything; it is asked for every minute.
     stage.states(CONFIGURATION, "moved", &[(1, "Inactive"), (2, "Active")]);
-    let change = json!({"spec": {"revisionHistoryLimit": 7}});
-    let changed = stage.merge(CONFIGURATION, "moved-kept", &change);
-    looked_at(stage, CONFIGURATION, "moved-kept", &changed);
-    stage.states(CONFIGURATION, "moved-kept", &[(1, "Active")]);
+    // What was installed for somebody else is not asked for again, either.
+    for kept in ["moved-kept", "moved-needed"] {
+        let change = json!({"spec": {"revisionHistoryLimit": 7}});
+        let changed = stage.merge(CONFIGURATION, kept, &change);
+        looked_at(stage, CONFIGURATION, kept, &changed);
+        stage.states(CONFIGURATION, kept, &[(1, "Active")]);
+    }
+}
+
+/// What is there can be activated, whatever the package asks for meanwhile.
+fn activation_while_nothing_can_be_fetched(stage: &Stage) {
+    let image = stage.push(CONFIGURATION, "offline", "v1.0.0");
+    let spec = json!({"package": image, "revisionActivationPolicy": "Manual"});
+    stage.install(CONFIGURATION, "offline", &spec);
+    stage.states(CONFIGURATION, "offline", &[(1, "Inactive")]);
+    activate(stage, CONFIGURATION, &stage.revisions(CONFIGURATION, "offline")[0].2);
+    stage.condition(CONFIGURATION, "offline", "Installed", "True", "ActivePackageRevision");
+    let image = stage.push(CONFIGURATION, "offline", "v1.1.0");
+    stage.merge(CONFIGURATION, "offline", &json!({"spec": {"package": image}}));
+    stage.states(CONFIGURATION, "offline", &[(1, "Active"), (2, "Inactive")]);
+    let mistyped = stage.registry.reference("offline:v1.2.0");
+    stage.merge(CONFIGURATION, "offline", &json!({"spec": {"package": mistyped}}));
+    stage.condition(CONFIGURATION, "offline", "Installed", "False", "UnpackingPackage");
+    activate(stage, CONFIGURATION, &stage.revisions(CONFIGURATION, "offline")[1].2);
+    stage.states(CONFIGURATION, "offline", &[(1, "Inactive"), (2, "Active")]);
+    activate(stage, CONFIGURATION, &stage.revisions(CONFIGURATION, "offline")[0].2);
+    stage.states(CONFIGURATION, "offline", &[(2, "Inactive"), (3, "Active")]);
 }
 
 /// Whatever the image is called by, the registry is not asked; once it is in the cache, it is used.
