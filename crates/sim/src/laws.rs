@@ -158,13 +158,17 @@ impl<'a> Cluster<'a> {
     /// Whether the active revision of a package has all it wants: until then the one before keeps
     /// what it has, so that it does not become nobody's.
     fn successor_is_fine(&self, revision: &Json) -> bool {
+        self.successor(revision).is_some_and(is_fine)
+    }
+
+    /// The active revision of the same package.
+    fn successor(&self, revision: &Json) -> Option<&'a Json> {
         let package = &revision["metadata"]["labels"][LABEL_PACKAGE];
         let kind = text(revision, "kind");
-        self.revisions().into_iter().any(|one| {
+        self.revisions().into_iter().find(|one| {
             text(one, "kind") == kind
                 && one["metadata"]["labels"][LABEL_PACKAGE] == *package
                 && is_active(one)
-                && is_fine(one)
         })
     }
 
@@ -184,7 +188,10 @@ impl<'a> Cluster<'a> {
             if is_active && is_run && count != 1 {
                 say(format!("has {count} of {kind}"));
             }
-            if !is_active && count > 0 {
+            // What runs goes on until the next revision has all it wants.
+            let is_awaited =
+                self.successor(revision).is_some() && !self.successor_is_fine(revision);
+            if !is_active && !is_awaited && count > 0 {
                 say(format!("is not active and has {count} of {kind}"));
             }
         }

@@ -75,11 +75,11 @@ fn find<'a>(request: &Request, inventory: &'a Inventory) -> Outcome<&'a Installe
     let same: Vec<&Installed> =
         inventory.of_repository(wanted.repository()).into_iter().filter(fits).collect();
     // Where a kind is said, a package that moves to another registry has the name of its path.
-    let name = xpkg::label::object_name(&wanted);
-    let named = inventory.packages.iter().filter(fits).find(|one| one.name() == name);
+    let path = xpkg::label::object_name(&wanted);
+    let moved = inventory.packages.iter().filter(fits).find(|one| one.name() == path);
     match same.as_slice() {
         [one] => Ok(one),
-        [] => named.filter(|_| request.kind.is_some()).ok_or_else(|| {
+        [] => moved.filter(|_| request.kind.is_some()).ok_or_else(|| {
             let hint = format!(
                 "install it with `apron install {}`, or name the package to change",
                 request.to

@@ -66,7 +66,7 @@ fn installed(scratch: &Scratch, words: &[&str]) -> Vec<Json> {
 }
 
 fn sorted(mut all: Vec<Json>) -> Vec<Json> {
-    all.sort_by_key(|one| one["kind"].to_string());
+    all.sort_by_key(|one| (one["kind"].to_string(), one["metadata"]["name"].to_string()));
     all
 }
 

@@ -1,7 +1,8 @@
 //! `apron manager install`, and the values of the Helm chart; what Helm makes of it is in `chart`.
 
 use crate::kubectl::plane::{Ours, Real};
-use crate::support::{Ran, Scratch, command};
+use crate::support::{Ran, Scratch, command, peer, until};
+use serde_json::Value as Json;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -23,6 +24,15 @@ fn the_manager_is_installed_alike_on_both_servers() {
     assert!(here.starts_with("applied namespace/planes\n"), "{here}");
     assert!(here.ends_with("applied deployment/apron\n"), "{here}");
     assert_eq!(install(&real.kubeconfig), here);
+    // Whoever may view sees packages, and later what they bring.
+    until("the role of viewers has rules", || {
+        let access = ours.kubeconfig.to_str().unwrap();
+        let words = ["--kubeconfig", access, "get", "clusterrole", "crossplane-view", "-o", "json"];
+        let role: Json =
+            serde_json::from_str(&peer(&scratch, "kubectl", words).ok().stdout).ok()?;
+        let rules = role["rules"].as_array()?;
+        rules.iter().any(|one| one.to_string().contains("pkg.crossplane.io")).then_some(())
+    });
     // It can be repeated.
     assert_eq!(install(&ours.kubeconfig), here);
     assert_eq!(install(&real.kubeconfig), here);

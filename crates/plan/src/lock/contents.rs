@@ -18,7 +18,7 @@ pub struct Contents {
     pub crossplane: Option<String>,
     /// What it needs.
     pub dependencies: Vec<Dependency>,
-    /// The CRDs it brings, those of its definitions among them.
+    /// The CRDs it brings, those of its definitions and of their claims among them.
     pub crds: BTreeSet<String>,
     /// The compositions it brings.
     pub compositions: BTreeSet<String>,
@@ -34,6 +34,7 @@ impl Contents {
         let mut contents = Self::new(package.package.clone(), meta);
         for document in &package.documents {
             contents.bring(&document.kind, &document.name);
+            contents.crds.extend(document.claim.clone());
         }
         Ok(contents)
     }

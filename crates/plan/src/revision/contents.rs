@@ -39,6 +39,8 @@ pub struct Document {
     pub name: String,
     /// The kind it defines, if it is a definition of resources.
     pub defines: Option<String>,
+    /// The definition that Crossplane makes of it for claims, if it offers them.
+    pub claim: Option<String>,
     /// What in it makes the API server call the package's runtime.
     pub calls: Calls,
 }
@@ -91,6 +93,13 @@ impl Document {
             Facts::Crd(resource) => Some(resource.kind.clone()),
             _ => None,
         };
+        let claim = match &report.facts {
+            Facts::Xrd(resource) => {
+                let plural = resource.claim.as_deref().filter(|plural| !plural.is_empty());
+                plural.map(|plural| format!("{plural}.{}", resource.group))
+            }
+            _ => None,
+        };
         Some(Self {
             index,
             api_version: report.identity.api_version.clone(),
@@ -98,6 +107,7 @@ impl Document {
             kind: report.identity.kind.clone(),
             name: report.identity.name.clone(),
             defines,
+            claim,
             calls: report.calls.clone(),
         })
     }

@@ -47,7 +47,7 @@ pub(super) fn resource(spec: &Node<'_>) -> Resource {
         group: text(&["group"]).unwrap_or_default(),
         kind: text(&["names", "kind"]).unwrap_or_default(),
         plural: text(&["names", "plural"]).unwrap_or_default(),
-        claim_kind: text(&["claimNames", "kind"]),
+        claim: text(&["claimNames", "plural"]),
         versions: versions.filter_map(name).collect(),
     }
 }

@@ -65,8 +65,8 @@ pub struct Resource {
     pub kind: String,
     /// Its plural name.
     pub plural: String,
-    /// The kind of its claim, if it offers one.
-    pub claim_kind: Option<String>,
+    /// The plural name of its claims, if it offers them.
+    pub claim: Option<String>,
     /// Its versions, in the order written.
     pub versions: Vec<String>,
 }

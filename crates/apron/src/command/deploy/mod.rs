@@ -1,6 +1,7 @@
 //! `manager install`: the package manager in the cluster of the current kubeconfig.
 
 mod objects;
+mod people;
 
 use crate::args::cluster::ClusterArguments;
 use crate::cluster::{Cluster, Resource};

@@ -37,6 +37,10 @@ pub(super) fn objects(request: &Request) -> Outcome<Vec<Json>> {
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": NAME},
         "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": namespace}],
     }));
+    // Beside Crossplane, its own chart has these.
+    if suffix == api::crd::SUFFIX {
+        all.extend(super::people::people(&labels()));
+    }
     all.push(deployment(request));
     Ok(all)
 }

@@ -18,6 +18,7 @@ pub(super) const ALL: &[Scenario] = &[
     ("what is there is used", what_is_there_is_used_whatever_it_is_called),
     ("a circle is refused", a_circle_is_refused_and_mended),
     ("two kinds of one name", two_kinds_of_one_name_cannot_have_one_definition),
+    ("claims have definitions, too", claims_have_definitions_too),
     ("a bad package blocks nobody", a_bad_package_blocks_nobody),
     ("dependencies can be skipped", dependencies_can_be_skipped),
     ("a definition can be needed", a_definition_can_be_needed),
@@ -405,6 +406,34 @@ fn two_kinds_of_one_name_cannot_have_one_definition(stage: &Stage) {
     until("the definition is gone", || {
         stage.is_absent(&path(&format!("shareds.{group}"))).then_some(())
     });
+}
+
+/// Crossplane makes a definition for claims: two packages cannot both offer the same.
+fn claims_have_definitions_too(stage: &Stage) {
+    let group = "claims.example.org";
+    let offers = |plural: &str| {
+        json!({
+            "apiVersion": "apiextensions.crossplane.io/v1", "kind": "CompositeResourceDefinition",
+            "metadata": {"name": format!("{plural}.{group}")},
+            "spec": {
+                "group": group, "names": {"kind": plural.to_uppercase(), "plural": plural},
+                "claimNames": {"kind": "Bucket", "plural": "buckets"},
+                "versions": [{"name": "v1", "served": true, "referenceable": true, "schema":
+                    {"openAPIV3Schema": {"type": "object", "properties": {"spec": {"type": "object"}}}}}],
+            },
+        })
+    };
+    let one = stage.push_objects(CONFIGURATION, "claims-one", "v1.0.0", &[offers("xones")]);
+    let two = stage.push_objects(CONFIGURATION, "claims-two", "v1.0.0", &[offers("xtwos")]);
+    stage.install(CONFIGURATION, "claims-one", &json!({"package": one}));
+    becomes(stage, CONFIGURATION, "claims-one", &one);
+    stage.install(CONFIGURATION, "claims-two", &json!({"package": two}));
+    let said = unhealthy(stage, CONFIGURATION, "claims-two", &format!("buckets.{group}"));
+    assert!(said.contains(&stage.registry.reference("claims-one v1.0.0")), "{said}");
+    assert_eq!(
+        lock(stage)["customResourceDefinitions"][format!("buckets.{group}")],
+        "Configuration/claims-one"
+    );
 }
 
 fn a_bad_package_blocks_nobody(stage: &Stage) {
