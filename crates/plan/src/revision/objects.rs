@@ -58,7 +58,8 @@ pub(super) fn release(world: &World, draft: &Draft) -> Result<Plan, Halt> {
     for target in &targets {
         let Some(Some(seen)) = world.seen.get(target) else { continue };
         let before = &seen.metadata.owner_references;
-        if before.is_empty() || (party.controls(&seen.metadata) && !is_done) {
+        let is_awaited = party.controls(&seen.metadata) && !is_done;
+        if before.is_empty() || is_awaited || is_anothers(&party, seen) {
             continue;
         }
         let mut owners = party.release(before);
@@ -222,15 +223,22 @@ fn check(world: &World, wanted: &[Wanted], writes: &[Write]) -> Result<(), Halt>
     Err(Halt::trouble("SyncPackage", message))
 }
 
-/// Makes an inactive revision an owner of what is there. Something that has no owner is left
-/// alone: it would go with the revision.
+/// Makes an inactive revision an owner of what is there of its package. Something that has no owner
+/// is left alone: it would go with the revision.
 fn join(world: &World, party: &Party, wanted: &Wanted) -> Option<Action> {
     let seen = world.seen.get(&wanted.target)?.as_ref()?;
     let before = &seen.metadata.owner_references;
-    if before.is_empty() {
+    if before.is_empty() || is_anothers(party, seen) {
         return None;
     }
     owned(&wanted.target, seen, &party.release(before))
+}
+
+/// Whether an object is another package's, and no business of a revision that does not own it.
+fn is_anothers(party: &Party, seen: &Seen) -> bool {
+    let owners = &seen.metadata.owner_references;
+    let is_owner = owners.iter().any(|one| super::owners::is_named(one, &party.revision));
+    !is_owner && matches!(party.standing(&seen.metadata), Standing::Theirs(_))
 }
 
 /// Makes these the owners, if they are not.

@@ -113,6 +113,11 @@ pub(super) fn decide(world: &World, service: &str) -> Result<State, Stop> {
     let Some(authority) = authority(world, &mut state)? else { return Ok(state) };
     let mut prints = String::new();
     for (secret, usage, names) in wanted {
+        if let Some(owner) = other_package(world, secret) {
+            return Err(Stop::Trouble(format!(
+                "the Secret {secret} belongs to {owner}; give one of the two another name"
+            )));
+        }
         runtime(world, &authority, secret, usage, names, &mut state);
         let live = found(world, secret);
         for field in ["tls.crt", "ca.crt"] {
@@ -125,6 +130,16 @@ pub(super) fn decide(world: &World, service: &str) -> Result<State, Stop> {
         state.fingerprint = print.hex().get(..16).map(str::to_owned);
     }
     Ok(state)
+}
+
+/// The package of another kind that a Secret belongs to: each would have certificates of its own in
+/// it, and they would take turns for ever. Where both are owners, it is the first one's.
+fn other_package(world: &World, secret: &str) -> Option<String> {
+    let owners = found(world, secret)?["metadata"]["ownerReferences"].as_array()?;
+    let is_run = |one: &&Json| matches!(one["kind"].as_str(), Some("Provider" | "Function"));
+    let first = owners.iter().find(is_run)?;
+    let (kind, name) = (first["kind"].as_str()?, first["name"].as_str()?);
+    (kind != world.kind.as_str()).then(|| format!("{kind} {name}"))
 }
 
 /// The authority as it signs.

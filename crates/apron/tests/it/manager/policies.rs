@@ -376,6 +376,10 @@ fn two_configurations_one_composition(stage: &Stage) {
     let (mine, yours) = (push("mine", "XMine"), push("yours", "XYours"));
     stage.install(CONFIGURATION, "mine", &json!({"package": mine}));
     let revision = name(&healthy(stage, CONFIGURATION, "mine", 1));
+    // One that waits to be activated does not become an owner of what is another's.
+    let spec = json!({"package": push("hopes", "XHopes"), "revisionActivationPolicy": "Manual"});
+    stage.install(CONFIGURATION, "hopes", &spec);
+    healthy(stage, CONFIGURATION, "hopes", 1);
     stage.install(CONFIGURATION, "yours", &json!({"package": yours}));
     let said = unhealthy(stage, CONFIGURATION, "yours", "contested");
     assert!(said.contains("mine") && said.contains("yours"), "both are named: {said}");

@@ -173,3 +173,14 @@ fn certificates_belong_to_the_package() {
             .is_null()
     );
 }
+
+#[test]
+fn two_kinds_of_one_name_do_not_take_turns() {
+    let mut world = prepared();
+    let mut secret = live(&world, "Secret", "p-tls-server").unwrap().clone();
+    secret["metadata"]["ownerReferences"][0]["kind"] = json!("Function");
+    put(&mut world, secret, "apron");
+    let told = act(&mut world);
+    let why = "the Secret p-tls-server belongs to Function p; give one of the two another name";
+    assert!(told.contains(why) && !told.contains("issue"), "{told}");
+}

@@ -69,6 +69,7 @@ fn function() -> World {
     let mut world = world();
     world.kind = PackageKind::Function;
     world.revision.kind = "FunctionRevision".to_owned();
+    world.revision.metadata.owner_references[0].kind = "Function".to_owned();
     world.revision.spec.tls_client_secret_name = None;
     world
 }
