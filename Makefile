@@ -2,6 +2,8 @@
 
 export AWS_LC_SYS_USE_SYSTEM = 0
 FUZZ_SECONDS ?= 60
+# Tests wait for servers half of their time.
+TEST_THREADS ?= $(shell expr 2 \* $$(nproc))
 
 .DEFAULT_GOAL := help
 
@@ -17,13 +19,18 @@ demo: ## Build the example packages, push them to a real registry, pull them bac
 .PHONY: test
 test: ## Everything that must pass: formatting, lints, tests with real peers, fuzzing
 	@scripts/setup test
-	@scripts/peers
 	cargo fmt --all --check
-	cargo clippy --workspace --all-targets --locked -- -D warnings
-	@scripts/fuzz build
-	cargo test --workspace --exclude apron-sim --locked
+	@scripts/alongside scripts/peers -- $(MAKE) --no-print-directory ready
+	RUST_TEST_THREADS=$(TEST_THREADS) cargo test --workspace --exclude apron-sim --locked
 	@$(MAKE) --no-print-directory sim
 	@scripts/fuzz $(FUZZ_SECONDS)
+
+.PHONY: ready
+ready: ## What `test` compiles, and its lints
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+	@scripts/fuzz build
+	cargo test --workspace --exclude apron-sim --locked --no-run
+	cargo test -p apron-sim --profile sim --locked --no-run
 
 .PHONY: sim
 sim: ## The package manager with a fault at every call (APRON_SIM: see CONTRIBUTING.md)

@@ -128,7 +128,7 @@ struct InstallArguments {
     /// Image with apron in it
     #[arg(long, value_name = "IMAGE", default_value = concat!("apron:", env!("CARGO_PKG_VERSION")))]
     image: String,
-    /// Secrets with credentials for that image, in the namespace
+    /// Secrets with credentials for that image, and for packages and what they run
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     image_pull_secrets: Vec<String>,
     /// More words for `apron manager`, such as --registry=xpkg.example.org

@@ -160,7 +160,13 @@ impl World {
             return Ok(Ok(()));
         }
         let uid = self.revision.metadata.uid.as_deref();
-        let other = controller_of(seen).filter(|owner| owner["uid"].as_str() != uid);
+        // After a restore it may be ours by an older uid.
+        let is_ours = |owner: &Json| {
+            owner["uid"].as_str() == uid
+                || owner["kind"] == *self.revision.kind
+                    && owner["name"] == *self.revision.metadata.name
+        };
+        let other = controller_of(seen).filter(|owner| !is_ours(owner));
         if let Some(owner) = other {
             if !self.is_sibling(owner) {
                 let text = |value: &Json| value.as_str().unwrap_or_default().to_owned();

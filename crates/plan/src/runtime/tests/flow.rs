@@ -134,6 +134,23 @@ fn what_another_manager_made_for_an_older_revision_is_made_anew() {
 }
 
 #[test]
+fn what_is_ours_by_an_older_uid_becomes_ours_again() {
+    let mut world = running();
+    for (kind, name) in [("Service", "p"), ("ServiceAccount", "p-1"), ("Deployment", "p-1")] {
+        let mut object = live(&world, kind, name).unwrap().clone();
+        object["metadata"]["ownerReferences"][0]["uid"] = json!("before-the-restore");
+        put(&mut world, object, "apron");
+    }
+    let told = settle(&mut world);
+    for applied in ["apply Service p\n", "apply ServiceAccount p-1\n", "apply Deployment p-1\n"] {
+        assert!(told.contains(applied), "{told}");
+    }
+    let owners = &live(&world, "Service", "p").unwrap()["metadata"]["ownerReferences"];
+    assert_eq!(owners[0]["uid"], *world.revision.metadata.uid.as_ref().unwrap());
+    assert_eq!(settle(&mut world), "");
+}
+
+#[test]
 fn what_belongs_to_somebody_else_is_let_be_and_named() {
     let mut world = world();
     let owner =
