@@ -93,6 +93,10 @@ fn what_cannot_be_verified_is_refused_with_a_word() {
     // Somebody who can be asked is asked, whoever else cannot.
     let mixed = json!([keyless, key("d")]);
     assert_eq!(told(&mixed, &good), r#"accepted by d: {"team": String("a")}"#);
+    // A key is enough, whoever is named beside it.
+    let mut both = key("d");
+    both["keyless"] = keyless["keyless"].clone();
+    assert_eq!(told(&json!([both]), &good), r#"accepted by d: {"team": String("a")}"#);
 }
 
 #[test]

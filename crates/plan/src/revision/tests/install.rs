@@ -163,6 +163,22 @@ fn where_nothing_is_run_packages_say_themselves_how_they_are_reached() {
 }
 
 #[test]
+fn who_runs_packages_for_us_says_by_which_certificate_they_are_known() {
+    let mut cluster = Cluster::new();
+    cluster.settings.runs_packages = false;
+    cluster.publish(TAG, &called());
+    let name = cluster.revise(PackageKind::Provider, "p", TAG, "Active");
+    cluster.settle(&name);
+    cluster.change(&name, |revision| {
+        revision.status.as_mut().unwrap().tls_server_secret_name = Some("theirs".to_owned());
+    });
+    cluster.certificate = Some("Q0VSVA==".to_owned());
+    let told = cluster.settle(&name);
+    assert!(told.contains("ValidatingWebhookConfiguration crossplane-provider-p "), "{told}");
+    assert!(told.contains(r#""caBundle":"Q0VSVA==""#), "{told}");
+}
+
+#[test]
 fn definitions_can_be_left_to_crossplane_and_stay_activated() {
     let (mut cluster, name) = provider(&["buckets", "ProviderConfig"]);
     cluster.settings.defers_definitions = true;
