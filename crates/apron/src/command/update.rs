@@ -126,3 +126,29 @@ pub(super) fn wanted(to: &str, one: &Installed) -> Outcome<String> {
         )),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::Command;
+
+    #[test]
+    fn a_package_that_moves_to_another_registry_is_found_by_its_kind_and_path() {
+        let name = "crossplane-contrib-provider-nop";
+        let package = json!({
+            "apiVersion": "pkg.crossplane.io/v1", "kind": "Provider", "metadata": {"name": name},
+            "spec": {"package": "old.example.org/crossplane-contrib/provider-nop:v0.2.0"},
+        });
+        let inventory =
+            Inventory::of(vec![(PackageKind::Provider, package, Vec::new())], json!({}));
+        let found = |kind: Option<PackageKind>| {
+            let to = "new.example.org/crossplane-contrib/provider-nop:v0.4.0";
+            let asked = crate::args::parse(["apron", "update", to].map(Into::into).into());
+            let Ok(Command::Update(request)) = asked else { panic!("no update is asked for") };
+            let found = find(&Request { kind, ..request }, &inventory);
+            found.ok().map(|one| one.name().to_owned())
+        };
+        assert_eq!(found(Some(PackageKind::Provider)).as_deref(), Some(name));
+        assert_eq!((found(Some(PackageKind::Function)), found(None)), (None, None));
+    }
+}
