@@ -130,8 +130,8 @@ impl Kind for Locks {
         }))
     }
 
-    /// What is decided about revisions is told at once: whoever waited for it looks for itself
-    /// whether the lock has been written.
+    /// What is decided about revisions is told at once; what waits for the lock to be written is
+    /// not among it.
     fn step(&self, world: &World) -> Step {
         match decide(world) {
             Err(needs) => Step::Need(needs),

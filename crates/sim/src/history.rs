@@ -1,5 +1,6 @@
 //! What happened on the way: some things must not happen at all, whatever comes of it in the end.
 
+use crate::laws::condition;
 use crate::picture::{TRANSIENT, name, text, uid};
 use apiserver::log::{Event, Log};
 use serde_json::Value as Json;
@@ -30,14 +31,24 @@ pub fn after(log: &Log, version: u64) -> History {
         history.wrongs.push("the log has forgotten what happened".to_owned());
         return history;
     };
+    let mut lock = lock_at(log, version);
     for event in events {
-        take_in(&mut history, &event);
+        take_in(&mut history, &mut lock, &event);
     }
     history
 }
 
-fn take_in(history: &mut History, event: &Event) {
-    let parse = |bytes: &[u8]| serde_json::from_slice::<Json>(bytes).unwrap_or_default();
+fn parse(bytes: &[u8]) -> Json {
+    serde_json::from_slice(bytes).unwrap_or_default()
+}
+
+fn lock_at(log: &Log, version: u64) -> Json {
+    let entries = log.list("", Some(version)).map(|then| then.entries).unwrap_or_default();
+    let lock = entries.into_iter().find(|(key, _)| key.contains("/locks/"));
+    lock.map(|(_, entry)| parse(&entry.value)).unwrap_or_default()
+}
+
+fn take_in(history: &mut History, lock: &mut Json, event: &Event) {
     let before = event.previous.as_ref().map(|entry| parse(&entry.value));
     let now = event.value.as_ref().map(|value| parse(value));
     let any = now.as_ref().or(before.as_ref()).cloned().unwrap_or_default();
@@ -45,6 +56,17 @@ fn take_in(history: &mut History, event: &Event) {
         return;
     }
     history.writes += 1;
+    if text(&any, "kind") == "Lock" {
+        *lock = now.clone().unwrap_or_default();
+    }
+    let was_healthy = before.as_ref().is_some_and(is_healthy);
+    if let Some(now) = &now
+        && (is_healthy(now) && !was_healthy)
+        && is_asked_about(now)
+        && !is_listed(lock, now)
+    {
+        history.wrongs.push(format!("{} was healthy before the Lock told of it", name(now)));
+    }
     match (&before, &now) {
         (None, Some(now)) => *history.made.entry(name(now)).or_default() += 1,
         (Some(before), Some(now)) => {
@@ -63,6 +85,22 @@ fn take_in(history: &mut History, event: &Event) {
 fn is_owned(object: &Json) -> bool {
     let owners = object.pointer("/metadata/ownerReferences").and_then(Json::as_array);
     owners.is_some_and(|owners| !owners.is_empty())
+}
+
+fn is_healthy(object: &Json) -> bool {
+    condition(object, "RevisionHealthy").0 == "True"
+}
+
+/// Whether it waits for what the Lock says: inactive revisions need nothing, and some do not want
+/// to know what they need.
+fn is_asked_about(revision: &Json) -> bool {
+    let spec = &revision["spec"];
+    spec["desiredState"] == "Active" && spec["skipDependencyResolution"] != true
+}
+
+fn is_listed(lock: &Json, revision: &Json) -> bool {
+    let mut entries = lock["packages"].as_array().into_iter().flatten();
+    entries.any(|one| one["name"] == revision["metadata"]["name"])
 }
 
 impl History {

@@ -47,6 +47,8 @@ pub(super) struct Active<'a> {
     pub(super) reference: Reference,
     pub(super) pin: Pin,
     pub(super) contents: Option<Cow<'a, Contents>>,
+    /// Whether the lock has it.
+    pub(super) is_listed: bool,
     /// Whether it was granted before, and so counts as installed.
     pub(super) is_admitted: bool,
 }
@@ -244,8 +246,9 @@ impl<'a> Active<'a> {
         let contents = world.known.revisions.get(&revision.metadata.name).map(Cow::Borrowed);
         let contents = contents.or_else(remembered).or_else(fetched);
         let pin = pin(&reference, contents.as_ref().and_then(|it| it.digest.as_ref()));
-        let is_admitted = entry.is_some() || is_healthy(revision);
-        Some(Self { revision, reference, pin, contents, is_admitted })
+        let is_listed = entry.is_some();
+        let is_admitted = is_listed || is_healthy(revision);
+        Some(Self { revision, reference, pin, contents, is_listed, is_admitted })
     }
 
     /// Why it can never be established, if it was not before: whoever can have nothing must not

@@ -8,7 +8,8 @@
 //!   as few as possible and only where that is allowed;
 //! - the Lock object: what was granted, what it needs, and which package owns which CRD and
 //!   composition;
-//! - a [`Verdict`] for every active revision, without which none is established;
+//! - a [`Verdict`] for every active revision, without which none is established; and none is
+//!   granted anything before the Lock has it, so whoever is healthy can be found there;
 //! - a [`Report`] for people who ask why.
 //!
 //! A revision is *admitted* once it is in the lock, or healthy; from then on it counts as
@@ -135,8 +136,15 @@ pub enum Verdict {
     Conflict(Counts, String),
     /// Somebody said that its dependencies do not matter.
     Skipped,
-    /// Nothing yet: it was not looked at since the revision came.
+    /// Nothing yet: it was not looked at since the revision came, or has just been written.
     Unheard,
+}
+
+impl Verdict {
+    /// Whether objects may be established.
+    fn is_granted(&self) -> bool {
+        matches!(self, Self::Resolved(_) | Self::Skipped)
+    }
 }
 
 /// What was decided about all packages.
@@ -177,7 +185,7 @@ fn settle(
     question: &Question<'_>,
     settlement: Settlement,
 ) -> Result<Decided, Need> {
-    let verdicts = verdicts::of(members, question, &settlement);
+    let mut verdicts = verdicts::of(members, question, &settlement);
     let report = Report::new(members, question, settlement);
     if world.lock.as_ref().is_some_and(|lock| lock.metadata.is_paused()) {
         let why = format!("the annotation {ANNOTATION_PAUSED} stops all work on the lock");
@@ -193,8 +201,12 @@ fn settle(
     let troubles = troubles(world, &report.conflicts);
     let status = status(world, is_needed, &troubles);
     match entries::write(world, &entries, !troubles.is_empty())? {
-        // What is written makes another state, which the status is then told of.
-        Some(action) => plan.actions.push(action),
+        // What is written makes another state, which the status is then told of, and those who
+        // come into the lock with it.
+        Some(action) => {
+            plan.actions.push(action);
+            verdicts::withhold(&mut verdicts, members);
+        }
         None => plan.actions.extend(tell(world, &status, &report.conflicts, members)),
     }
     plan.report.splice(0..0, report.sentences());

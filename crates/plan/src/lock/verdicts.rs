@@ -34,10 +34,23 @@ pub(super) fn of(
                 None => judge.judge(active),
             },
         };
-        let revision = active.revision;
-        verdicts.insert((revision.kind.clone(), revision.metadata.name.clone()), verdict);
+        verdicts.insert(key(active), verdict);
     }
     verdicts
+}
+
+fn key(active: &Active<'_>) -> (String, String) {
+    (active.revision.kind.clone(), active.revision.metadata.name.clone())
+}
+
+/// Says nothing yet to those who may be established, but are not in the lock.
+pub(super) fn withhold(verdicts: &mut BTreeMap<(String, String), Verdict>, members: &Members<'_>) {
+    let active = members.all.iter().filter_map(|member| member.active.as_ref());
+    for key in active.filter(|one| !one.is_listed).map(key) {
+        if verdicts.get(&key).is_some_and(Verdict::is_granted) {
+            verdicts.remove(&key);
+        }
+    }
 }
 
 /// What a package needs, and what there is of it.

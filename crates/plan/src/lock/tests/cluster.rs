@@ -194,7 +194,7 @@ impl Cluster {
     }
 
     /// Packages become revisions, by the step that is there for that.
-    fn packages(&mut self) -> bool {
+    pub(super) fn packages(&mut self) -> bool {
         let mut busy = false;
         for at in 0..self.world.packages.len() {
             let package = self.world.packages[at].clone();

@@ -555,6 +555,8 @@ fn a_package_installed_by_digest_is_the_version_that_has_these_bytes() {
     digest of r.io/c:v1.2.0
     tags of r.io/c
     digest of r.io/c:v1.2.0
+    tags of r.io/c
+    digest of r.io/c:v1.2.0
     ");
 }
 

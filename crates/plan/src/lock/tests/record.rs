@@ -1,6 +1,7 @@
 //! The record of who owns what.
 
 use super::cluster::cluster;
+use crate::lock::{Counts, Verdict};
 use std::collections::BTreeMap;
 
 #[test]
@@ -26,6 +27,18 @@ const BRINGS: &str = "
     r.io/a v1.0.0 Provider: brings things.org
     r.io/b v1.0.0 Provider: brings others.org
 ";
+
+#[test]
+fn nobody_is_granted_anything_before_the_lock_has_it() {
+    let mut cluster = cluster(BRINGS);
+    cluster.install("Provider", "a", "r.io/a:v1.0.0");
+    cluster.packages();
+    let decided = cluster.decide();
+    assert_eq!(decided.verdicts, BTreeMap::new());
+    decided.plan.actions.into_iter().for_each(|action| cluster.carry_out(action));
+    let heard: Vec<Verdict> = cluster.decide().verdicts.into_values().collect();
+    assert_eq!(heard, [Verdict::Resolved(Counts::default())]);
+}
 
 #[test]
 fn a_lock_that_keeps_no_record_is_not_written_again_and_again() {
