@@ -87,6 +87,14 @@ impl Condition {
     }
 }
 
+impl Condition {
+    /// Whether it is about another state than this one: an older one, or one from before a
+    /// restore. One that does not say which it is about is believed.
+    pub fn is_past(&self, generation: Option<i64>) -> bool {
+        self.observed_generation.is_some_and(|it| it != 0 && Some(it) != generation)
+    }
+}
+
 /// Puts a condition in its place; one that says the same as before stays, with its time.
 pub fn set(conditions: &mut Vec<Condition>, new: Condition) {
     let place = conditions.iter_mut().find(|old| old.condition_type == new.condition_type);

@@ -34,6 +34,10 @@ pub struct Locks {
 /// How old an answer may be on which somebody is refused: what they lack may have been pushed since.
 const FRESH: Duration = Duration::from_secs(5);
 
+/// Who takes long to answer nothing is not asked again for this many times as long: one registry
+/// that is away must not keep everybody waiting at every look.
+const SILENCE_FACTOR: u32 = 3;
+
 /// What registries said lately.
 #[derive(Default)]
 struct Memory {
@@ -41,6 +45,16 @@ struct Memory {
     began: Option<Instant>,
     tags: HashMap<Repository, (Instant, Vec<String>)>,
     digests: HashMap<String, (Instant, Digest)>,
+    /// What was asked in vain, why, and until when it is not asked again.
+    silent: HashMap<Asked, (Instant, String)>,
+}
+
+/// What a registry is asked.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Asked {
+    Tags(Repository),
+    Digest(String),
+    Contents(String),
 }
 
 impl Memory {
@@ -58,7 +72,28 @@ impl Memory {
         self.digests.retain(|_, (then, _)| then.elapsed() < RECHECK);
         let tags = self.tags.iter().map(|(key, (_, tags))| (key.clone(), Ok(tags.clone())));
         let digests = self.digests.iter().map(|(key, (_, one))| (key.clone(), Ok(one.clone())));
-        Known { tags: tags.collect(), digests: digests.collect(), ..Known::default() }
+        let mut known =
+            Known { tags: tags.collect(), digests: digests.collect(), ..Known::default() };
+        self.silent.retain(|_, (until, _)| *until > Instant::now());
+        for (asked, (_, why)) in self.silent.clone() {
+            match asked {
+                Asked::Tags(repository) => drop(known.tags.insert(repository, Err(why))),
+                Asked::Digest(name) => drop(known.digests.insert(name, Err(why))),
+                Asked::Contents(name) => drop(known.contents.insert(name, Err(why))),
+            }
+        }
+        known
+    }
+
+    /// Something was asked at this time, and this is what came of it; says whether it is known.
+    fn hear<T>(&mut self, asked: Asked, then: Instant, answer: &Result<T, String>) -> Learnt {
+        let Err(why) = answer else {
+            self.silent.remove(&asked);
+            return Learnt::Known;
+        };
+        let silence = then.elapsed().saturating_mul(SILENCE_FACTOR).min(RECHECK);
+        self.silent.insert(asked, (Instant::now() + silence, why.clone()));
+        Learnt::Unknown
     }
 }
 
@@ -85,12 +120,17 @@ impl Kind for Locks {
         let (stable, beta) = (format!("{group}/v1"), format!("{group}/v1beta1"));
         let all = |_: &Meta| Wakes::These(vec![NAME.to_owned()]);
         let mut watches = vec![
-            Watch::itself(&beta, "Lock"),
+            // There is one; its conditions, and those of packages, are no news.
+            Watch::new(&beta, "Lock", |meta| match meta.metadata.name.as_deref() {
+                Some(NAME) => Wakes::Itself,
+                _ => Wakes::These(Vec::new()),
+            })
+            .for_content(),
             Watch::new(&beta, "ImageConfig", all),
             secrets::watch(hands, Wakes::These(vec![NAME.to_owned()])),
         ];
         for kind in PackageKind::ALL {
-            watches.push(Watch::new(&stable, kind.as_str(), all));
+            watches.push(Watch::new(&stable, kind.as_str(), all).for_content());
             watches.push(Watch::new(&stable, &revision_of(kind), all));
         }
         watches
@@ -155,43 +195,46 @@ impl Kind for Locks {
         world: &mut World,
         need: Need,
     ) -> Result<Learnt, cluster::Error> {
-        let is_known = match need {
+        let then = Instant::now();
+        Ok(match need {
             Need::Tags(repository) => {
                 let answer = tags(hands, world, &repository).await?;
-                let is_known = answer.is_ok();
+                let mut memory = self.memory();
                 match &answer {
                     Ok(tags) => {
                         let entry = (Instant::now(), tags.clone());
-                        self.memory().tags.insert(repository.clone(), entry);
+                        memory.tags.insert(repository.clone(), entry);
                     }
-                    Err(_) => drop(self.memory().tags.remove(&repository)),
+                    Err(_) => drop(memory.tags.remove(&repository)),
                 }
+                let learnt = memory.hear(Asked::Tags(repository.clone()), then, &answer);
                 world.known.tags.insert(repository, answer);
-                is_known
+                learnt
             }
             Need::Digest(reference) => {
                 let answer = digest(hands, world, &reference).await?;
-                let is_known = answer.is_ok();
+                let mut memory = self.memory();
                 if let Ok(digest) = &answer {
                     let entry = (Instant::now(), digest.clone());
-                    self.memory().digests.insert(reference.name(), entry);
+                    memory.digests.insert(reference.name(), entry);
                 }
+                let learnt = memory.hear(Asked::Digest(reference.name()), then, &answer);
                 world.known.digests.insert(reference.name(), answer);
-                is_known
+                learnt
             }
             Need::Contents(reference) => {
                 let answer = contents(hands, world, &reference).await?;
-                let is_known = answer.is_ok();
+                let asked = Asked::Contents(reference.name());
+                let learnt = self.memory().hear(asked, then, &answer);
                 world.known.contents.insert(reference.name(), answer);
-                is_known
+                learnt
             }
             Need::Object(target) => {
                 world.known.definition = Some(hands.cluster.get(&target).await?);
-                true
+                Learnt::Known
             }
             other => return Err(cluster::Error::Refused(format!("the lock asks for {other:?}"))),
-        };
-        Ok(if is_known { Learnt::Known } else { Learnt::Unknown })
+        })
     }
 
     fn refuse(&self, world: &mut World, refusals: Vec<Refusal>) {
@@ -391,4 +434,29 @@ async fn fetched(
     };
     let found = hands.fetch.contents(reference.repository(), &digest, keychain).await?;
     Ok((digest, found))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn who_takes_long_to_answer_nothing_is_not_asked_again_at_once() {
+        let mut memory = Memory::default();
+        let asked = || Asked::Digest("r.io/a:v1".to_owned());
+        let away: Result<(), String> = Err("nobody answers".to_owned());
+        let then = Instant::now();
+        memory.hear(asked(), then, &away);
+        assert!(memory.fresh().digests.is_empty(), "who answers at once is asked at once");
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        assert_eq!(memory.hear(asked(), then, &away), Learnt::Unknown);
+        assert_eq!(memory.fresh().digests["r.io/a:v1"], Err("nobody answers".to_owned()));
+        tokio::time::sleep(Duration::from_secs(29)).await;
+        assert!(!memory.fresh().digests.is_empty());
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert!(memory.fresh().digests.is_empty(), "it may be there by now");
+        memory.hear(asked(), then, &away);
+        assert_eq!(memory.hear(asked(), then, &Ok(())), Learnt::Known);
+        assert!(memory.fresh().digests.is_empty());
+    }
 }

@@ -39,7 +39,7 @@ impl Kind for Packages {
         let group = hands.settings.group();
         let (stable, beta) = (format!("{group}/v1"), format!("{group}/v1beta1"));
         vec![
-            Watch::itself(&stable, self.kind()),
+            Watch::itself(&stable, self.kind()).for_content(),
             Watch::by_label(&stable, &self.revision(), LABEL_PACKAGE),
             Watch::for_everyone(&beta, "ImageConfig"),
             secrets::watch(hands, Wakes::Everyone),

@@ -4,7 +4,7 @@
 //! here; whoever asks for [`news`](Verdicts::news) hears of those, and only those, of which
 //! something else is said than before.
 
-use plan::lock::Verdict;
+use plan::lock::{Verdict, Whose};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use tokio::sync::broadcast;
@@ -15,7 +15,7 @@ const NEWS_MAX: usize = 1024;
 /// What the lock says about each revision.
 #[derive(Debug)]
 pub struct Verdicts {
-    known: Mutex<BTreeMap<(String, String), Verdict>>,
+    known: Mutex<BTreeMap<Whose, Verdict>>,
     news: broadcast::Sender<String>,
 }
 
@@ -27,9 +27,9 @@ impl Default for Verdicts {
 
 impl Verdicts {
     /// What the lock says about a revision; nothing while it has not been asked.
-    pub fn of(&self, kind: &str, name: &str) -> Option<Verdict> {
+    pub fn of(&self, whose: &Whose) -> Option<Verdict> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.get(&(kind.to_owned(), name.to_owned())).cloned()
+        known.get(whose).cloned()
     }
 
     /// The names of revisions of which something new is said from now on.
@@ -38,13 +38,13 @@ impl Verdicts {
     }
 
     /// The lock says this now.
-    pub(crate) fn publish(&self, now: BTreeMap<(String, String), Verdict>) {
+    pub(crate) fn publish(&self, now: BTreeMap<Whose, Verdict>) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let before = std::mem::replace(&mut *known, now);
         for (revision, verdict) in &*known {
             if before.get(revision) != Some(verdict) {
                 // That nobody listens is no trouble.
-                let _ = self.news.send(revision.1.clone());
+                let _ = self.news.send(revision.name.clone());
             }
         }
     }
@@ -60,17 +60,25 @@ mod tests {
         let verdicts = Verdicts::default();
         let mut news = verdicts.news();
         let waiting = || Verdict::Waiting(Counts::default(), "for b".to_owned());
+        let whose = |kind: &str, name: &str, uid: &str| Whose {
+            kind: kind.to_owned(),
+            name: name.to_owned(),
+            uid: Some(uid.to_owned()),
+        };
+        let provider = |name: &str| whose("ProviderRevision", name, "1");
         let named = |all: Vec<(&str, Verdict)>| {
-            let of = |name: &str| ("ProviderRevision".to_owned(), name.to_owned());
-            all.into_iter().map(|(name, one)| (of(name), one)).collect()
+            all.into_iter().map(|(name, one)| (provider(name), one)).collect()
         };
         verdicts.publish(named(vec![("a", waiting()), ("b", Verdict::Skipped)]));
         verdicts.publish(named(vec![("a", waiting()), ("b", Verdict::Skipped)]));
         verdicts.publish(named(vec![("a", Verdict::Skipped)]));
         let heard: Vec<String> = std::iter::from_fn(|| news.try_recv().ok()).collect();
         assert_eq!(heard, ["a", "b", "a"]);
-        let of = |kind: &str, name: &str| verdicts.of(kind, name);
-        assert_eq!(of("ProviderRevision", "a"), Some(Verdict::Skipped));
-        assert_eq!((of("ProviderRevision", "b"), of("FunctionRevision", "a")), (None, None));
+        assert_eq!(verdicts.of(&provider("a")), Some(Verdict::Skipped));
+        for other in [provider("b"), whose("FunctionRevision", "a", "1")] {
+            assert_eq!(verdicts.of(&other), None);
+        }
+        // One that is made anew has nothing of the one before.
+        assert_eq!(verdicts.of(&whose("ProviderRevision", "a", "2")), None);
     }
 }

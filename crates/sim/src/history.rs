@@ -1,6 +1,6 @@
 //! What happened on the way: some things must not happen at all, whatever comes of it in the end.
 
-use crate::laws::condition;
+use crate::laws::{PACKAGES, is_active, is_going, owners};
 use crate::picture::{TRANSIENT, name, text, uid};
 use apiserver::log::{Event, Log};
 use serde_json::Value as Json;
@@ -31,9 +31,9 @@ pub fn after(log: &Log, version: u64) -> History {
         history.wrongs.push("the log has forgotten what happened".to_owned());
         return history;
     };
-    let mut lock = lock_at(log, version);
+    let mut cluster = Cluster::at(log, version);
     for event in events {
-        take_in(&mut history, &mut lock, &event);
+        cluster.take_in(&mut history, &event);
     }
     history
 }
@@ -42,65 +42,109 @@ fn parse(bytes: &[u8]) -> Json {
     serde_json::from_slice(bytes).unwrap_or_default()
 }
 
-fn lock_at(log: &Log, version: u64) -> Json {
-    let entries = log.list("", Some(version)).map(|then| then.entries).unwrap_or_default();
-    let lock = entries.into_iter().find(|(key, _)| key.contains("/locks/"));
-    lock.map(|(_, entry)| parse(&entry.value)).unwrap_or_default()
+/// Objects that laws are about, as they are at a time.
+#[derive(Default)]
+struct Cluster(BTreeMap<String, Json>);
+
+impl Cluster {
+    fn at(log: &Log, version: u64) -> Self {
+        let entries = log.list("", Some(version)).map(|then| then.entries).unwrap_or_default();
+        let kept = entries.into_iter().filter(|(key, _)| is_kept(key));
+        Self(kept.map(|(key, entry)| (key.to_string(), parse(&entry.value))).collect())
+    }
+
+    fn take_in(&mut self, history: &mut History, event: &Event) {
+        let before = event.previous.as_ref().map(|entry| parse(&entry.value));
+        let now = event.value.as_ref().map(|value| parse(value));
+        let any = now.as_ref().or(before.as_ref()).cloned().unwrap_or_default();
+        if TRANSIENT.contains(&text(&any, "kind")) {
+            return;
+        }
+        history.writes += 1;
+        if is_kept(&event.key) {
+            self.0.remove(&*event.key);
+            self.0.extend(now.clone().map(|now| (event.key.to_string(), now)));
+        }
+        if let Some(now) = &now {
+            history.wrongs.extend(self.wrong(before.as_ref(), now));
+        }
+        match (&before, &now) {
+            (None, Some(now)) => *history.made.entry(name(now)).or_default() += 1,
+            (Some(before), Some(now)) => {
+                if uid(before) != uid(now) {
+                    history.wrongs.push(format!("{} has become another", name(now)));
+                }
+                if text(now, "kind") == "CustomResourceDefinition"
+                    && is_owned(before)
+                    && !is_owned(now)
+                {
+                    history.wrongs.push(format!("{} belonged to nobody", name(now)));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// What an object says or is too early.
+    fn wrong(&self, before: Option<&Json>, now: &Json) -> Option<String> {
+        let becomes = |of: &str| says(now, of) && !before.is_some_and(|before| says(before, of));
+        let kind = text(now, "kind");
+        let who = name(now);
+        if kind.ends_with("Revision") && is_active(now) {
+            let is_early = becomes("RevisionHealthy") && !self.is_listed(now);
+            return is_early.then(|| format!("{who} was healthy before the Lock told of it"));
+        }
+        if kind == "Deployment" && before.is_none() {
+            let mut owners = owners(now).iter().filter_map(|owner| self.by_uid(&owner["uid"]));
+            let is_early = owners.any(|owner| !says(owner, "RevisionHealthy"));
+            return is_early.then(|| format!("{who} was started before its objects were there"));
+        }
+        let is_well = |one: &Json| says(one, "Healthy") && says(one, "Installed");
+        if PACKAGES.contains(&kind) && is_well(now) && !before.is_some_and(is_well) {
+            let revisions = self.0.values().filter(|one| {
+                is_active(one) && owners(one).iter().any(|owner| owner["uid"].as_str() == uid(now))
+            });
+            let revisions: Vec<&Json> = revisions.collect();
+            let is_well = |one: &Json| {
+                let runs = kind != "Configuration";
+                says(one, "RevisionHealthy")
+                    && (!runs || says(one, "RuntimeHealthy"))
+                    && !is_going(one)
+            };
+            let is_early = !matches!(revisions[..], [one] if is_well(one));
+            return is_early.then(|| format!("{who} was healthy before its revision was"));
+        }
+        None
+    }
+
+    fn by_uid(&self, uid: &Json) -> Option<&Json> {
+        self.0.values().find(|one| one["metadata"]["uid"] == *uid)
+    }
+
+    fn is_listed(&self, revision: &Json) -> bool {
+        let lock = self.0.values().find(|one| text(one, "kind") == "Lock");
+        let mut entries = lock.and_then(|lock| lock["packages"].as_array()).into_iter().flatten();
+        entries.any(|one| one["name"] == revision["metadata"]["name"])
+    }
 }
 
-fn take_in(history: &mut History, lock: &mut Json, event: &Event) {
-    let before = event.previous.as_ref().map(|entry| parse(&entry.value));
-    let now = event.value.as_ref().map(|value| parse(value));
-    let any = now.as_ref().or(before.as_ref()).cloned().unwrap_or_default();
-    if TRANSIENT.contains(&text(&any, "kind")) {
-        return;
-    }
-    history.writes += 1;
-    if text(&any, "kind") == "Lock" {
-        *lock = now.clone().unwrap_or_default();
-    }
-    let was_healthy = before.as_ref().is_some_and(is_healthy);
-    if let Some(now) = &now
-        && (is_healthy(now) && !was_healthy)
-        && is_asked_about(now)
-        && !is_listed(lock, now)
-    {
-        history.wrongs.push(format!("{} was healthy before the Lock told of it", name(now)));
-    }
-    match (&before, &now) {
-        (None, Some(now)) => *history.made.entry(name(now)).or_default() += 1,
-        (Some(before), Some(now)) => {
-            if uid(before) != uid(now) {
-                history.wrongs.push(format!("{} has become another", name(now)));
-            }
-            if text(now, "kind") == "CustomResourceDefinition" && is_owned(before) && !is_owned(now)
-            {
-                history.wrongs.push(format!("{} belonged to nobody", name(now)));
-            }
-        }
-        _ => {}
-    }
+/// Whether laws are about objects of this key.
+fn is_kept(key: &str) -> bool {
+    key.contains("pkg.crossplane.io")
+}
+
+/// Whether an object says that something is so, of the state it is in.
+fn says(object: &Json, of: &str) -> bool {
+    let conditions = object.pointer("/status/conditions").and_then(Json::as_array);
+    let mut said = conditions.into_iter().flatten().filter(|one| one["type"] == of);
+    said.any(|one| {
+        let is_of_now = one["observedGeneration"] == object["metadata"]["generation"];
+        one["status"] == "True" && is_of_now
+    })
 }
 
 fn is_owned(object: &Json) -> bool {
-    let owners = object.pointer("/metadata/ownerReferences").and_then(Json::as_array);
-    owners.is_some_and(|owners| !owners.is_empty())
-}
-
-fn is_healthy(object: &Json) -> bool {
-    condition(object, "RevisionHealthy").0 == "True"
-}
-
-/// Whether it waits for what the Lock says: inactive revisions need nothing, and some do not want
-/// to know what they need.
-fn is_asked_about(revision: &Json) -> bool {
-    let spec = &revision["spec"];
-    spec["desiredState"] == "Active" && spec["skipDependencyResolution"] != true
-}
-
-fn is_listed(lock: &Json, revision: &Json) -> bool {
-    let mut entries = lock["packages"].as_array().into_iter().flatten();
-    entries.any(|one| one["name"] == revision["metadata"]["name"])
+    !owners(object).is_empty()
 }
 
 impl History {

@@ -4,6 +4,8 @@ use crate::picture::{name, text, uid};
 use serde_json::Value as Json;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Kinds of packages.
+pub(crate) const PACKAGES: [&str; 3] = ["Provider", "Configuration", "Function"];
 const LABEL_PACKAGE: &str = api::pkg::LABEL_PACKAGE;
 const LABEL_REVISION: &str = api::pkg::LABEL_REVISION;
 
@@ -44,7 +46,7 @@ impl<'a> Cluster<'a> {
     }
 
     pub(crate) fn packages(&self) -> Vec<&'a Json> {
-        self.of_kind(|kind| ["Provider", "Configuration", "Function"].contains(&kind))
+        self.of_kind(|kind| PACKAGES.contains(&kind))
     }
 
     /// Those of packages. One without a package is left alone: somebody wanted it to stay.
@@ -281,7 +283,7 @@ fn health_is_told(package: &Json, revisions: &[&Json], broken: &mut Vec<String>)
     }
 }
 
-fn is_active(revision: &Json) -> bool {
+pub(crate) fn is_active(revision: &Json) -> bool {
     revision["spec"]["desiredState"] == "Active"
 }
 
@@ -290,7 +292,7 @@ fn is_fine(revision: &Json) -> bool {
     condition(revision, "RevisionHealthy").0 == "True"
 }
 
-fn is_going(object: &Json) -> bool {
+pub(crate) fn is_going(object: &Json) -> bool {
     object["metadata"]["deletionTimestamp"].is_string()
 }
 

@@ -105,8 +105,6 @@ impl Revision {
     pub fn is_established(&self) -> bool {
         let conditions = self.status.as_ref().and_then(|status| status.conditions.as_deref());
         let healthy = condition::find(conditions.unwrap_or_default(), types::REVISION_HEALTHY);
-        healthy.is_some_and(|one| {
-            one.status == "True" && one.observed_generation == self.metadata.generation
-        })
+        healthy.is_some_and(|one| one.status == "True" && !one.is_past(self.metadata.generation))
     }
 }

@@ -2,7 +2,7 @@
 
 use super::inventory::{Installed, Inventory};
 use api::condition::{self, Condition, reasons, types};
-use api::pkg::revision::Revision;
+use api::pkg::revision::{ACTIVE, Revision};
 use controller::STARTING;
 
 /// How a package is.
@@ -62,11 +62,9 @@ impl Installed {
         else {
             return if self.conditions().is_empty() { State::New } else { State::Installing };
         };
-        // Somebody has asked for something else since.
-        let is_past = |one: &Condition| {
-            one.observed_generation.is_some() && one.observed_generation < metadata.generation
-        };
-        if is_past(installed) || is_past(healthy) {
+        // Somebody has asked for something else since, of the package or of its revision.
+        let is_past = |one: &Condition| one.is_past(metadata.generation);
+        if is_past(installed) || is_past(healthy) || !self.is_settled() {
             return State::Installing;
         }
         match (installed.status.as_str(), healthy.status.as_str()) {
@@ -76,6 +74,20 @@ impl Installed {
             _ if self.is_under_way() => State::Installing,
             _ => State::Unhealthy,
         }
+    }
+
+    /// Whether at most one revision is active, the one that the package speaks of, and what it
+    /// says is about what is asked for of it now.
+    fn is_settled(&self) -> bool {
+        let mut active = self.revisions.iter().filter(|one| one.spec.desired_state == ACTIVE);
+        let (first, second) = (active.next(), active.next());
+        let current = self.package.status.as_ref().and_then(|it| it.current_revision.as_ref());
+        let is_of = |one: &Revision| {
+            let said = condition::find(conditions_of(one), types::REVISION_HEALTHY);
+            current == Some(&one.metadata.name)
+                && said.is_none_or(|it| !it.is_past(one.metadata.generation))
+        };
+        second.is_none() && first.is_none_or(is_of)
     }
 
     fn conditions(&self) -> &[Condition] {

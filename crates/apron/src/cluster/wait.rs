@@ -2,10 +2,10 @@
 
 use super::Cluster;
 use super::inventory::{Inventory, Which};
-use super::state::State;
 use crate::args::duration;
 use crate::failure::{Failure, Outcome};
 use crate::output;
+use api::condition::{Condition, types};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -34,8 +34,9 @@ impl Goal {
             Self::Deleted => inventory.is_gone(which),
             Self::Healthy => found.is_some_and(|one| one.state().is_well()),
             Self::Installed => found.is_some_and(|one| {
-                let installed = one.condition(api::condition::types::INSTALLED);
-                installed.is_some_and(|it| it.status == "True") && one.state() != State::New
+                let installed = one.condition(types::INSTALLED);
+                let is_now = |it: &&Condition| !it.is_past(one.package.metadata.generation);
+                installed.filter(is_now).is_some_and(|it| it.status == "True")
             }),
         }
     }

@@ -16,7 +16,7 @@ use api::pkg::LABEL_PACKAGE;
 use api::pkg::revision::{ACTIVE, Revision};
 use disputes::Disputes;
 use oci::{Digest, Reference};
-use plan::lock::Verdict;
+use plan::lock::{Verdict, Whose};
 use plan::package::pull::{Image, Policy};
 use plan::revision::{Contents, Settings, World, step};
 use plan::signature::Trust;
@@ -297,8 +297,7 @@ async fn contents(
 
 /// What the lock says; whoever hears nothing is called when it does.
 fn verdict(hands: &Hands, world: &World) -> Verdict {
-    let Revision { kind, metadata, .. } = &world.revision;
-    hands.verdicts.of(kind, &metadata.name).unwrap_or(Verdict::Unheard)
+    hands.verdicts.of(&Whose::of(&world.revision)).unwrap_or(Verdict::Unheard)
 }
 
 /// The certificate of whoever vouches for a runtime, or its own; in base64, as Secrets and

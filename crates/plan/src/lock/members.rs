@@ -5,7 +5,6 @@ use super::{Counts, Verdict, World};
 use crate::image_config::{Name, Names};
 use crate::package::pull::Policy;
 use crate::revision::is_made_for;
-use api::condition::{self, types};
 use api::pkg::lock::{Lock, LockPackage};
 use api::pkg::revision::{ACTIVE, Revision};
 use api::pkg::{LABEL_PACKAGE, Package};
@@ -58,8 +57,9 @@ impl Active<'_> {
         self.contents.as_ref()?.digest.as_ref()
     }
 
-    pub(super) fn is_healthy(&self) -> bool {
-        is_healthy(self.revision)
+    /// Whether its objects are there. That it was well while it was inactive says nothing.
+    pub(super) fn is_established(&self) -> bool {
+        self.revision.is_established()
     }
 }
 
@@ -247,7 +247,7 @@ impl<'a> Active<'a> {
         let contents = contents.or_else(remembered).or_else(fetched);
         let pin = pin(&reference, contents.as_ref().and_then(|it| it.digest.as_ref()));
         let is_listed = entry.is_some();
-        let is_admitted = is_listed || is_healthy(revision);
+        let is_admitted = is_listed || revision.is_established();
         Some(Self { revision, reference, pin, contents, is_listed, is_admitted })
     }
 
@@ -312,12 +312,6 @@ fn is_of(revision: &Revision, package: &Package) -> bool {
     revision.kind == format!("{}Revision", package.kind)
         && revision.metadata.labels.get(LABEL_PACKAGE) == Some(&package.metadata.name)
         && revision.metadata.deletion_timestamp.is_none()
-}
-
-fn is_healthy(revision: &Revision) -> bool {
-    let conditions = revision.status.as_ref().and_then(|status| status.conditions.as_ref());
-    let healthy = conditions.and_then(|all| condition::find(all, types::REVISION_HEALTHY));
-    healthy.is_some_and(|one| one.status == "True")
 }
 
 /// What to say of a revision while nobody knows what is inside it.

@@ -12,7 +12,7 @@
 //!   granted anything before the Lock has it, so whoever is healthy can be found there;
 //! - a [`Report`] for people who ask why.
 //!
-//! A revision is *admitted* once it is in the lock, or healthy; from then on it counts as
+//! A revision is *admitted* once it is in the lock, or established; from then on it counts as
 //! installed, and gives way to nobody. Before that it is a wish: if it cannot be granted without
 //! taking something from others, it is refused and told why, and nothing is touched for it. A
 //! package whose new revision is refused is still what its old one was.
@@ -140,10 +140,23 @@ pub enum Verdict {
     Unheard,
 }
 
-impl Verdict {
-    /// Whether objects may be established.
-    fn is_granted(&self) -> bool {
-        matches!(self, Self::Resolved(_) | Self::Skipped)
+/// A revision, told from all others: the same bytes may be asked for as packages of several kinds,
+/// and one that is made anew has the name of the one before.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Whose {
+    /// Its kind.
+    pub kind: String,
+    /// Its name.
+    pub name: String,
+    /// Its uid.
+    pub uid: Option<String>,
+}
+
+impl Whose {
+    /// This revision.
+    pub fn of(revision: &Revision) -> Self {
+        let Revision { kind, metadata, .. } = revision;
+        Self { kind: kind.clone(), name: metadata.name.clone(), uid: metadata.uid.clone() }
     }
 }
 
@@ -152,9 +165,8 @@ impl Verdict {
 pub struct Decided {
     /// What to do.
     pub plan: Plan,
-    /// What the lock says about each active revision, by kind and name: the same bytes may be
-    /// asked for as packages of several kinds.
-    pub verdicts: BTreeMap<(String, String), Verdict>,
+    /// What the lock says about each active revision.
+    pub verdicts: BTreeMap<Whose, Verdict>,
     /// Why.
     pub report: Report,
 }
@@ -189,6 +201,7 @@ fn settle(
     let report = Report::new(members, question, settlement);
     if world.lock.as_ref().is_some_and(|lock| lock.metadata.is_paused()) {
         let why = format!("the annotation {ANNOTATION_PAUSED} stops all work on the lock");
+        verdicts::withhold(&mut verdicts, members, Some(&why));
         let plan = Plan { report: vec![why], ..Plan::default() };
         return Ok(Decided { plan, verdicts, report });
     }
@@ -200,14 +213,20 @@ fn settle(
     let is_needed = entries.packages.as_ref().is_some_and(|packages| !packages.is_empty());
     let troubles = troubles(world, &report.conflicts);
     let status = status(world, is_needed, &troubles);
-    match entries::write(world, &entries, !troubles.is_empty())? {
+    let refused = world.refused.iter().find(|one| one.target == target(world));
+    match (entries::write(world, &entries, !troubles.is_empty())?, refused) {
+        (None, _) => plan.actions.extend(tell(world, &status, &report.conflicts, members)),
         // What is written makes another state, which the status is then told of, and those who
         // come into the lock with it.
-        Some(action) => {
+        (Some(action), None) => {
             plan.actions.push(action);
-            verdicts::withhold(&mut verdicts, members);
+            verdicts::withhold(&mut verdicts, members, None);
         }
-        None => plan.actions.extend(tell(world, &status, &report.conflicts, members)),
+        (Some(_), Some(Refusal { message, .. })) => {
+            let why = format!("the API server will not have the lock: {message}");
+            verdicts::withhold(&mut verdicts, members, Some(&why));
+            plan.report.push(why);
+        }
     }
     plan.report.splice(0..0, report.sentences());
     plan.wake = wake(world, &troubles);

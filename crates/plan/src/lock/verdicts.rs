@@ -7,7 +7,7 @@
 use super::contents::Contents;
 use super::members::{Active, Member, Members, unread};
 use super::question::Question;
-use super::{Counts, Verdict, words};
+use super::{Counts, Verdict, Whose, words};
 use solver::{Pin, Range, Requirement, Settlement, Source};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +18,7 @@ pub(super) fn of(
     members: &Members<'_>,
     question: &Question<'_>,
     settlement: &Settlement,
-) -> BTreeMap<(String, String), Verdict> {
+) -> BTreeMap<Whose, Verdict> {
     let mut verdicts = BTreeMap::new();
     for member in &members.all {
         let Some(active) = &member.active else { continue };
@@ -34,22 +34,28 @@ pub(super) fn of(
                 None => judge.judge(active),
             },
         };
-        verdicts.insert(key(active), verdict);
+        verdicts.insert(Whose::of(active.revision), verdict);
     }
     verdicts
 }
 
-fn key(active: &Active<'_>) -> (String, String) {
-    (active.revision.kind.clone(), active.revision.metadata.name.clone())
-}
-
-/// Says nothing yet to those who may be established, but are not in the lock.
-pub(super) fn withhold(verdicts: &mut BTreeMap<(String, String), Verdict>, members: &Members<'_>) {
+/// Says nothing yet, or why, to those who may be established but are not in the lock.
+pub(super) fn withhold(
+    verdicts: &mut BTreeMap<Whose, Verdict>,
+    members: &Members<'_>,
+    why: Option<&str>,
+) {
     let active = members.all.iter().filter_map(|member| member.active.as_ref());
-    for key in active.filter(|one| !one.is_listed).map(key) {
-        if verdicts.get(&key).is_some_and(Verdict::is_granted) {
-            verdicts.remove(&key);
-        }
+    for whose in active.filter(|one| !one.is_listed).map(|one| Whose::of(one.revision)) {
+        let counts = match verdicts.get(&whose) {
+            Some(Verdict::Resolved(counts)) => *counts,
+            Some(Verdict::Skipped) => Counts::default(),
+            _ => continue,
+        };
+        match why {
+            Some(why) => verdicts.insert(whose, Verdict::Waiting(counts, why.to_owned())),
+            None => verdicts.remove(&whose),
+        };
     }
 }
 
@@ -60,6 +66,14 @@ struct Needs {
     /// There, and not well yet.
     late: BTreeSet<String>,
     counts: Counts,
+}
+
+/// A package that has something.
+struct Granted<'m> {
+    member: &'m Member<'m>,
+    pin: &'m Pin,
+    contents: Option<&'m Contents>,
+    is_established: bool,
 }
 
 struct Judge<'a> {
@@ -75,7 +89,7 @@ impl Judge<'_> {
         if !missing.is_empty() {
             return Verdict::Waiting(counts, format!("missing dependencies: {}", some(&missing)));
         }
-        if !late.is_empty() && !active.is_healthy() {
+        if !late.is_empty() && !active.is_established() {
             return Verdict::Waiting(counts, format!("waiting for dependencies: {}", some(&late)));
         }
         Verdict::Resolved(counts)
@@ -109,24 +123,43 @@ impl Judge<'_> {
         Some((member, member.active.as_ref()?))
     }
 
+    /// What a package has: what is active of it, or if that is refused, what was there before,
+    /// which goes on.
+    fn granted<'m>(&self, member: &'m Member<'_>) -> Option<Granted<'m>> {
+        let is_refused =
+            member.unfit.is_some() || member.refusal(&self.settlement.conflicts).is_some();
+        match (&member.active, &member.previous) {
+            (Some(active), None) if is_refused && !active.is_admitted => None,
+            (Some(active), Some((_, pin, contents))) if is_refused && !active.is_admitted => {
+                Some(Granted { member, pin, contents: Some(contents), is_established: true })
+            }
+            (Some(active), _) => Some(Granted {
+                member,
+                pin: &active.pin,
+                contents: active.contents.as_deref(),
+                is_established: active.is_established(),
+            }),
+            (None, _) => None,
+        }
+    }
+
     /// Who brings a CRD, of those that are granted.
-    fn owner(&self, crd: &str) -> Option<(&Member<'_>, &Active<'_>)> {
-        self.members.all.iter().find_map(|member| {
-            let active = member.active.as_ref()?;
-            let brings = active.contents.as_ref()?.crds.contains(crd);
-            let refused = member.refusal(&self.settlement.conflicts).is_some();
-            (brings && !refused).then_some((member, active))
-        })
+    fn owner(&self, crd: &str) -> Option<Granted<'_>> {
+        let mut granted = self.members.all.iter().filter_map(|member| self.granted(member));
+        granted.find(|one| one.contents.is_some_and(|inside| inside.crds.contains(crd)))
     }
 
     fn state(&self, requirement: &Requirement) -> State {
         let (found, what) = match requirement {
             Requirement::Package { source, range, .. } => {
                 let what = format!("{source:?} ({range})", source = source.as_str());
-                match self.active(source) {
-                    Some((member, active)) if !self.accepts(source, range, &active.pin) => {
-                        let is = format!("{what}, of which {} is {}", member.label, active.pin);
-                        return State::Invalid(is);
+                let member = self.members.by_source(source);
+                match member.and_then(|member| self.granted(member)) {
+                    Some(Granted { member, pin, .. }) if !self.accepts(source, range, pin) => {
+                        return State::Invalid(format!(
+                            "{what}, of which {} is {pin}",
+                            member.label
+                        ));
                     }
                     found => (found, what),
                 }
@@ -135,8 +168,8 @@ impl Judge<'_> {
             Requirement::Invalid(why) => return State::Missing(why.clone()),
         };
         match found {
-            Some((_, active)) if active.is_healthy() => State::There,
-            Some((member, _)) => State::Late(member.label.clone()),
+            Some(found) if found.is_established => State::There,
+            Some(found) => State::Late(found.member.label.clone()),
             None => State::Missing(format!("{what}{}", self.waits(requirement))),
         }
     }
@@ -184,7 +217,7 @@ impl Judge<'_> {
             let source = match &requirement {
                 Requirement::Package { source, .. } => Some(source.clone()),
                 Requirement::Crd(crd) => {
-                    self.owner(crd).map(|(member, _)| member.name.source.clone())
+                    self.owner(crd).map(|found| found.member.name.source.clone())
                 }
                 Requirement::Invalid(_) => None,
             };

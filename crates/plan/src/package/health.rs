@@ -13,9 +13,7 @@ pub(super) fn of_package(
     revision: Option<&Revision>,
     otherwise: Option<&str>,
 ) -> Condition {
-    let none = Vec::new();
-    let seen = revision.and_then(|revision| revision.status.as_ref());
-    let conditions = seen.and_then(|seen| seen.conditions.as_ref()).unwrap_or(&none);
+    let conditions = revision.map(conditions_of).unwrap_or_default();
     // What waits to be activated runs nothing, and nothing is wrong with that.
     let is_active = revision.is_none_or(|one| one.spec.desired_state == ACTIVE);
     let runs = world.kind != PackageKind::Configuration && is_active;
@@ -45,6 +43,24 @@ pub(super) fn of_package(
     }
 }
 
+/// Whether what an active revision says is about what is asked for of it now.
+pub(super) fn is_current(world: &World, revision: &Revision) -> bool {
+    let is_past = |of: &str| {
+        let said = condition::find(conditions_of(revision), of);
+        said.is_some_and(|one| one.is_past(revision.metadata.generation))
+    };
+    // Who else runs packages need not say which state of them.
+    let is_run_here = world.settings.runs_packages;
+    let is_past =
+        is_past(types::REVISION_HEALTHY) || is_run_here && is_past(types::RUNTIME_HEALTHY);
+    !is_past
+}
+
+fn conditions_of(revision: &Revision) -> &[Condition] {
+    let status = revision.status.as_ref();
+    status.and_then(|status| status.conditions.as_deref()).unwrap_or_default()
+}
+
 /// The status and message of a condition; nobody knows when it is not there.
 fn told(conditions: &[Condition], of: &str) -> (String, Option<String>) {
     condition::find(conditions, of).map_or_else(
@@ -60,9 +76,9 @@ fn quoted((status, message): &(String, Option<String>)) -> String {
     }
 }
 
-pub(super) fn is_true(status: &PackageStatus, of: &str) -> bool {
-    let conditions = status.conditions.iter().flatten();
-    conditions.into_iter().any(|one| one.condition_type == of && one.status == "True")
+/// What a package said of something before.
+pub(super) fn said(status: &PackageStatus, of: &str) -> Option<Condition> {
+    condition::find(status.conditions.as_deref().unwrap_or_default(), of).cloned()
 }
 
 /// Purposes that are decided when a package is fetched; others are somebody else's to record.

@@ -18,6 +18,7 @@ use api::meta::PackageKind;
 use api::pkg::revision::{ACTIVE, Revision};
 use api::pkg::{ANNOTATION_PAUSED, Package, PackageStatus};
 use pull::{Image, Policy, Pull, RECHECK};
+use revisions::Decided;
 use serde_json::Value as Json;
 
 /// Everything that decides about one package.
@@ -168,12 +169,12 @@ impl World {
         condition::set(conditions, installed);
         // Who somebody activated takes over all the same.
         let settled = revisions::settle(self).filter(|_| self.refused.is_empty());
-        let is_running = |one: &&Revision| match &settled {
-            Some(settled) => one.metadata.name == settled.current,
-            None => one.spec.desired_state == ACTIVE,
+        let running = || self.revisions.iter().find(|one| one.spec.desired_state == ACTIVE);
+        let healthy = match &settled {
+            Some(settled) => self.health(settled),
+            None => health::of_package(self, running(), Some(&message)),
         };
-        let running = self.revisions.iter().find(is_running);
-        condition::set(conditions, health::of_package(self, running, Some(&message)));
+        condition::set(conditions, healthy);
         let (mut actions, mut report) = (Vec::new(), vec![message.clone()]);
         if let Some(settled) = settled {
             status.current_revision = Some(settled.current);
@@ -197,19 +198,13 @@ impl World {
         status.resolved_package = Some(self.treatment.name(asked).to_owned());
         let before = status.applied_image_config_refs.as_deref().unwrap_or_default();
         status.applied_image_config_refs = health::applied(before, &self.treatment.applied);
-        let current = self.revisions.iter().find(|one| one.metadata.name == decided.current);
-        let was_healthy = health::is_true(&status, types::HEALTHY);
-        let healthy = health::of_package(self, current, None);
+        let healthy = self.health(&decided);
+        let was_healthy =
+            health::said(&status, types::HEALTHY).is_some_and(|it| it.status == "True");
         let became_healthy = healthy.status == "True" && !was_healthy;
         let conditions = status.conditions.get_or_insert_default();
         condition::set(conditions, healthy);
-        let installed = if decided.is_active {
-            self.condition(types::INSTALLED, true, reasons::ACTIVE, None)
-        } else {
-            let message = "Package is inactive".to_owned();
-            self.condition(types::INSTALLED, false, reasons::INACTIVE, Some(message))
-        };
-        condition::set(conditions, installed);
+        condition::set(conditions, self.installation(&decided));
         let mut actions = decided.actions;
         if became_healthy {
             let message = "Successfully installed package revision".to_owned();
@@ -217,6 +212,49 @@ impl World {
         }
         actions.extend(self.write(&status));
         Plan { actions, report: decided.report, wake: wake(policy) }
+    }
+}
+
+impl World {
+    /// How the package is. What its revision says of an older state is not said of what is asked
+    /// for now: until it has spoken, what was said of it before stands, as of then.
+    fn health(&self, decided: &Decided) -> Condition {
+        let Some(current) = self.staying(&decided.current) else {
+            return health::of_package(self, None, None);
+        };
+        let is_told = !decided.is_active || !decided.changes && health::is_current(self, current);
+        if is_told {
+            return health::of_package(self, Some(current), None);
+        }
+        let before = self.status();
+        let is_same = revisions::current(self) == Some(&decided.current);
+        let was_active =
+            health::said(&before, types::INSTALLED).is_some_and(|it| it.reason == reasons::ACTIVE);
+        let said = health::said(&before, types::HEALTHY).filter(|_| is_same && was_active);
+        said.unwrap_or_else(|| health::of_package(self, None, None))
+    }
+
+    fn installation(&self, decided: &Decided) -> Condition {
+        let said = |reason, message: String| {
+            self.condition(types::INSTALLED, false, reason, Some(message))
+        };
+        let name = &decided.current;
+        let is_there = self.revisions.iter().any(|one| one.metadata.name == *name);
+        if is_there && self.staying(name).is_none() {
+            let why = format!("waiting for the revision {name} that was here before to be gone");
+            return said(reasons::UNPACKING, why);
+        }
+        if decided.is_active {
+            return self.condition(types::INSTALLED, true, reasons::ACTIVE, None);
+        }
+        said(reasons::INACTIVE, "Package is inactive".to_owned())
+    }
+
+    /// A revision that is there and not on its way out.
+    fn staying(&self, name: &str) -> Option<&Revision> {
+        let mut staying =
+            self.revisions.iter().filter(|one| one.metadata.deletion_timestamp.is_none());
+        staying.find(|one| one.metadata.name == name)
     }
 }
 

@@ -32,6 +32,8 @@ pub(super) struct Decided {
     pub(super) current: String,
     /// Whether that one is active.
     pub(super) is_active: bool,
+    /// Whether something else is asked of it than before.
+    pub(super) changes: bool,
     pub(super) actions: Vec<Action>,
     pub(super) report: Vec<String>,
 }
@@ -58,22 +60,29 @@ pub(super) fn decide(world: &World, digest: &Digest) -> Decided {
         actions.push(Action::Delete { target, expect });
     }
     let current = active.clone().unwrap_or_else(|| asked.clone());
-    Decided { is_active: active.is_some(), current, actions, report }
+    let changes = actions.iter().any(|action| is_about(action, &current));
+    Decided { is_active: active.is_some(), current, changes, actions, report }
 }
 
-/// Decides who is active where nobody can tell what the package asks for: of several, the one that
-/// somebody activated, alone.
+/// Decides who is active where nobody can tell what the package asks for: the one that somebody
+/// activated, alone.
 pub(super) fn settle(world: &World) -> Option<Decided> {
     let seen = seen(world);
     let active = activated(world, &seen);
-    if !world.package.is_manual() || active.len() < 2 {
+    let found = &active.first()?.metadata.name;
+    if !world.package.is_manual() || active.len() < 2 && current(world) == Some(found) {
         return None;
     }
-    let current = active.first()?.metadata.name.clone();
+    let current = found.clone();
     let wanted = states(world, &seen, None, Some(&current));
     let mut report = Vec::new();
     let actions = changes(world, &seen, &wanted, None, &mut report);
-    Some(Decided { current, is_active: true, actions, report })
+    let changes = actions.iter().any(|action| is_about(action, &current));
+    Some(Decided { current, is_active: true, changes, actions, report })
+}
+
+fn is_about(action: &Action, revision: &str) -> bool {
+    matches!(action, Action::Apply { object, .. } if object["metadata"]["name"] == *revision)
 }
 
 fn seen(world: &World) -> BTreeMap<&str, &Revision> {
@@ -97,7 +106,7 @@ fn changes(
 }
 
 /// The revision that stood for the package so far.
-fn current(world: &World) -> Option<&str> {
+pub(super) fn current(world: &World) -> Option<&str> {
     world.package.status.as_ref()?.current_revision.as_deref()
 }
 
@@ -174,6 +183,10 @@ fn apply(
     is_asked: bool,
     report: &mut Vec<String>,
 ) -> Option<Action> {
+    // One that goes cannot be kept; once it is gone, there is another.
+    if seen.is_some_and(|seen| seen.metadata.deletion_timestamp.is_some()) {
+        return None;
+    }
     let mut spec = match seen {
         Some(seen) if !is_asked => seen.spec.clone(),
         _ => spec(world),

@@ -612,6 +612,90 @@ fn a_package_is_as_healthy_as_its_revision() {
     "#);
 }
 
+/// What a revision says, and of which generation of it.
+fn says(world: &mut World, at: &str, generation: i64) {
+    let revision = world.revisions.iter_mut().find(|one| one.metadata.name == name(at)).unwrap();
+    let condition = |of: &str| {
+        json!({"type": of, "status": "True", "reason": "x", "observedGeneration": generation,
+               "lastTransitionTime": "2026-01-01T00:00:00Z"})
+    };
+    let status = json!({"conditions": [condition("RevisionHealthy"), condition("RuntimeHealthy")]});
+    revision.status = serde_json::from_value(status).unwrap();
+    revision.metadata.generation.get_or_insert(1);
+}
+
+/// Whether the package says that it is well, and of which generation of it.
+fn said(world: &World) -> (String, Option<i64>) {
+    let conditions = world.package.status.as_ref().unwrap().conditions.as_ref().unwrap();
+    let healthy = conditions.iter().find(|one| one.condition_type == "Healthy").unwrap();
+    (healthy.status.clone(), healthy.observed_generation)
+}
+
+#[test]
+fn what_a_revision_said_of_an_older_state_is_not_said_of_this_one() {
+    let well = |generation: i64| ("True".to_owned(), Some(generation));
+    let mut world = world(&json!({"revisionHistoryLimit": 3}));
+    act(&mut world);
+    says(&mut world, "one", 1);
+    act(&mut world);
+    assert_eq!(said(&world), well(3));
+    // Something else is asked for of the same revision: it was well, and that is all one knows.
+    world.package.spec.common_labels = Some([("a".to_owned(), "b".to_owned())].into());
+    world.package.metadata.generation = Some(4);
+    act(&mut world);
+    world.revisions[0].metadata.generation = Some(2);
+    says(&mut world, "one", 1);
+    act(&mut world);
+    assert_eq!(said(&world), well(3));
+    says(&mut world, "one", 2);
+    act(&mut world);
+    assert_eq!(said(&world), well(4));
+    // Another revision takes over, and then the first one again, which was well when it stepped
+    // back.
+    point(&mut world, "two");
+    act(&mut world);
+    says(&mut world, "two", 1);
+    act(&mut world);
+    assert_eq!(said(&world), well(4));
+    point(&mut world, "one");
+    act(&mut world);
+    assert_eq!(said(&world).0, "False", "in the very look that activates it");
+    let again = world.revisions.iter_mut().find(|one| one.metadata.name == name("one")).unwrap();
+    again.metadata.generation = Some(4);
+    act(&mut world);
+    assert_eq!(said(&world).0, "False");
+    says(&mut world, "one", 4);
+    act(&mut world);
+    assert_eq!(said(&world), well(4));
+}
+
+#[test]
+fn who_waited_well_is_not_well_for_being_activated() {
+    let mut world = world(&json!({"revisionActivationPolicy": "Manual"}));
+    act(&mut world);
+    says(&mut world, "one", 1);
+    act(&mut world);
+    assert_eq!(said(&world).0, "True");
+    activate(&mut world, "one");
+    world.revisions[0].metadata.generation = Some(2);
+    act(&mut world);
+    assert_eq!(said(&world).0, "False");
+}
+
+#[test]
+fn a_revision_on_its_way_out_is_waited_for() {
+    let mut world = world(&json!({}));
+    act(&mut world);
+    says(&mut world, "one", 1);
+    world.revisions[0].metadata.deletion_timestamp = Some("2026-01-01T00:00:00Z".to_owned());
+    world.revisions[0].metadata.owner_references.clear();
+    assert_snapshot!(act(&mut world), @r#"
+    status current p-7692c3ad3540: Healthy=False UnhealthyPackageRevision (Package revision health is "Unknown"), Installed=False UnpackingPackage (waiting for the revision p-7692c3ad3540 that was here before to be gone)
+    "#);
+    world.revisions.clear();
+    assert!(act(&mut world).starts_with("create p-7692c3ad3540"));
+}
+
 #[test]
 fn who_is_activated_takes_over_even_if_nothing_can_be_fetched() {
     let spec = json!({"revisionActivationPolicy": "Manual", "revisionHistoryLimit": 3});
@@ -636,12 +720,17 @@ fn who_is_activated_takes_over_even_if_nothing_can_be_fetched() {
         next(&mut world);
         assert_eq!(world.package.status.as_ref().unwrap().current_revision, Some(name(activated)));
     }
+    // Who stepped back already, though nobody could write it down, does not come back.
+    world.package.status.as_mut().unwrap().current_revision = Some(name("two"));
+    next(&mut world);
+    assert_eq!(world.package.status.as_ref().unwrap().current_revision, Some(name("one")));
     assert_snapshot!(told.join("\n"), @r#"
     4 []
     6 ["apply p-7692c3ad3540 state \"Inactive\" number 1"]
     2 []
     7 ["apply p-7692c3ad3540 state \"Active\" number 3", "apply p-3fc4ccfe7458 state \"Inactive\" number 2"]
     2 []
+    4 []
     "#);
 }
 

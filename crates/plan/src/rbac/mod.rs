@@ -20,8 +20,9 @@ mod tests;
 pub use requests::{refusal, refused};
 pub use roles::{Resource, Roles, binding, roles};
 
+use crate::package::pull::RECHECK;
 use crate::same::same;
-use crate::step::{Action, Expect, MANAGER, Plan, Step, Target};
+use crate::step::{Action, Expect, MANAGER, Plan, Step, Target, Wake};
 use api::meta::PermissionRequest;
 use api::pkg::revision::{ACTIVE, Revision};
 use serde_json::Value as Json;
@@ -61,7 +62,8 @@ pub fn step(world: &World) -> Step {
     }
     if is_active && world.requests.is_none() {
         let report = vec!["the package is not at hand, so its roles stay as they are".to_owned()];
-        return Step::Do(Plan { report, ..Plan::default() });
+        // That it has come is told to nobody.
+        return Step::Do(Plan { report, wake: Wake::After(RECHECK), ..Plan::default() });
     }
     let wanted = if is_active {
         match roles(world) {

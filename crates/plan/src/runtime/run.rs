@@ -4,19 +4,26 @@ use super::certificates::{self, Stop};
 use super::config::{Chosen, Names};
 use super::tell::Trouble;
 use super::{World, called, deployment, objects};
+use crate::package::pull::RECHECK;
 use crate::rbac;
 use crate::same::{holds, is_applied, same};
 use crate::step::{Action, Expect, MANAGER, Need, Step, Target};
 use api::condition::types;
 use api::pkg::revision::Revision;
 use serde_json::{Value as Json, json};
+use std::time::Duration;
 
 /// What is to be done so far, and why.
 #[derive(Default)]
 pub(super) struct Work {
     pub(super) actions: Vec<Action>,
     pub(super) report: Vec<String>,
+    /// When to look again, where nobody tells of what is waited for.
+    again: Option<Duration>,
 }
+
+/// What another revision had tells only that one when it is gone.
+const GONE: Duration = Duration::from_secs(5);
 
 impl Work {
     fn apply(&mut self, wanted: &Json, seen: Option<&Json>) {
@@ -30,6 +37,18 @@ impl Work {
         let target = Target::of(seen);
         self.report.push(format!("{} {} goes: {why}", target.kind, target.name));
         self.actions.push(Action::Delete { target, expect: Expect::as_found(Some(seen)) });
+    }
+
+    /// Removes what is in the way of what is made next.
+    fn clear(&mut self, seen: &Json, why: &str) {
+        self.delete(seen, why);
+        self.again = Some(GONE);
+    }
+
+    /// Whether an object goes, or is going.
+    fn removes(&self, object: &Json) -> bool {
+        let goes = |one: &Action| matches!(one, Action::Delete { target, .. } if *target == Target::of(object));
+        !object["metadata"]["deletionTimestamp"].is_null() || self.actions.iter().any(goes)
     }
 }
 
@@ -66,19 +85,39 @@ impl World {
         };
         work.actions.extend(certificates.actions);
         work.report.extend(certificates.report);
-        let is_established =
-            self.condition_of(types::REVISION_HEALTHY).is_some_and(|one| one.status == "True");
-        let deployed = if is_established {
+        let deployed = if self.may_run(&names)? {
             self.deploy(chosen, &names, certificates.fingerprint.as_deref(), &mut work)?
         } else {
             Err(Trouble::Waits("Package revision is not healthy yet".to_owned()))
         };
+        let again = work.again;
         let mut plan = match deployed {
             Ok(()) => self.healthy(status, work),
             Err(why) => self.unhealthy(status, work, &why),
         };
-        plan.wake = self.wake(certificates.due);
+        plan.wake = self.wake(certificates.due, again);
         Ok(Step::Do(plan))
+    }
+
+    /// Whether the objects of the package are there, without which nothing is started. What runs
+    /// already follows what is asked for of its revision at once.
+    fn may_run(&self, names: &Names) -> Result<bool, Vec<Need>> {
+        let healthy = self.condition_of(types::REVISION_HEALTHY);
+        let is_healthy = healthy.is_some_and(|one| one.status == "True");
+        if !is_healthy || self.revision.is_established() {
+            return Ok(is_healthy);
+        }
+        let live = self.found(&self.target("apps/v1", "Deployment", &names.deployment))?;
+        Ok(live.is_some_and(|live| self.controls(live)))
+    }
+
+    /// Whether an object is this revision's, by its uid, or by an older one after a restore.
+    fn controls(&self, object: &Json) -> bool {
+        let Revision { kind, metadata, .. } = &self.revision;
+        controller_of(object).is_some_and(|owner| {
+            owner["uid"].as_str() == metadata.uid.as_deref()
+                || owner["kind"] == **kind && owner["name"] == *metadata.name
+        })
     }
 
     /// What there is to do once the objects of the package are there, and how it goes.
@@ -95,6 +134,10 @@ impl World {
             return fails(refused);
         }
         let has_certificates = self.revision.spec.tls_server_secret_name.is_some();
+        if self.package.is_none() {
+            // That it has come is told to nobody.
+            work.again = Some(RECHECK);
+        }
         if live.is_some() && self.package.is_none() {
             work.report.push("the package is not at hand, so what runs stays as it is".to_owned());
         } else if certificates.is_some() || !has_certificates {
@@ -108,7 +151,9 @@ impl World {
                 Err(why) => return fails(why),
             }
         }
-        Ok(self.availability(live).map_err(|why| why.during("post")))
+        // What another revision has, or what goes, says nothing of this one.
+        let stays = |live: &&Json| self.controls(live) && !work.removes(live);
+        Ok(self.availability(live.filter(stays)).map_err(|why| why.during("post")))
     }
 
     /// Makes the account and the Deployment what they should be, and removes what was there under
@@ -157,16 +202,10 @@ impl World {
         };
         if !seen["metadata"]["deletionTimestamp"].is_null() {
             work.report.push(format!("{} {} is on its way out", target.kind, target.name));
+            work.again = Some(GONE);
             return Ok(Ok(()));
         }
-        let uid = self.revision.metadata.uid.as_deref();
-        // After a restore it may be ours by an older uid.
-        let is_ours = |owner: &Json| {
-            owner["uid"].as_str() == uid
-                || owner["kind"] == *self.revision.kind
-                    && owner["name"] == *self.revision.metadata.name
-        };
-        let other = controller_of(seen).filter(|owner| !is_ours(owner));
+        let other = controller_of(seen).filter(|_| !self.controls(seen));
         if let Some(owner) = other {
             if !self.is_sibling(owner) {
                 let text = |value: &Json| value.as_str().unwrap_or_default().to_owned();
@@ -181,14 +220,14 @@ impl World {
                 )));
             }
             if !is_applied(seen, MANAGER) {
-                work.delete(seen, "it belongs to an older revision, as somebody else made it");
+                work.clear(seen, "it belongs to an older revision, as somebody else made it");
                 return Ok(Ok(()));
             }
         }
         let (was, is) = (&seen["spec"]["selector"], &wanted["spec"]["selector"]);
         if target.kind == "Deployment" && !(holds(is, was) && holds(was, is)) {
             // Selectors cannot be changed; those of older managers named pods differently.
-            work.delete(seen, "its selector is another");
+            work.clear(seen, "its selector is another");
             return Ok(Ok(()));
         }
         if !same(wanted, seen, MANAGER) {

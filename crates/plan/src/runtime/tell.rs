@@ -60,7 +60,7 @@ impl World {
     }
 
     pub(super) fn healthy(&self, mut status: RevisionStatus, work: Work) -> Plan {
-        let Work { mut actions, report } = work;
+        let Work { mut actions, report, .. } = work;
         let was = self.condition_of(types::RUNTIME_HEALTHY).is_some_and(|one| one.status == "True");
         if !was {
             let message = "Successfully configured package revision".to_owned();
@@ -136,9 +136,10 @@ impl World {
         })
     }
 
-    pub(super) fn wake(&self, due: Option<i64>) -> Wake {
+    /// When to look again: when certificates are due, or earlier.
+    pub(super) fn wake(&self, due: Option<i64>, again: Option<Duration>) -> Wake {
         let left = due.map(|due| due.saturating_sub(self.now).max(1));
-        let left = left.and_then(|left| u64::try_from(left).ok());
-        left.map_or(Wake::OnChange, |left| Wake::After(Duration::from_secs(left)))
+        let left = left.and_then(|left| u64::try_from(left).ok()).map(Duration::from_secs);
+        left.into_iter().chain(again).min().map_or(Wake::OnChange, Wake::After)
     }
 }

@@ -14,6 +14,7 @@ pub(super) const ALL: &[Scenario] = &[
     ("a mirror is recognised", a_name_that_a_mirror_stands_for_is_recognised),
     ("a digest is recognised", a_package_by_digest_is_the_version_it_is),
     ("what is pinned stays", what_is_pinned_stays),
+    ("an activation takes nothing", an_activation_takes_nothing_from_others),
     ("who cannot be installed", who_cannot_be_installed_keeps_nothing_from_others),
     ("what is there is used", what_is_there_is_used_whatever_it_is_called),
     ("a circle is refused", a_circle_is_refused_and_mended),
@@ -301,6 +302,44 @@ fn what_is_pinned_stays(stage: &Stage) {
     healthy(stage, CONFIGURATION, "pushes", 1);
 }
 
+/// A revision that waits is well; that does not make it one that others must make room for.
+fn an_activation_takes_nothing_from_others(stage: &Stage) {
+    let first = push(stage, CONFIGURATION, "elected", "v1.0.0", &[]);
+    let second = push(stage, CONFIGURATION, "elected", "v2.0.0", &[]);
+    let needs = [("configuration", "elected", "<v2.0.0")];
+    let voter = push(stage, CONFIGURATION, "voter", "v1.0.0", &needs);
+    let spec = json!({"package": first, "revisionActivationPolicy": "Manual"});
+    stage.install(CONFIGURATION, "elected", &spec);
+    until("it waits", || (!stage.revisions(CONFIGURATION, "elected").is_empty()).then_some(()));
+    stage.apron(&["activate", "configuration/elected", "--wait", "10m"]).ok();
+    let is_fine = |image: &str| {
+        let active = stage.revisions(CONFIGURATION, "elected");
+        let active: Vec<_> = active.into_iter().filter(|one| one.1 == "Active").collect();
+        assert_eq!(active.len(), 1, "{active:?}");
+        let revision = stage.package("ConfigurationRevision", &active[0].2);
+        let healthy = condition(&revision, "RevisionHealthy").unwrap();
+        assert_eq!(revision["spec"]["image"], image);
+        assert_eq!(healthy["status"], "True");
+        assert_eq!(healthy["observedGeneration"], revision["metadata"]["generation"]);
+    };
+    is_fine(&first);
+    stage.install(CONFIGURATION, "voter", &json!({"package": voter}));
+    becomes(stage, CONFIGURATION, "voter", &voter);
+    stage.merge(CONFIGURATION, "elected", &json!({"spec": {"package": second}}));
+    until("both are there", || {
+        let all = stage.revisions(CONFIGURATION, "elected");
+        let new = all.iter().find(|one| one.1 == "Inactive")?;
+        let revision = stage.package("ConfigurationRevision", &new.2);
+        (condition(&revision, "RevisionHealthy")?["status"] == "True").then_some(())
+    });
+    stage.apron(&["activate", "configuration/elected"]).ok();
+    let said = unhealthy(stage, CONFIGURATION, "elected", "cannot resolve");
+    assert!(said.contains(&stage.registry.reference("voter v1.0.0 needs")), "{said}");
+    becomes(stage, CONFIGURATION, "voter", &voter);
+    stage.apron(&["rollback", "configuration/elected", "--wait", "10m"]).ok();
+    is_fine(&first);
+}
+
 /// A package that this Crossplane is too old for has nothing, and neither has one of another kind
 /// than it is installed as; whoever can be installed gets what they would have had.
 fn who_cannot_be_installed_keeps_nothing_from_others(stage: &Stage) {
@@ -528,11 +567,13 @@ fn what_a_revision_waits_for_is_told_once(stage: &Stage) {
         push(stage, CONFIGURATION, "follows", "v1.0.0", &[("provider", "followed", ">=v1.0.0")]);
     stage.install(CONFIGURATION, "follows", &json!({"package": top}));
     let revision = name(&becomes(stage, CONFIGURATION, "follows", &top));
-    let events = stage.ask("/apis/events.k8s.io/v1/namespaces/default/events").unwrap();
-    let of = |one: &&Json| one["regarding"]["name"] == *revision;
-    let said = events["items"].as_array().unwrap().iter().filter(of);
-    let said: Vec<&str> = said.map(|one| one["note"].as_str().unwrap()).collect();
-    assert!(!said.is_empty());
+    let said = until("something is told of it", || {
+        let events = stage.ask("/apis/events.k8s.io/v1/namespaces/default/events")?;
+        let of = |one: &&Json| one["regarding"]["name"] == *revision;
+        let said = events["items"].as_array()?.iter().filter(of);
+        let said: Vec<String> = said.map(|one| one["note"].as_str().unwrap().to_owned()).collect();
+        (!said.is_empty()).then_some(said)
+    });
     assert!(!said.iter().any(|note| note.contains("the lock")), "{said:#?}");
 }
 

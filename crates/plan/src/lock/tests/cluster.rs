@@ -1,7 +1,7 @@
 //! A cluster and a registry in a few lines of text, and everybody doing their part.
 
 use crate::image_config::{Names, Treatment};
-use crate::lock::{Contents, Counts, Decided, Report, Verdict, World, decide};
+use crate::lock::{Contents, Counts, Decided, Report, Verdict, Whose, World, decide};
 use crate::package;
 use crate::package::pull::Image;
 use crate::signature::Trust;
@@ -23,7 +23,7 @@ pub(super) struct Cluster {
     pub(super) registry: BTreeMap<String, BTreeMap<String, Contents>>,
     /// What was asked of registries.
     pub(super) asked: Vec<String>,
-    pub(super) verdicts: BTreeMap<(String, String), Verdict>,
+    pub(super) verdicts: BTreeMap<Whose, Verdict>,
     pub(super) report: Report,
     /// Whether the definition of the lock is one that has no record of owners.
     pub(super) prunes: bool,
@@ -160,7 +160,7 @@ impl Cluster {
     /// What packages ask for is installed already, and well.
     pub(super) fn begin(&mut self) {
         self.packages();
-        let all = self.world.revisions.iter().map(|one| (key(one), Verdict::Skipped));
+        let all = self.world.revisions.iter().map(|one| (Whose::of(one), Verdict::Skipped));
         self.revisions(&all.collect());
     }
 
@@ -235,10 +235,10 @@ impl Cluster {
     }
 
     /// Revisions are established when the lock lets them.
-    fn revisions(&mut self, verdicts: &BTreeMap<(String, String), Verdict>) -> bool {
+    fn revisions(&mut self, verdicts: &BTreeMap<Whose, Verdict>) -> bool {
         let mut busy = false;
         for revision in &mut self.world.revisions {
-            let verdict = verdicts.get(&key(revision));
+            let verdict = verdicts.get(&Whose::of(revision));
             let well = matches!(verdict, Some(Verdict::Resolved(_) | Verdict::Skipped));
             let status = if well { "True" } else { "False" };
             let condition = json!({"type": "RevisionHealthy", "status": status, "reason": "x",
@@ -330,7 +330,7 @@ impl Cluster {
                     && one.kind.starts_with(&package.kind)
                     && one.spec.desired_state == "Active"
             });
-            let verdict = active.next().and_then(|one| self.verdicts.get(&key(one)));
+            let verdict = active.next().and_then(|one| self.verdicts.get(&Whose::of(one)));
             let verdict = match verdict {
                 Some(Verdict::Resolved(Counts { found, installed, invalid })) => {
                     format!("resolved {found}/{installed}/{invalid}")
@@ -356,10 +356,6 @@ impl Cluster {
         });
         told.collect::<Vec<_>>().join(", ")
     }
-}
-
-fn key(revision: &Revision) -> (String, String) {
-    (revision.kind.clone(), revision.metadata.name.clone())
 }
 
 /// A package as text; the bytes are the text itself unless it names others.

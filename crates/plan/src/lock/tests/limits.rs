@@ -3,6 +3,7 @@
 use super::cluster::{by_digest, cluster, digest};
 use api::pkg::ANNOTATION_PAUSED;
 use insta::assert_snapshot;
+use serde_json::json;
 use solver::Movement;
 
 /// Upstream's end-to-end example: two configurations, a dependency each, one below both.
@@ -591,6 +592,43 @@ fn who_asks_for_another_package_is_what_it_was_until_somebody_acts() {
     Configuration a r.io/a:v1.0.0 resolved 1/1/0
     Provider moves r.io/d:v1.0.0 resolved 0/0/0
     Provider other r.io/d:v1.0.0 resolved 0/0/0
+    ");
+}
+
+/// A revision that waits says that it is well. Activating it takes nothing from anybody.
+#[test]
+fn who_was_well_while_it_waited_is_not_installed_for_that() {
+    let mut cluster = cluster(
+        "r.io/a v1.0.0 Configuration: r.io/c <v2.0.0
+         r.io/c v1.0.0 Provider
+         r.io/c v2.0.0 Provider",
+    );
+    let package = cluster.install("Provider", "c", "r.io/c:v1.0.0");
+    package.spec.revision_activation_policy = Some("Manual".to_owned());
+    cluster.run();
+    cluster.world.revisions[0].spec.desired_state = "Active".to_owned();
+    cluster.install("Configuration", "a", "r.io/a:v1.0.0");
+    cluster.run();
+    cluster.install("Provider", "c", "r.io/c:v2.0.0");
+    cluster.run();
+    let of = |one: &&mut api::pkg::revision::Revision| one.kind == "ProviderRevision";
+    for revision in cluster.world.revisions.iter_mut().filter(of) {
+        let is_new = revision.spec.image.ends_with("v2.0.0");
+        let state = if is_new { "Active" } else { "Inactive" };
+        revision.spec.desired_state = state.to_owned();
+        if is_new {
+            revision.metadata.generation = Some(2);
+            let condition = json!({"type": "RevisionHealthy", "status": "True", "reason": "x",
+                "observedGeneration": 1, "lastTransitionTime": "2026-01-01T00:00:00Z"});
+            revision.status = serde_json::from_value(json!({"conditions": [condition]})).unwrap();
+        }
+    }
+    assert_snapshot!(format!("{}\n{}", cluster.run(), cluster.show()), @r"
+    event c: r.io/a v1.0.0 needs r.io/c <v2.0.0; c asks for r.io/c v2.0.0 and may only go up (there are v1.0.0 and v2.0.0); hint: move c to a version that satisfies the others
+    # again in 60 s
+
+    Configuration a r.io/a:v1.0.0 resolved 1/1/0
+    Provider c r.io/c:v2.0.0 conflict: r.io/a v1.0.0 needs r.io/c <v2.0.0; c asks for r.io/c v2.0.0 and may only go up (there are v1.0.0 and v2.0.0); hint: move c to a version that satisfies the others
     ");
 }
 

@@ -1,7 +1,9 @@
 //! The record of who owns what.
 
-use super::cluster::cluster;
+use super::cluster::{Cluster, cluster};
 use crate::lock::{Counts, Verdict};
+use crate::step::Refusal;
+use api::pkg::ANNOTATION_PAUSED;
 use std::collections::BTreeMap;
 
 #[test]
@@ -38,6 +40,32 @@ fn nobody_is_granted_anything_before_the_lock_has_it() {
     decided.plan.actions.into_iter().for_each(|action| cluster.carry_out(action));
     let heard: Vec<Verdict> = cluster.decide().verdicts.into_values().collect();
     assert_eq!(heard, [Verdict::Resolved(Counts::default())]);
+}
+
+#[test]
+fn who_cannot_come_into_the_lock_is_told_why() {
+    let mut cluster = cluster(BRINGS);
+    cluster.install("Provider", "a", "r.io/a:v1.0.0");
+    cluster.run();
+    cluster.install("Provider", "b", "r.io/b:v1.0.0");
+    cluster.packages();
+    let waiting = |cluster: &mut Cluster| {
+        let decided = cluster.decide();
+        assert_eq!(decided.plan.actions, []);
+        let verdicts = decided.verdicts.into_values();
+        let why = |one| if let Verdict::Waiting(_, why) = one { Some(why) } else { None };
+        verdicts.filter_map(why).collect::<Vec<_>>()
+    };
+    let target = super::super::target(&cluster.world);
+    cluster.world.refused = vec![Refusal { target, message: "it is too large".to_owned() }];
+    assert_eq!(waiting(&mut cluster), ["the API server will not have the lock: it is too large"]);
+    cluster.world.refused.clear();
+    let lock = cluster.world.lock.as_mut().unwrap();
+    lock.metadata.annotations.insert(ANNOTATION_PAUSED.to_owned(), "true".to_owned());
+    assert_eq!(
+        waiting(&mut cluster),
+        ["the annotation crossplane.io/paused stops all work on the lock"]
+    );
 }
 
 #[test]

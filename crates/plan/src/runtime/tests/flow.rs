@@ -167,6 +167,48 @@ fn what_belongs_to_somebody_else_is_let_be_and_named() {
     ");
 }
 
+/// It was established once, stepped back, and is active again: nothing runs before its objects are
+/// there. What runs already follows what is asked for of it.
+#[test]
+fn nothing_is_started_for_what_a_revision_was() {
+    let mut world = running();
+    let generation = world.revision.metadata.generation.unwrap_or(1) + 1;
+    world.revision.metadata.generation = Some(generation);
+    let mut waits = world.clone();
+    for kind in ["Deployment", "ServiceAccount"] {
+        let (target, _) = waits.live.iter().find(|(one, _)| one.kind == kind).unwrap();
+        let target = target.clone();
+        waits.live.insert(target, None);
+        waits.owned.retain(|one| one["kind"] != kind);
+    }
+    let told = settle(&mut waits);
+    assert!(told.contains("Package revision is not healthy yet"), "{told}");
+    assert!(live(&waits, "Deployment", "p-1").is_none());
+    established(&mut waits, true);
+    settle(&mut waits);
+    assert!(live(&waits, "Deployment", "p-1").is_some());
+    let container = json!({"name": "package-runtime", "args": ["--new"]});
+    let spec = json!({"selector": {}, "template": {"spec": {"containers": [container]}}});
+    world.runtime_configs = vec![config("default", &json!({"deploymentTemplate": {"spec": spec}}))];
+    assert!(settle(&mut world).starts_with("apply Deployment p-1"));
+}
+
+/// A Deployment of a fixed name goes from one revision to the next.
+#[test]
+fn what_runs_of_another_revision_says_nothing_of_this_one() {
+    let mut world = running();
+    let mut deployment = live(&world, "Deployment", "p-1").unwrap().clone();
+    let before = next(&world);
+    deployment["metadata"]["ownerReferences"][0]["uid"] = json!(before.metadata.uid);
+    deployment["metadata"]["ownerReferences"][0]["name"] = json!(before.metadata.name);
+    deployment["spec"]["selector"]["matchLabels"]["pkg.crossplane.io/revision"] = json!("p-2");
+    world.siblings = vec![before];
+    put(&mut world, deployment, MANAGER);
+    let told = act(&mut world);
+    assert!(told.starts_with("delete Deployment p-1\nstatus RuntimeHealthy=False"), "{told}");
+    assert!(told.ends_with("# again in 5 s"), "nobody tells of it: {told}");
+}
+
 #[test]
 fn a_deployment_with_another_selector_is_made_anew() {
     let mut world = running();
@@ -176,10 +218,11 @@ fn a_deployment_with_another_selector_is_made_anew() {
     put(&mut world, deployment, MANAGER);
     assert_snapshot!(settle(&mut world), @r#"
     delete Deployment p-1
-    # Deployment p-1 goes: its selector is another
-    # again in 243 days
-    create Deployment p-1
     status RuntimeHealthy=False UnhealthyPackageRevision (post establish runtime hook failed for package: provider package deployment has no condition of type "Available" yet), RevisionHealthy=True HealthyPackageRevision, RuntimeActive=True ActiveRuntime, tlsServerSecretName p-tls-server, tlsClientSecretName p-tls-client
+    # Deployment p-1 goes: its selector is another
+    # post establish runtime hook failed for package: provider package deployment has no condition of type "Available" yet
+    # again in 5 s
+    create Deployment p-1
     # Deployment p-1 is made
     # post establish runtime hook failed for package: provider package deployment has no condition of type "Available" yet
     # again in 243 days
@@ -336,10 +379,10 @@ fn a_refusal_is_told_once_and_tried_again_later() {
     event Warning SyncPackage: post establish runtime hook failed for package: cannot apply provider package deployment: admission webhook denied the request
     status RuntimeHealthy=False UnhealthyPackageRevision (post establish runtime hook failed for package: cannot apply provider package deployment: admission webhook denied the request), RevisionHealthy=True HealthyPackageRevision, RuntimeActive=True ActiveRuntime, tlsServerSecretName p-tls-server, tlsClientSecretName p-tls-client
     # post establish runtime hook failed for package: cannot apply provider package deployment: admission webhook denied the request
-    # again in 0 days
+    # again in 60 s
     --
     # post establish runtime hook failed for package: cannot apply provider package deployment: admission webhook denied the request
-    # again in 0 days
+    # again in 60 s
     --
     event Normal SyncPackage: Successfully configured package revision
     status RuntimeHealthy=True HealthyPackageRevision, RevisionHealthy=True HealthyPackageRevision, RuntimeActive=True ActiveRuntime, tlsServerSecretName p-tls-server, tlsClientSecretName p-tls-client

@@ -155,7 +155,11 @@ fn act(world: &mut World) -> String {
                 let mut lines: Vec<String> = plan.actions.iter().map(show).collect();
                 lines.extend(plan.report.iter().map(|line| format!("# {line}")));
                 if let Wake::After(time) = plan.wake {
-                    lines.push(format!("# again in {} days", time.as_secs() / 86_400));
+                    let seconds = time.as_secs();
+                    lines.push(match seconds / 86_400 {
+                        0 => format!("# again in {seconds} s"),
+                        days => format!("# again in {days} days"),
+                    });
                 }
                 for action in plan.actions {
                     carry_out(world, action);
