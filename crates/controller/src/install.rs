@@ -1,7 +1,7 @@
 //! The definitions of the kinds that the manager looks after, and what it needs besides.
 
-use crate::Hands;
 use crate::cluster::{Error, Force, MANAGER, Mode};
+use crate::{Entry, Hands};
 use plan::same::same;
 use plan::step::Target;
 use serde_json::{Value as Json, json};
@@ -9,6 +9,8 @@ use std::time::Duration;
 
 /// How often to look whether a definition is served yet.
 const LOOK: Duration = Duration::from_millis(100);
+/// After so many looks it is told what is waited for.
+const PATIENCE: usize = 100;
 
 /// Installs every definition, or brings it up to date, and waits until all are served. Kinds of
 /// other groups belong to Crossplane's core where that is: they are made only if they are missing.
@@ -27,7 +29,17 @@ pub(crate) async fn install(hands: &Hands) -> Result<(), Error> {
     }
     for definition in &definitions {
         let target = definition_of(definition);
+        let mut looks = 0;
         while !hands.cluster.get(&target).await?.is_some_and(|live| is_served(&live)) {
+            looks += 1;
+            if looks == PATIENCE {
+                let name = &target.name;
+                let why = format!(
+                    "the API server does not serve it yet; its conditions say why: kubectl get \
+                     customresourcedefinition {name} -o yaml"
+                );
+                hands.say(Entry::trouble("definitions", name, &why));
+            }
             tokio::time::sleep(LOOK).await;
         }
         hands.cluster.forget(&format!("{group}/v1"));

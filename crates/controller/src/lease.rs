@@ -12,10 +12,13 @@ use plan::step::Target;
 use serde_json::{Value as Json, json};
 use std::time::Duration;
 use tokio::sync::watch::Receiver;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
 /// How long work under way may take to end.
 const END: Duration = Duration::from_secs(5);
+
+/// How often it is tried to give the lease up.
+const RELEASES: usize = 3;
 
 /// How long things take. Who cannot renew must have stopped before others may begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,15 +51,15 @@ pub(crate) async fn lead<W: Future<Output = ()>>(
     mut stop: Receiver<bool>,
     work: impl FnOnce(Receiver<bool>) -> W,
 ) -> Result<(), Error> {
-    tokio::select! {
-        () = acquire(hands) => {}
+    let acquired = tokio::select! {
+        acquired = acquire(hands) => acquired,
         () = asked_to_stop(&mut stop) => return Ok(()),
-    }
+    };
     hands.say(Entry::news("lease", &hands.settings.identity, "this manager works now"));
     let (tell, told) = tokio::sync::watch::channel(false);
-    let mut work = std::pin::pin!(work(told));
+    let mut work = Box::pin(work(told));
     let lost = tokio::select! {
-        why = hold(hands) => Some(why),
+        why = hold(hands, acquired) => Some(why),
         () = asked_to_stop(&mut stop) => None,
         () = &mut work => {
             release(hands).await;
@@ -64,7 +67,9 @@ pub(crate) async fn lead<W: Future<Output = ()>>(
         }
     };
     let _ = tell.send(true);
-    let _ = tokio::time::timeout(END, work).await;
+    let _ = tokio::time::timeout(END, &mut work).await;
+    // Whatever has not ended by now ends here, before others may begin.
+    drop(work);
     if let Some(why) = lost {
         return Err(Error::Busy(format!("the lease was lost: {why}")));
     }
@@ -77,12 +82,16 @@ async fn asked_to_stop(stop: &mut Receiver<bool>) {
     let _ = stop.wait_for(|stop| *stop).await;
 }
 
-/// Waits until this manager holds the lease.
-async fn acquire(hands: &Hands) {
+/// Waits until this manager holds the lease; says since when.
+async fn acquire(hands: &Hands) -> Instant {
     let mut watched = Watched::default();
     loop {
+        let asked = Instant::now();
         match attempt(hands, &mut watched).await {
-            Ok(true) => return hands.metrics.leads(true),
+            Ok(true) => {
+                hands.metrics.leads(true);
+                return asked;
+            }
             Ok(false) | Err(Error::Stale(_)) => {}
             Err(error) => hands.say(Entry::trouble("lease", "", &error.to_string())),
         }
@@ -91,43 +100,52 @@ async fn acquire(hands: &Hands) {
 }
 
 /// Holds the lease; done when it is lost.
-async fn hold(hands: &Hands) -> String {
+async fn hold(hands: &Hands, acquired: Instant) -> String {
     let Timing { duration, deadline, retry } = hands.settings.lease;
-    let mut renewed = Instant::now();
+    // It is good from when it was asked for, not from when the answer came.
+    let mut renewed = acquired;
     loop {
         sleep((duration / 3).min(deadline.saturating_sub(renewed.elapsed()))).await;
         let mut trouble = "it was not renewed in time".to_owned();
-        while renewed.elapsed() < deadline {
-            match renew(hands).await {
-                Ok(true) => break,
-                Ok(false) => {
+        let end = renewed + deadline;
+        let renewed_again = loop {
+            let asked = Instant::now();
+            match timeout_at(end, renew(hands)).await {
+                Ok(Ok(true)) => break Some(asked),
+                Ok(Ok(false)) => {
                     hands.metrics.leads(false);
                     return "somebody else holds it".to_owned();
                 }
-                Err(error) => trouble = error.to_string(),
+                Ok(Err(error)) => trouble = error.to_string(),
+                Err(_) => break None,
             }
-            sleep(queue::BACKOFF.min(retry)).await;
-        }
-        if renewed.elapsed() >= deadline {
+            sleep_until(end.min(Instant::now() + queue::BACKOFF.min(retry))).await;
+        };
+        let Some(asked) = renewed_again else {
             hands.metrics.leads(false);
             return trouble;
-        }
-        renewed = Instant::now();
+        };
+        renewed = asked;
     }
 }
 
-/// Gives the lease up, if this manager holds it.
+/// Gives the lease up, if this manager holds it. A renewal may still be under way to the server, and
+/// comes in between at most once.
 async fn release(hands: &Hands) {
-    let given = async {
-        let Some(mut live) = hands.cluster.get(&target(hands)).await? else { return Ok(()) };
-        if live["spec"]["holderIdentity"] == hands.settings.identity {
-            live["spec"]["holderIdentity"] = json!("");
-            hands.cluster.replace(&target(hands), &live, Mode::Real).await?;
+    for _ in 0..RELEASES {
+        let given = async {
+            let Some(mut live) = hands.cluster.get(&target(hands)).await? else { return Ok(()) };
+            if live["spec"]["holderIdentity"] == hands.settings.identity {
+                live["spec"]["holderIdentity"] = json!("");
+                hands.cluster.replace(&target(hands), &live, Mode::Real).await?;
+            }
+            Ok::<_, Error>(())
+        };
+        match given.await {
+            Ok(()) => break,
+            Err(Error::Stale(_)) => {}
+            Err(error) => hands.say(Entry::trouble("lease", "", &error.to_string())),
         }
-        Ok::<_, Error>(())
-    };
-    if let Err(error) = given.await {
-        hands.say(Entry::trouble("lease", "", &error.to_string()));
     }
     hands.metrics.leads(false);
 }

@@ -2,7 +2,9 @@
 //!
 //! A key is looked at by one at a time. Being woken again meanwhile is remembered, so nothing is
 //! missed; being woken ten times before its turn comes is one turn. What failed waits, twice as
-//! long each time, from [`BACKOFF`] to [`BACKOFF_MAX`]; news about it ends the wait.
+//! long each time, from [`BACKOFF`] to [`BACKOFF_MAX`]; news about it ends the wait, but for the
+//! first second of it: what is said about a failure is news, too, and if each failure has words of
+//! its own, there would be no end to it.
 //!
 //! All waiting is done on tokio's clock.
 
@@ -22,6 +24,8 @@ pub const BACKOFF_MAX: Duration = Duration::from_secs(60);
 pub enum Ended {
     /// Well: it is looked at again when something changes, and after this long, if given.
     Well(Option<Duration>),
+    /// The world changed meanwhile: it is looked at again after a while, and on news at once.
+    Overtaken,
     /// Not well: it is looked at again after a while, and no later than after this long, if given.
     Badly(Option<Duration>),
 }
@@ -52,6 +56,8 @@ struct Slot {
     is_stale: bool,
     due: Option<Instant>,
     failures: u32,
+    /// News does not count before this.
+    rest: Option<Instant>,
 }
 
 impl Queue {
@@ -124,8 +130,14 @@ impl Inner {
             slot.is_stale = true;
             return;
         }
+        let rest = slot.rest.filter(|rest| *rest > Instant::now());
         if let Some(due) = slot.due.take() {
             self.due.remove(&(due, key.to_owned()));
+        }
+        if let Some(rest) = rest {
+            slot.due = Some(rest);
+            self.due.insert((rest, key.to_owned()));
+            return;
         }
         if !slot.is_ready {
             slot.is_ready = true;
@@ -151,15 +163,19 @@ impl Inner {
     fn ended(&mut self, key: &str, how: Ended, now: Instant) {
         let Some(slot) = self.keys.get_mut(key) else { return };
         slot.is_running = false;
+        slot.rest = None;
         let wait = match how {
             Ended::Well(after) => {
                 slot.failures = 0;
                 after
             }
-            Ended::Badly(at_most) => {
+            Ended::Badly(_) | Ended::Overtaken => {
                 let wait = backoff(slot.failures);
                 slot.failures = slot.failures.saturating_add(1);
-                Some(at_most.map_or(wait, |at_most| wait.min(at_most)))
+                let at_most = if let Ended::Badly(at_most) = how { at_most } else { None };
+                let wait = at_most.map_or(wait, |at_most| wait.min(at_most));
+                slot.rest = (how != Ended::Overtaken).then(|| now + wait.min(BACKOFF));
+                Some(wait)
             }
         };
         if std::mem::take(&mut slot.is_stale) {
@@ -235,6 +251,29 @@ mod tests {
         queue.ended("a", Ended::Well(None));
         let late = tokio::time::timeout(Duration::from_secs(3600), queue.next()).await;
         assert!(late.is_err(), "the old wait is gone");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn news_of_a_failure_does_not_come_at_once_however_often_it_comes() {
+        let queue = Queue::default();
+        queue.wake("a");
+        queue.next().await;
+        for is_told_meanwhile in [true, false, true, false] {
+            if is_told_meanwhile {
+                queue.wake("a");
+            }
+            queue.ended("a", Ended::Badly(None));
+            queue.wake("a");
+            queue.wake("a");
+            assert_eq!(waited(&queue).await.as_secs(), 1);
+        }
+        queue.ended("a", Ended::Overtaken);
+        queue.wake("a");
+        assert_eq!(waited(&queue).await.as_secs(), 0, "the world is another");
+        queue.ended("a", Ended::Badly(None));
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        queue.wake("a");
+        assert_eq!(waited(&queue).await.as_secs(), 0, "news ends a longer wait");
     }
 
     #[tokio::test(start_paused = true)]

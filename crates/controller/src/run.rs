@@ -85,7 +85,7 @@ async fn turn<K: Kind>(kind: &K, hands: &Hands, key: &str) -> Ended {
     let (ended, outcome) = match look(kind, hands, key).await {
         Ok((wake, Learnt::Known)) => (Ended::Well(after(wake)), "done"),
         Ok((wake, Learnt::Unknown)) => (Ended::Badly(after(wake)), "waiting"),
-        Err(cluster::Error::Stale(_)) => (Ended::Badly(None), "stale"),
+        Err(cluster::Error::Stale(_)) => (Ended::Overtaken, "stale"),
         Err(error) => {
             hands.say(Entry::trouble(&name, key, &error.to_string()));
             (Ended::Badly(None), "failed")

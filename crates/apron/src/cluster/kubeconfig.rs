@@ -12,6 +12,8 @@ use std::time::Duration;
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(10);
 /// How long an answer may take that a person waits for.
 const READ_TIME_MAX: Duration = Duration::from_secs(60);
+/// A little longer than a watch lasts.
+const WATCH_TIME_MAX: Duration = Duration::from_secs(310);
 
 /// Which cluster is meant, as far as somebody said it.
 #[derive(Clone, Copy)]
@@ -39,12 +41,12 @@ pub(super) async fn for_commands(
     Ok((client(config)?, place))
 }
 
-/// A client for somebody who watches: answers may take as long as they like. Without a kubeconfig
-/// it is for the cluster whose pod this is.
+/// A client for somebody who watches: the next news may take as long as a watch lasts. Without a
+/// kubeconfig it is for the cluster whose pod this is.
 pub(crate) async fn for_watches(choice: Choice<'_>, settings: &Settings) -> Outcome<Client> {
     let there = there(choice, settings);
     if !there.is_empty() || choice.context.is_some() {
-        return client(load(choice, &there, settings).await?);
+        return client(watching(load(choice, &there, settings).await?));
     }
     let mut config = Config::incluster().map_err(|error| {
         let hint = "name a kubeconfig with --kubeconfig or KUBECONFIG, or run in a pod";
@@ -59,7 +61,14 @@ pub(crate) async fn for_watches(choice: Choice<'_>, settings: &Settings) -> Outc
         }
     })?;
     config.connect_timeout = Some(CONNECT_TIME_MAX);
-    client(config)
+    client(watching(config))
+}
+
+/// A server that takes a request and never answers must not leave somebody deaf for ever.
+fn watching(mut config: Config) -> Config {
+    config.read_timeout = Some(WATCH_TIME_MAX);
+    config.reset_reader_on_write = true;
+    config
 }
 
 /// The kubeconfigs that count. As kubectl has it, those of the environment that are not there do

@@ -221,6 +221,12 @@ async fn make(
     let now = Inventory::gather(cluster).await?;
     let there = now.find(which)?;
     let (kind, before) = (lower(kind), &there.package.spec.package);
+    if there.package.metadata.deletion_timestamp.is_some() {
+        return Err(Failure::new(
+            format!("{kind} {name} is being uninstalled"),
+            format!("install it once it is gone: apron wait {kind}/{name} --for deleted"),
+        ));
+    }
     if *before != request.package {
         return Err(Failure::new(
             format!("{kind} {name} is installed already, from {before}"),

@@ -41,14 +41,17 @@ pub enum Trouble {
 }
 
 /// Carries out a plan up to the first action that fails; neighbours that may be carried out at
-/// once are all tried.
+/// once are all tried. Events come last, so that none tells of what was not done.
 pub async fn carry_out(hands: &Hands, actions: &[Action]) -> Result<(), Trouble> {
-    let mut rest = actions;
+    let (events, deeds): (Vec<&Action>, Vec<&Action>) =
+        actions.iter().partition(|one| matches!(one, Action::Event { .. }));
+    let deeds = [deeds, events].concat();
+    let mut rest = deeds.as_slice();
     while !rest.is_empty() {
         let together = rest.iter().take_while(|one| matches!(one, Action::Establish(_)));
         let (now, later) = rest.split_at(together.count().max(1));
-        let failed = all(now.len(), |at| one(hands, &now[at]).boxed()).await;
-        judge(failed.into_iter().map(|(at, error)| (target_of(&now[at]), error)))?;
+        let failed = all(now.len(), |at| one(hands, now[at]).boxed()).await;
+        judge(failed.into_iter().map(|(at, error)| (target_of(now[at]), error)))?;
         rest = later;
     }
     Ok(())
