@@ -117,7 +117,12 @@ fn kubectl_works_and_a_crash_loses_nothing() {
     assert!(server.must(&["get", "configmap", "c", "-n", "demo", "-o", "yaml"]).contains("a: b"));
     server.must(&["delete", "namespace", "demo"]);
     server.must(&["apply", "--server-side", "-f", &definition]);
-    server.must(&["wait", "--for=condition=Established", "crd/widgets.example.org"]);
+    server.must(&[
+        "wait",
+        "--for=condition=Established",
+        "crd/widgets.example.org",
+        "--timeout=600s",
+    ]);
     server.must(&["apply", "--server-side", "-f", &widget]);
     server.must(&["apply", "-f", &widget]);
     assert!(server.must(&["get", "wg"]).contains("AGE"));
@@ -140,19 +145,19 @@ fn deployments_roll_out_without_a_cluster() {
     let directory = tempfile::tempdir().expect("a directory");
     let server = Server::start(&directory.path().join("data"));
     let rolled_out = || {
-        let said = server.must(&["rollout", "status", "deployment/d", "--timeout=30s"]);
+        let said = server.must(&["rollout", "status", "deployment/d", "--timeout=600s"]);
         assert!(said.contains("successfully rolled out"), "{said}");
     };
     server.must(&["create", "deployment", "d", "--image=example.org/x:1", "--replicas=2"]);
     rolled_out();
-    server.must(&["wait", "--for=condition=Available", "deployment/d", "--timeout=30s"]);
+    server.must(&["wait", "--for=condition=Available", "deployment/d", "--timeout=600s"]);
     server.must(&["scale", "deployment/d", "--replicas=5"]);
     rolled_out();
     server.must(&["set", "image", "deployment/d", "x=example.org/x:2"]);
     rolled_out();
     let ready = ["get", "deployment", "d", "-o", "jsonpath={.status.availableReplicas}"];
     assert_eq!(server.must(&ready), "5");
-    server.must(&["delete", "deployment", "d", "--cascade=foreground", "--timeout=30s"]);
+    server.must(&["delete", "deployment", "d", "--cascade=foreground", "--timeout=600s"]);
     let map = ["get", "configmap", "kube-root-ca.crt", "-o", "jsonpath={.data.ca\\.crt}"];
     assert!(server.must(&map).contains("BEGIN CERTIFICATE"));
 }

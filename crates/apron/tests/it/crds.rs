@@ -1,6 +1,6 @@
 //! `apron crds`: what it prints is what API servers take, ours and the real one.
 
-use crate::support::{Scratch, free_port, peer_path};
+use crate::support::{Scratch, free_port, peer_path, until};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -63,13 +63,17 @@ fn are_taken(scratch: &Scratch, kubeconfig: &Path) {
         let path = path.to_str().unwrap();
         let (fine, said) = kubectl(kubeconfig, &["apply", "--server-side", "-f", path]);
         assert!(fine, "{said}");
-        let until = ["wait", "--for=condition=Established", "--timeout=60s", "-f", path];
+        let until = ["wait", "--for=condition=Established", "--timeout=600s", "-f", path];
         let (fine, said) = kubectl(kubeconfig, &until);
         assert!(fine, "{said}");
     }
     let objects = scratch.write("objects.yaml", OBJECTS);
-    let (fine, said) = kubectl(kubeconfig, &["apply", "-f", objects.to_str().unwrap()]);
-    assert!(fine, "{said}");
+    // That a kind is established and that discovery tells of it are two things.
+    until("the objects are taken", || {
+        let (fine, said) = kubectl(kubeconfig, &["apply", "-f", objects.to_str().unwrap()]);
+        assert!(fine || said.contains("no matches for kind"), "{said}");
+        fine.then_some(())
+    });
     let path = "jsonpath={.spec.packagePullPolicy} {.spec.revisionHistoryLimit} \
                 {.spec.runtimeConfigRef.kind} {.spec.controllerConfigRef.name}";
     let (_, filled) = kubectl(kubeconfig, &["get", "providers", "old", "-o", path]);

@@ -14,7 +14,7 @@ use std::path::Path;
 
 /// What a command may have, in KiB of address space and in seconds.
 const ADDRESS_SPACE: &str = "1048576";
-const SECONDS: &str = "300";
+const SECONDS: &str = "1800";
 
 /// Runs apron where memory and time are short: more of either and it dies.
 fn bounded<A: AsRef<OsStr>>(scratch: &Scratch, arguments: impl IntoIterator<Item = A>) -> Ran {

@@ -209,7 +209,7 @@ fn an_active_revision_out_of_the_history(stage: &Stage) {
     stage.merge(PROVIDER, "elder", &json!({"spec": {"package": images[2]}}));
     // What is active stays, however old it is.
     stage.states(PROVIDER, "elder", &[(1, "Active"), (2, "Inactive"), (3, "Inactive")]);
-    let shared = stage.ask(&path(&format!("shareds.{group}"))).unwrap();
+    let shared = owned(stage, &path(&format!("shareds.{group}")), &["elder", &format!("{first}*")]);
     activate(stage, PROVIDER, &stage.revisions(PROVIDER, "elder")[2].2);
     stage.states(PROVIDER, "elder", &[(2, "Inactive"), (3, "Active")]);
     gone(stage, &path(&format!("ones.{group}")));

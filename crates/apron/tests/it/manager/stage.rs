@@ -201,7 +201,9 @@ impl Stage {
         until(&format!("{method} {path}"), || match self.asked.send(method, path, kind, body) {
             Ok(object) => Some(object),
             Err(kube::Error::Api(status)) if matches!(status.code, 409 | 429 | 500..) => None,
-            Err(error) => panic!("{method} {path}: {error}"),
+            Err(error @ kube::Error::Api(_)) => panic!("{method} {path}: {error}"),
+            // A server closes connections that nobody used for a while.
+            Err(_) => None,
         })
     }
 
@@ -332,8 +334,14 @@ impl Stage {
                 "message": "", "lastTransitionTime": now, "lastUpdateTime": now,
             });
             let status = json!({"status": {"conditions": [available]}});
-            let path = format!("{deployment}/status");
-            self.change("PATCH", &path, "application/merge-patch+json", &status);
+            let (path, kind) = (format!("{deployment}/status"), "application/merge-patch+json");
+            until(&format!("{deployment} is available"), || {
+                match self.asked.send("PATCH", &path, kind, &status) {
+                    // It may be collected, and made anew, at any time.
+                    Ok(_) | Err(kube::Error::Api(_)) => Some(()),
+                    Err(_) => None,
+                }
+            });
         }
     }
 

@@ -12,9 +12,9 @@ pub(super) const WORDS: &[&str] = &[
     "--sync-interval",
     "200ms",
     "--leader-election-lease-duration",
-    "20s",
+    "60s",
     "--leader-election-renew-deadline",
-    "16s",
+    "50s",
     "--leader-election-retry-period",
     "1s",
 ];
@@ -154,7 +154,7 @@ pub(super) fn another_takes_over(stage: &mut Stage) {
     let lease = |stage: &Stage| stage.ask(path).unwrap()["spec"].clone();
     let transitions = |stage: &Stage| lease(stage)["leaseTransitions"].as_i64().unwrap();
     let before = transitions(stage);
-    assert_eq!(lease(stage)["leaseDurationSeconds"], 20);
+    assert_eq!(lease(stage)["leaseDurationSeconds"], 60);
     let (other, log) = stage.another("other", WORDS);
     until("the other stands by", || metrics(&log).contains("# TYPE").then_some(()));
     assert!(leads(&stage.log) && !leads(&log));

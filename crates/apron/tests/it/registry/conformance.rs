@@ -5,6 +5,14 @@ use crate::support::{Scratch, command};
 use conformance_oci::{Selection, Target, run};
 use std::io::Write;
 use std::process::Stdio;
+use std::time::Duration;
+
+/// A busy machine is no mistake of the registry's.
+fn target(served: &Served) -> Target {
+    let mut target = Target::new(format!("http://{}", served.address));
+    target.timeout = Duration::from_secs(600);
+    target
+}
 
 fn check(target: &Target, at_least: usize) {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
@@ -18,7 +26,7 @@ fn check(target: &Target, at_least: usize) {
 fn every_check_passes_where_everybody_may_do_everything() {
     let scratch = Scratch::new();
     let served = Served::start(&scratch);
-    check(&Target::new(format!("http://{}", served.address)), 468);
+    check(&target(&served), 468);
 }
 
 #[test]
@@ -29,7 +37,7 @@ fn every_check_passes_where_users_sign_in() {
     add.stdin.take().unwrap().write_all(b"correct horse\n").unwrap();
     assert!(add.wait().unwrap().success());
     let served = Served::start_with(&scratch, &["--private"]);
-    let mut target = Target::new(format!("http://{}", served.address));
+    let mut target = target(&served);
     target.credentials = Some(("ada".to_owned(), "correct horse".to_owned()));
     check(&target, 488);
 }
