@@ -101,31 +101,36 @@ async fn acquire(hands: &Hands) -> Instant {
 
 /// Holds the lease; done when it is lost.
 async fn hold(hands: &Hands, acquired: Instant) -> String {
-    let Timing { duration, deadline, retry } = hands.settings.lease;
-    // It is good from when it was asked for, not from when the answer came.
+    let lost = keep(hands.settings.lease, acquired, || renew(hands)).await;
+    hands.metrics.leads(false);
+    lost
+}
+
+/// Renews in time, for as long as that can be done; says why it cannot any more. A lease is good
+/// from when it was asked for, not from when the answer came, which may never come.
+async fn keep<R: Future<Output = Result<bool, Error>>>(
+    timing: Timing,
+    acquired: Instant,
+    renew: impl Fn() -> R,
+) -> String {
     let mut renewed = acquired;
     loop {
-        sleep((duration / 3).min(deadline.saturating_sub(renewed.elapsed()))).await;
+        let end = renewed + timing.deadline;
+        sleep_until(end.min(renewed + timing.duration / 3)).await;
         let mut trouble = "it was not renewed in time".to_owned();
-        let end = renewed + deadline;
-        let renewed_again = loop {
+        renewed = loop {
             let asked = Instant::now();
-            match timeout_at(end, renew(hands)).await {
-                Ok(Ok(true)) => break Some(asked),
-                Ok(Ok(false)) => {
-                    hands.metrics.leads(false);
-                    return "somebody else holds it".to_owned();
-                }
+            match timeout_at(end, renew()).await {
+                Ok(Ok(true)) => break asked,
+                Ok(Ok(false)) => return "somebody else holds it".to_owned(),
                 Ok(Err(error)) => trouble = error.to_string(),
-                Err(_) => break None,
+                Err(_) => return trouble,
             }
-            sleep_until(end.min(Instant::now() + queue::BACKOFF.min(retry))).await;
+            if Instant::now() >= end {
+                return trouble;
+            }
+            sleep_until(end.min(Instant::now() + queue::BACKOFF.min(timing.retry))).await;
         };
-        let Some(asked) = renewed_again else {
-            hands.metrics.leads(false);
-            return trouble;
-        };
-        renewed = asked;
     }
 }
 
@@ -224,6 +229,40 @@ impl Watched {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    #[tokio::test(start_paused = true)]
+    async fn nobody_leads_for_longer_than_the_lease_however_long_answers_take() {
+        let start = Instant::now();
+        let silence = || std::future::pending();
+        let why = keep(Timing::default(), start, silence).await;
+        assert_eq!((&*why, start.elapsed().as_secs()), ("it was not renewed in time", 50));
+        // The first renewal is asked for after 20 s, and answered 25 s later; then nobody answers.
+        let start = Instant::now();
+        let asked = AtomicUsize::new(0);
+        let slow = || async {
+            let seconds = if asked.fetch_add(1, Ordering::SeqCst) == 0 { 25 } else { 3600 };
+            sleep(Duration::from_secs(seconds)).await;
+            Ok(true)
+        };
+        keep(Timing::default(), start, slow).await;
+        assert_eq!(start.elapsed().as_secs(), 20 + 50);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_cannot_renew_tries_again_until_the_end_and_says_why() {
+        let start = Instant::now();
+        let asked = AtomicUsize::new(0);
+        let busy = || async {
+            asked.fetch_add(1, Ordering::SeqCst);
+            Err(Error::Busy("it is away".to_owned()))
+        };
+        let why = keep(Timing::default(), start, busy).await;
+        assert!(why.ends_with("it is away"), "{why}");
+        assert_eq!((start.elapsed().as_secs(), asked.into_inner()), (50, 31));
+        let why = keep(Timing::default(), Instant::now(), || async { Ok(false) }).await;
+        assert_eq!(why, "somebody else holds it");
+    }
 
     #[tokio::test(start_paused = true)]
     async fn a_lease_is_over_when_it_has_not_changed_for_long_enough() {
