@@ -88,6 +88,10 @@ impl Condition {
 }
 
 impl Condition {
+    fn is_of_some(&self) -> bool {
+        self.observed_generation.is_some_and(|it| it != 0)
+    }
+
     /// Whether it is about another state than this one: an older one, or one from before a
     /// restore. One that does not say which it is about is believed.
     pub fn is_past(&self, generation: Option<i64>) -> bool {
@@ -99,7 +103,8 @@ impl Condition {
 pub fn set(conditions: &mut Vec<Condition>, new: Condition) {
     let place = conditions.iter_mut().find(|old| old.condition_type == new.condition_type);
     match place {
-        Some(old) if old.says_same(&new) => {}
+        // One that does not say what it is about gives way to one that does.
+        Some(old) if old.says_same(&new) && old.is_of_some() >= new.is_of_some() => {}
         Some(old) => *old = new,
         None => conditions.push(new),
     }

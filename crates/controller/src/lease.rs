@@ -67,7 +67,9 @@ pub(crate) async fn lead<W: Future<Output = ()>>(
         }
     };
     let _ = tell.send(true);
-    let _ = tokio::time::timeout(END, &mut work).await;
+    let Timing { duration, deadline, .. } = hands.settings.lease;
+    let end = if lost.is_some() { END.min(duration.saturating_sub(deadline)) } else { END };
+    let _ = tokio::time::timeout(end, &mut work).await;
     // Whatever has not ended by now ends here, before others may begin.
     drop(work);
     if let Some(why) = lost {
@@ -86,13 +88,12 @@ async fn asked_to_stop(stop: &mut Receiver<bool>) {
 async fn acquire(hands: &Hands) -> Instant {
     let mut watched = Watched::default();
     loop {
-        let asked = Instant::now();
         match attempt(hands, &mut watched).await {
-            Ok(true) => {
+            Ok(Some(since)) => {
                 hands.metrics.leads(true);
-                return asked;
+                return since;
             }
-            Ok(false) | Err(Error::Stale(_)) => {}
+            Ok(None) | Err(Error::Stale(_)) => {}
             Err(error) => hands.say(Entry::trouble("lease", "", &error.to_string())),
         }
         sleep(hands.settings.lease.retry).await;
@@ -149,13 +150,17 @@ async fn release(hands: &Hands) {
         match given.await {
             Ok(()) => break,
             Err(Error::Stale(_)) => {}
-            Err(error) => hands.say(Entry::trouble("lease", "", &error.to_string())),
+            Err(error) => {
+                hands.say(Entry::trouble("lease", "", &error.to_string()));
+                break;
+            }
         }
     }
     hands.metrics.leads(false);
 }
 
-async fn attempt(hands: &Hands, watched: &mut Watched) -> Result<bool, Error> {
+/// Takes the lease if it may be had; says since when.
+async fn attempt(hands: &Hands, watched: &mut Watched) -> Result<Option<Instant>, Error> {
     let target = target(hands);
     let Some(mut live) = hands.cluster.get(&target).await? else {
         let lease = json!({
@@ -163,20 +168,23 @@ async fn attempt(hands: &Hands, watched: &mut Watched) -> Result<bool, Error> {
             "metadata": {"name": target.name, "namespace": target.namespace},
             "spec": held(hands, 0),
         });
+        let asked = Instant::now();
         hands.cluster.create(&target, &lease, Mode::Real).await?;
-        return Ok(true);
+        return Ok(Some(asked));
     };
     let holder = live["spec"]["holderIdentity"].as_str().unwrap_or_default().to_owned();
     if holder == hands.settings.identity {
-        return renew(hands).await;
+        let asked = Instant::now();
+        return Ok(renew(hands).await?.then_some(asked));
     }
     if !holder.is_empty() && !watched.is_over(&live) {
-        return Ok(false);
+        return Ok(None);
     }
     let before = live["spec"]["leaseTransitions"].as_i64().unwrap_or_default();
     live["spec"] = held(hands, before.saturating_add(1));
+    let asked = Instant::now();
     hands.cluster.replace(&target, &live, Mode::Real).await?;
-    Ok(true)
+    Ok(Some(asked))
 }
 
 /// Renews the lease; false if somebody else holds it.

@@ -20,15 +20,15 @@ use plan::package::pull::Policy;
 use plan::revision;
 use plan::step::{Need, Refusal, Step, Target, Wake};
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use store::auth::Keychain;
 use tokio::time::Instant;
 
 /// The lock.
 pub struct Locks {
-    verdicts: std::sync::Arc<crate::verdicts::Verdicts>,
-    memory: Mutex<Memory>,
+    verdicts: Arc<crate::verdicts::Verdicts>,
+    memory: Arc<Mutex<Memory>>,
 }
 
 /// How old an answer may be on which somebody is refused: what they lack may have been pushed since.
@@ -37,6 +37,8 @@ const FRESH: Duration = Duration::from_secs(5);
 /// Who takes long to answer nothing is not asked again for this many times as long: one registry
 /// that is away must not keep everybody waiting at every look.
 const SILENCE_FACTOR: u32 = 3;
+/// What takes less than this is not long.
+const LONG: Duration = Duration::from_secs(1);
 
 /// What registries said lately.
 #[derive(Default)]
@@ -85,14 +87,23 @@ impl Memory {
         known
     }
 
+    /// How long until somebody may be asked again who took long to answer nothing.
+    fn silence(&self) -> Option<Duration> {
+        let now = Instant::now();
+        let left = self.silent.values().map(|(until, _)| until.saturating_duration_since(now));
+        left.filter(|left| !left.is_zero()).min()
+    }
+
     /// Something was asked at this time, and this is what came of it; says whether it is known.
     fn hear<T>(&mut self, asked: Asked, then: Instant, answer: &Result<T, String>) -> Learnt {
         let Err(why) = answer else {
             self.silent.remove(&asked);
             return Learnt::Known;
         };
-        let silence = then.elapsed().saturating_mul(SILENCE_FACTOR).min(RECHECK);
-        self.silent.insert(asked, (Instant::now() + silence, why.clone()));
+        if then.elapsed() >= LONG {
+            let silence = then.elapsed().saturating_mul(SILENCE_FACTOR).min(RECHECK);
+            self.silent.insert(asked, (Instant::now() + silence, why.clone()));
+        }
         Learnt::Unknown
     }
 }
@@ -100,7 +111,7 @@ impl Memory {
 impl Locks {
     /// The lock, which tells its verdicts to these.
     pub fn new(hands: &Hands) -> Self {
-        Self { verdicts: std::sync::Arc::clone(&hands.verdicts), memory: Mutex::default() }
+        Self { verdicts: Arc::clone(&hands.verdicts), memory: Arc::default() }
     }
 
     fn memory(&self) -> std::sync::MutexGuard<'_, Memory> {
@@ -119,6 +130,7 @@ impl Kind for Locks {
         let group = hands.settings.group();
         let (stable, beta) = (format!("{group}/v1"), format!("{group}/v1beta1"));
         let all = |_: &Meta| Wakes::These(vec![NAME.to_owned()]);
+        let memory = Arc::clone(&self.memory);
         let mut watches = vec![
             // There is one; its conditions, and those of packages, are no news.
             Watch::new(&beta, "Lock", |meta| match meta.metadata.name.as_deref() {
@@ -126,7 +138,11 @@ impl Kind for Locks {
                 _ => Wakes::These(Vec::new()),
             })
             .for_content(),
-            Watch::new(&beta, "ImageConfig", all),
+            // They may send whoever did not answer somewhere else.
+            Watch::new(&beta, "ImageConfig", move |_| {
+                memory.lock().unwrap_or_else(PoisonError::into_inner).silent.clear();
+                Wakes::These(vec![NAME.to_owned()])
+            }),
             secrets::watch(hands, Wakes::These(vec![NAME.to_owned()])),
         ];
         for kind in PackageKind::ALL {
@@ -182,6 +198,10 @@ impl Kind for Locks {
                         return Step::Need(old.into_iter().map(Need::Tags).collect());
                     }
                     decided.plan.wake = Wake::After(FRESH);
+                }
+                if let (Some(left), wake) = (self.memory().silence(), &mut decided.plan.wake) {
+                    let left = if let Wake::After(time) = *wake { left.min(time) } else { left };
+                    *wake = Wake::After(left);
                 }
                 self.verdicts.publish(decided.verdicts);
                 Step::Do(decided.plan)
@@ -453,7 +473,9 @@ mod tests {
         assert_eq!(memory.fresh().digests["r.io/a:v1"], Err("nobody answers".to_owned()));
         tokio::time::sleep(Duration::from_secs(29)).await;
         assert!(!memory.fresh().digests.is_empty());
+        assert_eq!(memory.silence(), Some(Duration::from_secs(1)));
         tokio::time::sleep(Duration::from_secs(1)).await;
+        assert_eq!(memory.silence(), None);
         assert!(memory.fresh().digests.is_empty(), "it may be there by now");
         memory.hear(asked(), then, &away);
         assert_eq!(memory.hear(asked(), then, &Ok(())), Learnt::Known);

@@ -2,9 +2,9 @@
 //!
 //! A key is looked at by one at a time. Being woken again meanwhile is remembered, so nothing is
 //! missed; being woken ten times before its turn comes is one turn. What failed waits, twice as
-//! long each time, from [`BACKOFF`] to [`BACKOFF_MAX`]; news about it ends the wait, but for the
-//! first second of it: what is said about a failure is news, too, and if each failure has words of
-//! its own, there would be no end to it.
+//! long each time, from [`BACKOFF`] to [`BACKOFF_MAX`]; news about it ends the wait, but where the
+//! failure was told for the first second of it: that is news, too, and if each failure has words
+//! of its own, there would be no end to it.
 //!
 //! All waiting is done on tokio's clock.
 
@@ -24,10 +24,13 @@ pub const BACKOFF_MAX: Duration = Duration::from_secs(60);
 pub enum Ended {
     /// Well: it is looked at again when something changes, and after this long, if given.
     Well(Option<Duration>),
-    /// The world changed meanwhile: it is looked at again after a while, and on news at once.
-    Overtaken,
-    /// Not well: it is looked at again after a while, and no later than after this long, if given.
-    Badly(Option<Duration>),
+    /// Not well: it is looked at again after a while.
+    Badly {
+        /// No later than after this long.
+        at_most: Option<Duration>,
+        /// Whether news does not count for a moment, because it may be of this failure.
+        rests: bool,
+    },
 }
 
 /// The keys of one kind.
@@ -169,12 +172,11 @@ impl Inner {
                 slot.failures = 0;
                 after
             }
-            Ended::Badly(_) | Ended::Overtaken => {
+            Ended::Badly { at_most, rests } => {
                 let wait = backoff(slot.failures);
                 slot.failures = slot.failures.saturating_add(1);
-                let at_most = if let Ended::Badly(at_most) = how { at_most } else { None };
                 let wait = at_most.map_or(wait, |at_most| wait.min(at_most));
-                slot.rest = (how != Ended::Overtaken).then(|| now + wait.min(BACKOFF));
+                slot.rest = rests.then(|| now + wait.min(BACKOFF));
                 Some(wait)
             }
         };
@@ -202,6 +204,8 @@ fn backoff(failures: u32) -> Duration {
 mod tests {
     use super::*;
 
+    const BADLY: Ended = Ended::Badly { at_most: None, rests: true };
+
     async fn waited(queue: &Queue) -> Duration {
         let start = Instant::now();
         queue.next().await;
@@ -228,15 +232,15 @@ mod tests {
         queue.wake("a");
         queue.next().await;
         for seconds in [1, 2, 4, 8, 16, 32, 60, 60] {
-            queue.ended("a", Ended::Badly(None));
+            queue.ended("a", BADLY);
             assert_eq!(waited(&queue).await.as_secs(), seconds);
         }
-        queue.ended("a", Ended::Badly(Some(Duration::from_secs(5))));
+        queue.ended("a", Ended::Badly { at_most: Some(Duration::from_secs(5)), rests: true });
         assert_eq!(waited(&queue).await.as_secs(), 5);
         queue.ended("a", Ended::Well(None));
         queue.wake("a");
         queue.next().await;
-        queue.ended("a", Ended::Badly(None));
+        queue.ended("a", BADLY);
         assert_eq!(waited(&queue).await.as_secs(), 1, "what went well is forgiven");
     }
 
@@ -262,15 +266,15 @@ mod tests {
             if is_told_meanwhile {
                 queue.wake("a");
             }
-            queue.ended("a", Ended::Badly(None));
+            queue.ended("a", BADLY);
             queue.wake("a");
             queue.wake("a");
             assert_eq!(waited(&queue).await.as_secs(), 1);
         }
-        queue.ended("a", Ended::Overtaken);
+        queue.ended("a", Ended::Badly { at_most: None, rests: false });
         queue.wake("a");
-        assert_eq!(waited(&queue).await.as_secs(), 0, "the world is another");
-        queue.ended("a", Ended::Badly(None));
+        assert_eq!(waited(&queue).await.as_secs(), 0, "it was not told of");
+        queue.ended("a", BADLY);
         tokio::time::sleep(Duration::from_secs(2)).await;
         queue.wake("a");
         assert_eq!(waited(&queue).await.as_secs(), 0, "news ends a longer wait");

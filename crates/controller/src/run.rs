@@ -6,7 +6,7 @@ use crate::kind::{Kind, Learnt};
 use crate::queue::{Ended, Queue};
 use crate::watch::Watches;
 use crate::{Entry, cluster};
-use plan::step::{Plan, Refusal, Step, Wake};
+use plan::step::{Action, Plan, Refusal, Step, Wake};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::broadcast::{self, error::RecvError};
@@ -83,12 +83,14 @@ async fn resync(queue: Arc<Queue>, interval: Duration) {
 async fn turn<K: Kind>(kind: &K, hands: &Hands, key: &str) -> Ended {
     let (start, name) = (Instant::now(), kind.name());
     let (ended, outcome) = match look(kind, hands, key).await {
-        Ok((wake, Learnt::Known)) => (Ended::Well(after(wake)), "done"),
-        Ok((wake, Learnt::Unknown)) => (Ended::Badly(after(wake)), "waiting"),
-        Err(cluster::Error::Stale(_)) => (Ended::Overtaken, "stale"),
+        Ok(Looked { wake, learnt: Learnt::Known, .. }) => (Ended::Well(after(wake)), "done"),
+        Ok(Looked { wake, is_told, .. }) => {
+            (Ended::Badly { at_most: after(wake), rests: is_told }, "waiting")
+        }
+        Err(cluster::Error::Stale(_)) => (Ended::Badly { at_most: None, rests: false }, "stale"),
         Err(error) => {
             hands.say(Entry::trouble(&name, key, &error.to_string()));
-            (Ended::Badly(None), "failed")
+            (Ended::Badly { at_most: None, rests: true }, "failed")
         }
     };
     hands.metrics.looked(&name, outcome, start.elapsed());
@@ -102,18 +104,33 @@ fn after(wake: Wake) -> Option<Duration> {
     }
 }
 
+/// How a look went.
+pub(crate) struct Looked {
+    /// When to look again.
+    pub(crate) wake: Wake,
+    learnt: Learnt,
+    /// Whether the object says something else than before, which is news of it.
+    is_told: bool,
+}
+
+impl Default for Looked {
+    fn default() -> Self {
+        Self { wake: Wake::OnChange, learnt: Learnt::Known, is_told: false }
+    }
+}
+
 /// Looks at one object until there is nothing more to do to it now. What the API server refuses
 /// is told to the step, on a world gathered anew, because some of the plan may have been done.
 pub(crate) async fn look<K: Kind>(
     kind: &K,
     hands: &Hands,
     key: &str,
-) -> Result<(Wake, Learnt), cluster::Error> {
+) -> Result<Looked, cluster::Error> {
     let (mut refusals, mut learnt): (Vec<Refusal>, _) = (Vec::new(), Learnt::Known);
     let mut rounds = 0;
     'gather: loop {
         let Some(mut world) = kind.gather(hands, key).await? else {
-            return Ok((Wake::OnChange, Learnt::Known));
+            return Ok(Looked::default());
         };
         if !refusals.is_empty() {
             kind.refuse(&mut world, refusals.clone());
@@ -134,7 +151,11 @@ pub(crate) async fn look<K: Kind>(
                     }
                 }
                 Step::Do(plan) => match carry_out(&kind.name(), hands, key, &plan).await {
-                    Ok(()) => return Ok((plan.wake, learnt)),
+                    Ok(()) => {
+                        let tells = |one: &Action| matches!(one, Action::Status { .. });
+                        let is_told = plan.actions.iter().any(tells);
+                        return Ok(Looked { wake: plan.wake, learnt, is_told });
+                    }
                     Err(Trouble::Refused(new)) if new.iter().all(|one| refusals.contains(one)) => {
                         return Err(cluster::Error::Refused(new[0].message.clone()));
                     }

@@ -100,7 +100,11 @@ impl Cluster {
             return is_early.then(|| format!("{who} was started before its objects were there"));
         }
         let is_well = |one: &Json| says(one, "Healthy") && says(one, "Installed");
-        if PACKAGES.contains(&kind) && is_well(now) && !before.is_some_and(is_well) {
+        let is_old = |before: &Json| {
+            is_well(before)
+                && before["status"]["currentRevision"] == now["status"]["currentRevision"]
+        };
+        if PACKAGES.contains(&kind) && is_well(now) && !before.is_some_and(is_old) {
             let revisions = self.0.values().filter(|one| {
                 is_active(one) && owners(one).iter().any(|owner| owner["uid"].as_str() == uid(now))
             });

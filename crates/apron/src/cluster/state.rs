@@ -64,7 +64,8 @@ impl Installed {
         };
         // Somebody has asked for something else since, of the package or of its revision.
         let is_past = |one: &Condition| one.is_past(metadata.generation);
-        if is_past(installed) || is_past(healthy) || !self.is_settled() {
+        let is_installed = installed.status == "True";
+        if is_past(installed) || is_past(healthy) || is_installed && !self.is_settled() {
             return State::Installing;
         }
         match (installed.status.as_str(), healthy.status.as_str()) {

@@ -185,8 +185,12 @@ impl<'a> Member<'a> {
         }
     }
 
+    /// Whether what it needs does not matter, as what is active of it says.
     pub(super) fn is_skipped(&self) -> bool {
-        self.package.spec.skip_dependency_resolution == Some(true)
+        let package = self.package.spec.skip_dependency_resolution;
+        let active = self.active.as_ref();
+        let skip = active.map_or(package, |it| it.revision.spec.skip_dependency_resolution);
+        skip == Some(true)
     }
 
     /// How far it may be moved for the sake of others. A digest is what somebody checked and stays,

@@ -24,7 +24,8 @@ pub(super) fn of(
         let Some(active) = &member.active else { continue };
         let judge = Judge { members, question, settlement };
         let verdict = match member.refusal(&settlement.conflicts) {
-            _ if member.is_skipped() => Verdict::Skipped,
+            _ if member.is_skipped() && active.contents.is_some() => Verdict::Skipped,
+            _ if member.is_skipped() => unread(),
             Some(conflict) => {
                 let needs = active.contents.as_deref().map(|contents| judge.needs(contents));
                 Verdict::Conflict(needs.unwrap_or_default().counts, words(conflict))
@@ -46,7 +47,9 @@ pub(super) fn withhold(
     why: Option<&str>,
 ) {
     let active = members.all.iter().filter_map(|member| member.active.as_ref());
-    for whose in active.filter(|one| !one.is_listed).map(|one| Whose::of(one.revision)) {
+    // Who was established before is not held up.
+    let is_old = |one: &Active<'_>| one.is_listed || why.is_some() && one.is_established();
+    for whose in active.filter(|one| !is_old(one)).map(|one| Whose::of(one.revision)) {
         let counts = match verdicts.get(&whose) {
             Some(Verdict::Resolved(counts)) => *counts,
             Some(Verdict::Skipped) => Counts::default(),

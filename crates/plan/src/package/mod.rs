@@ -169,10 +169,13 @@ impl World {
         condition::set(conditions, installed);
         // Who somebody activated takes over all the same.
         let settled = revisions::settle(self).filter(|_| self.refused.is_empty());
-        let running = || self.revisions.iter().find(|one| one.spec.desired_state == ACTIVE);
-        let healthy = match &settled {
-            Some(settled) => self.health(settled),
-            None => health::of_package(self, running(), Some(&message)),
+        let running = self.revisions.iter().find(|one| one.spec.desired_state == ACTIVE);
+        let healthy = match (&settled, running) {
+            (Some(settled), _) => self.health(settled),
+            (None, Some(running)) if !health::is_current(self, running) => {
+                self.health_before(running)
+            }
+            (None, running) => health::of_package(self, running, Some(&message)),
         };
         condition::set(conditions, healthy);
         let (mut actions, mut report) = (Vec::new(), vec![message.clone()]);
@@ -219,17 +222,24 @@ impl World {
     /// How the package is. What its revision says of an older state is not said of what is asked
     /// for now: until it has spoken, what was said of it before stands, as of then.
     fn health(&self, decided: &Decided) -> Condition {
-        let Some(current) = self.staying(&decided.current) else {
-            return health::of_package(self, None, None);
+        let current = self.staying(&decided.current);
+        let is_told = |current: &Revision| {
+            !decided.is_active || !decided.changes && health::is_current(self, current)
         };
-        let is_told = !decided.is_active || !decided.changes && health::is_current(self, current);
-        if is_told {
-            return health::of_package(self, Some(current), None);
+        match current {
+            Some(current) if !is_told(current) => self.health_before(current),
+            current => health::of_package(self, current, None),
         }
+    }
+
+    /// What was said of a revision before, if it was the one that counted, and nobody knows how it
+    /// is if it was not.
+    fn health_before(&self, revision: &Revision) -> Condition {
         let before = self.status();
-        let is_same = revisions::current(self) == Some(&decided.current);
-        let was_active =
-            health::said(&before, types::INSTALLED).is_some_and(|it| it.reason == reasons::ACTIVE);
+        let is_same = revisions::current(self) == Some(&revision.metadata.name);
+        let was_active = revision.spec.desired_state == ACTIVE
+            && health::said(&before, types::INSTALLED)
+                .is_none_or(|it| it.reason != reasons::INACTIVE);
         let said = health::said(&before, types::HEALTHY).filter(|_| is_same && was_active);
         said.unwrap_or_else(|| health::of_package(self, None, None))
     }

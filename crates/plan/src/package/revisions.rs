@@ -13,7 +13,8 @@
 //! what is installed.
 
 use super::{World, target_of};
-use crate::step::{Action, Expect};
+use crate::same::same;
+use crate::step::{Action, Expect, MANAGER};
 use api::meta::PackageKind;
 use api::object::OwnerReference;
 use api::pkg::revision::{ACTIVE, INACTIVE, Revision, RevisionSpec};
@@ -60,7 +61,7 @@ pub(super) fn decide(world: &World, digest: &Digest) -> Decided {
         actions.push(Action::Delete { target, expect });
     }
     let current = active.clone().unwrap_or_else(|| asked.clone());
-    let changes = actions.iter().any(|action| is_about(action, &current));
+    let changes = actions.iter().any(|action| changes_something(action, &seen, &current));
     Decided { is_active: active.is_some(), current, changes, actions, report }
 }
 
@@ -77,12 +78,16 @@ pub(super) fn settle(world: &World) -> Option<Decided> {
     let wanted = states(world, &seen, None, Some(&current));
     let mut report = Vec::new();
     let actions = changes(world, &seen, &wanted, None, &mut report);
-    let changes = actions.iter().any(|action| is_about(action, &current));
+    let changes = actions.iter().any(|action| changes_something(action, &seen, &current));
     Some(Decided { current, is_active: true, changes, actions, report })
 }
 
-fn is_about(action: &Action, revision: &str) -> bool {
-    matches!(action, Action::Apply { object, .. } if object["metadata"]["name"] == *revision)
+/// Whether an action makes something else of a revision. What others say in it, and the package
+/// does not, stays theirs however often it is applied.
+fn changes_something(action: &Action, seen: &BTreeMap<&str, &Revision>, revision: &str) -> bool {
+    let Action::Apply { object, .. } = action else { return false };
+    let live = seen.get(revision).and_then(|live| serde_json::to_value(live).ok());
+    object["metadata"]["name"] == *revision && live.is_none_or(|live| !same(object, &live, MANAGER))
 }
 
 fn seen(world: &World) -> BTreeMap<&str, &Revision> {

@@ -669,6 +669,17 @@ fn what_a_revision_said_of_an_older_state_is_not_said_of_this_one() {
     assert_eq!(said(&world), well(4));
 }
 
+/// What somebody else says in a revision stays theirs, however often ours is applied.
+#[test]
+fn what_others_add_to_a_revision_does_not_keep_its_health_from_being_told() {
+    let mut world = world(&json!({}));
+    act(&mut world);
+    world.revisions[0].spec.common_labels = Some([("a".to_owned(), "b".to_owned())].into());
+    says(&mut world, "one", 1);
+    assert!(act(&mut world).contains("apply p-7692c3ad3540"));
+    assert_eq!(said(&world).0, "True");
+}
+
 #[test]
 fn who_waited_well_is_not_well_for_being_activated() {
     let mut world = world(&json!({"revisionActivationPolicy": "Manual"}));

@@ -225,20 +225,18 @@ fn refused(refusals: &[Refusal]) -> Halt {
     Halt::trouble("SyncPackage", message)
 }
 
-/// Waits for what the package needs. An inactive revision needs nothing, and who does not want to
-/// know what it needs only waits to be heard of.
+/// Waits for what the package needs. An inactive revision needs nothing; who does not want to know
+/// what it needs only waits for the Lock to have it.
 fn depend(world: &World, draft: &mut Draft) -> Result<(), Halt> {
     if !world.is_active() {
         return Ok(());
     }
-    let is_skipped = world.revision.spec.skip_dependency_resolution == Some(true);
     let Some(verdict) = &world.verdict else {
         return Err(Halt::Need(vec![Need::Dependencies]));
     };
     let why = "cannot resolve package dependencies";
     match verdict {
         Verdict::Skipped => Ok(()),
-        Verdict::Waiting(..) | Verdict::Conflict(..) if is_skipped => Ok(()),
         // It says something before long, and is heard; there is nothing to tell meanwhile.
         Verdict::Unheard => Err(Halt::First(Plan {
             report: vec!["the lock has not been looked at since it came".to_owned()],

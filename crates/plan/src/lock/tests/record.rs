@@ -1,7 +1,7 @@
 //! The record of who owns what.
 
 use super::cluster::{Cluster, cluster};
-use crate::lock::{Counts, Verdict};
+use crate::lock::{Counts, Decided, Verdict};
 use crate::step::Refusal;
 use api::pkg::ANNOTATION_PAUSED;
 use std::collections::BTreeMap;
@@ -66,6 +66,36 @@ fn who_cannot_come_into_the_lock_is_told_why() {
         waiting(&mut cluster),
         ["the annotation crossplane.io/paused stops all work on the lock"]
     );
+}
+
+/// What it needs does not matter, nor what others need of it; but whoever asks must find it.
+#[test]
+fn who_skips_its_dependencies_is_in_the_lock_before_it_hears_of_it() {
+    let mut cluster = cluster(
+        "r.io/a v1.0.0 Configuration: r.io/c <v2.0.0
+         r.io/c v1.0.0 Provider
+         r.io/c v2.0.0 Provider: r.io/none >=v1.0.0",
+    );
+    cluster.install("Configuration", "a", "r.io/a:v1.0.0");
+    cluster.install("Provider", "c", "r.io/c:v1.0.0");
+    cluster.run();
+    let package = cluster.install("Provider", "c", "r.io/c:v2.0.0");
+    package.spec.skip_dependency_resolution = Some(true);
+    cluster.packages();
+    // It is in the cache by the time there is a revision.
+    let new = cluster.world.revisions.iter().find(|one| one.spec.image == "r.io/c:v2.0.0").unwrap();
+    let inside = cluster.registry["r.io/c"]["v2.0.0"].clone();
+    cluster.world.known.revisions.insert(new.metadata.name.clone(), inside);
+    let heard = |decided: &Decided| {
+        let skipped = decided.verdicts.iter().filter(|(_, it)| **it == Verdict::Skipped);
+        skipped.map(|(whose, _)| whose.kind.clone()).collect::<Vec<_>>()
+    };
+    let decided = cluster.decide();
+    assert_eq!(heard(&decided), Vec::<String>::new());
+    decided.plan.actions.into_iter().for_each(|action| cluster.carry_out(action));
+    let lock = cluster.world.lock.as_ref().unwrap();
+    assert!(lock.packages.iter().flatten().any(|one| one.version == "v2.0.0"));
+    assert_eq!(heard(&cluster.decide()), ["ProviderRevision"]);
 }
 
 #[test]
