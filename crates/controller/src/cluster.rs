@@ -184,12 +184,9 @@ impl Cluster {
         options.label_selector = which.labels.map(str::to_owned);
         let mut all = Vec::new();
         loop {
-            let mut page = self.send(list(&request, &options)).await.map_err(|error| {
-                let Error::Missing(message) = error else { return error };
-                // Its definition is gone, or the server is only starting: the next look asks.
-                self.forget(api_version);
-                Error::Stale(message)
-            })?;
+            // That a kind is not there, though it was, is not believed: a server that is only
+            // starting may say so, and all packages would seem to be gone.
+            let mut page = self.send(list(&request, &options)).await?;
             if let Json::Array(items) = page["items"].take() {
                 all.extend(items.into_iter().map(keep));
             }
