@@ -101,10 +101,15 @@ wire! {
 }
 
 impl Revision {
+    /// What is said of it.
+    pub fn conditions(&self) -> &[Condition] {
+        let status = self.status.as_ref();
+        status.and_then(|status| status.conditions.as_deref()).unwrap_or_default()
+    }
+
     /// Whether it has everything that it should, in the state that it is in now.
     pub fn is_established(&self) -> bool {
-        let conditions = self.status.as_ref().and_then(|status| status.conditions.as_deref());
-        let healthy = condition::find(conditions.unwrap_or_default(), types::REVISION_HEALTHY);
+        let healthy = condition::find(self.conditions(), types::REVISION_HEALTHY);
         healthy.is_some_and(|one| one.status == "True" && !one.is_past(self.metadata.generation))
     }
 }

@@ -84,7 +84,7 @@ impl Installed {
         let (first, second) = (active.next(), active.next());
         let current = self.package.status.as_ref().and_then(|it| it.current_revision.as_ref());
         let is_of = |one: &Revision| {
-            let said = condition::find(conditions_of(one), types::REVISION_HEALTHY);
+            let said = condition::find(one.conditions(), types::REVISION_HEALTHY);
             current == Some(&one.metadata.name)
                 && said.is_none_or(|it| !it.is_past(one.metadata.generation))
         };
@@ -111,7 +111,7 @@ impl Installed {
         let starts =
             |one: &Condition| one.message.as_deref().is_some_and(|text| text.ends_with(STARTING));
         let is_bad = |one: &Condition| one.status == "False" && told(one) && !starts(one);
-        !conditions_of(revision).iter().any(is_bad)
+        !revision.conditions().iter().any(is_bad)
     }
 
     /// What is in the way, in sentences; nothing if all is well.
@@ -125,7 +125,7 @@ impl Installed {
         // What a package says of its revision, the revision says better.
         let of_revision: Vec<&Condition> = self
             .current()
-            .map(conditions_of)
+            .map(Revision::conditions)
             .unwrap_or_default()
             .iter()
             .filter(|one| is_bad(one))
@@ -171,12 +171,6 @@ impl Installed {
             None => word.to_owned(),
         }
     }
-}
-
-/// The conditions of a revision.
-pub(crate) fn conditions_of(revision: &Revision) -> &[Condition] {
-    let status = revision.status.as_ref();
-    status.and_then(|status| status.conditions.as_deref()).unwrap_or_default()
 }
 
 fn is_bad(one: &Condition) -> bool {

@@ -51,9 +51,7 @@ fn granted<'m>(
     member: &'m Member<'_>,
     conflicts: &[Conflict],
 ) -> Option<(LockPackage, &'m Contents)> {
-    // Who does not want to know is not refused for what it needs, or others do.
-    let is_refused = !member.is_skipped() && member.refusal(conflicts).is_some();
-    let refused = member.unfit.is_some() || is_refused;
+    let refused = member.is_refused(conflicts);
     match (&member.active, &member.previous) {
         (Some(active), _) if active.is_admitted || !refused => {
             let contents = active.contents.as_deref()?;

@@ -217,6 +217,12 @@ impl<'a> Member<'a> {
         }
     }
 
+    /// Whether what is active of it may not be. Who does not want to know what it needs is refused
+    /// for nothing that it needs, or others do.
+    pub(super) fn is_refused(&self, conflicts: &[Conflict]) -> bool {
+        self.unfit.is_some() || !self.is_skipped() && self.refusal(conflicts).is_some()
+    }
+
     /// The conflict that keeps the active revision from being what it is. One about what is only
     /// asked for is no business of a revision that was granted before.
     pub(super) fn refusal<'c>(&self, conflicts: &'c [Conflict]) -> Option<&'c Conflict> {

@@ -129,8 +129,7 @@ impl Judge<'_> {
     /// What a package has: what is active of it, or if that is refused, what was there before,
     /// which goes on.
     fn granted<'m>(&self, member: &'m Member<'_>) -> Option<Granted<'m>> {
-        let is_refused =
-            member.unfit.is_some() || member.refusal(&self.settlement.conflicts).is_some();
+        let is_refused = member.is_refused(&self.settlement.conflicts);
         match (&member.active, &member.previous) {
             (Some(active), None) if is_refused && !active.is_admitted => None,
             (Some(active), Some((_, pin, contents))) if is_refused && !active.is_admitted => {

@@ -13,7 +13,7 @@ pub(super) fn of_package(
     revision: Option<&Revision>,
     otherwise: Option<&str>,
 ) -> Condition {
-    let conditions = revision.map(conditions_of).unwrap_or_default();
+    let conditions = revision.map(Revision::conditions).unwrap_or_default();
     // What waits to be activated runs nothing, and nothing is wrong with that.
     let is_active = revision.is_none_or(|one| one.spec.desired_state == ACTIVE);
     let runs = world.kind != PackageKind::Configuration && is_active;
@@ -46,7 +46,7 @@ pub(super) fn of_package(
 /// Whether what an active revision says is about what is asked for of it now.
 pub(super) fn is_current(world: &World, revision: &Revision) -> bool {
     let is_past = |of: &str| {
-        let said = condition::find(conditions_of(revision), of);
+        let said = condition::find(revision.conditions(), of);
         said.is_some_and(|one| one.is_past(revision.metadata.generation))
     };
     // Who else runs packages need not say which state of them.
@@ -54,11 +54,6 @@ pub(super) fn is_current(world: &World, revision: &Revision) -> bool {
     let is_past =
         is_past(types::REVISION_HEALTHY) || is_run_here && is_past(types::RUNTIME_HEALTHY);
     !is_past
-}
-
-fn conditions_of(revision: &Revision) -> &[Condition] {
-    let status = revision.status.as_ref();
-    status.and_then(|status| status.conditions.as_deref()).unwrap_or_default()
 }
 
 /// The status and message of a condition; nobody knows when it is not there.
