@@ -2,7 +2,7 @@
 
 #![expect(clippy::expect_used, reason = "a test that cannot go on must stop")]
 
-use crate::support::{free_port, patiently};
+use crate::support::{children, free_port, patiently, wait_for_end};
 use axum::http::Request;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::config::{KubeConfigOptions, Kubeconfig};
@@ -181,9 +181,12 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         let group = format!("-{}", self.child.id());
+        let started = children(&self.child);
         let _ = Command::new("kill").args(["-KILL", "--", &group]).stderr(Stdio::null()).status();
         let _ = self.child.kill();
         let _ = self.child.wait();
+        // What it started is nobody's child now, and may still have the data open.
+        started.iter().for_each(|process| wait_for_end(process));
     }
 }
 

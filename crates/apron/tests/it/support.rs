@@ -302,6 +302,27 @@ pub(crate) fn free_port() -> u16 {
     }
 }
 
+/// What a program has started, and not waited for.
+pub(crate) fn children(parent: &Child) -> Vec<String> {
+    let id = parent.id();
+    let children = fs_err::read_to_string(format!("/proc/{id}/task/{id}/children"));
+    children.unwrap_or_default().split_whitespace().map(str::to_owned).collect()
+}
+
+/// Waits until a process that was killed, and is not a child of ours, has let go of its files.
+/// They are open, and locks on them held, until its last thread is gone: the first, by whose
+/// state one knows a process, can be gone long before.
+pub(crate) fn wait_for_end(process: &str) {
+    let runs = |thread: std::io::Result<fs_err::DirEntry>| {
+        let stat = thread.and_then(|thread| fs_err::read_to_string(thread.path().join("stat")));
+        stat.is_ok_and(|stat| !stat.contains(") Z ") && !stat.contains(") X "))
+    };
+    let threads = || fs_err::read_dir(format!("/proc/{process}/task")).into_iter().flatten();
+    while threads().any(runs) {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
 /// Waits until somebody listens.
 pub(crate) fn wait_for(address: &str) {
     let deadline = Instant::now() + Duration::from_secs(300);

@@ -4,7 +4,9 @@ use super::revisions::crd;
 use crate::control_plane::Asked;
 use crate::kubectl::plane::{Ours, Real};
 use crate::registry::Served;
-use crate::support::{Ran, Scratch, apron, command, command_at, patiently, peer, program, until};
+use crate::support::{
+    Ran, Scratch, apron, children, command, command_at, patiently, peer, program, until,
+};
 use base64::Engine as _;
 use kube::config::Kubeconfig;
 use serde_json::{Value as Json, json};
@@ -534,12 +536,7 @@ fn server(kubeconfig: &Path) -> String {
 
 /// The only process that another one started.
 fn child_of(parent: &Child) -> String {
-    let id = parent.id();
-    let path = format!("/proc/{id}/task/{id}/children");
-    until("the shell starts the manager", || {
-        let children = fs_err::read_to_string(&path).ok()?;
-        children.split_whitespace().next().map(str::to_owned)
-    })
+    until("the shell starts the manager", || children(parent).pop())
 }
 
 /// A certificate of a server on this machine, which vouches for itself, and its key.

@@ -6,7 +6,7 @@
 
 use super::Served;
 use super::crash::{KIND, Known, check, scenario, send};
-use crate::support::{Scratch, command_at};
+use crate::support::{Scratch, children, command_at, wait_for_end};
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{ChildStderr, Command, Stdio};
@@ -39,7 +39,7 @@ impl Fragile {
         let flags = ["--gc-interval", "0"];
         let mut served = Served::try_start_saying(shell, scratch, &flags).unwrap();
         let says = BufReader::new(served.child.stderr.take().unwrap());
-        let [process] = &served.children()[..] else { panic!("a shell with one child") };
+        let [process] = &children(&served.child)[..] else { panic!("a shell with one child") };
         Self { process: process.clone(), served, says }
     }
 
@@ -70,11 +70,7 @@ impl Drop for Fragile {
     fn drop(&mut self) {
         let _ = Command::new("kill").args(["-KILL", &self.process]).status();
         // Whoever opens the directory next waits for nobody.
-        let gone = format!("/proc/{}/stat", self.process);
-        let alive = || fs_err::read_to_string(&gone).is_ok_and(|stat| !stat.contains(") Z "));
-        while alive() {
-            std::thread::sleep(std::time::Duration::from_millis(5));
-        }
+        wait_for_end(&self.process);
     }
 }
 

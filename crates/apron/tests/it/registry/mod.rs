@@ -1,8 +1,8 @@
 //! apron's own registry, met by everybody's clients; killed, and opened again.
 
-use crate::support::{Registry as Debian, Scratch, apron, command, peer, program};
+use crate::support::{Registry as Debian, Scratch, apron, children, command, peer, program};
 use serde_json::Value;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Read, Seek, Write};
 use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -27,8 +27,14 @@ impl Served {
     }
 
     pub(crate) fn start_with(scratch: &Scratch, flags: &[&str]) -> Self {
-        let started = Self::try_start(command(scratch), scratch, flags);
-        started.expect("the registry starts")
+        let mut said = tempfile::tempfile().unwrap();
+        let mut program = command(scratch);
+        program.stderr(said.try_clone().unwrap());
+        Self::try_start_saying(program, scratch, flags).unwrap_or_else(|| {
+            let mut why = String::new();
+            said.rewind().and_then(|()| said.read_to_string(&mut why)).unwrap();
+            panic!("the registry does not start: {why}")
+        })
     }
 
     /// Starts it by way of another program; `None` if it died before it could serve.
@@ -81,17 +87,10 @@ impl Served {
     }
 
     fn signal_tree(mut self, signal: &str) {
-        for child in self.children() {
+        for child in children(&self.child) {
             let _ = Command::new("kill").args([signal, &child]).status();
         }
         self.child.wait().unwrap();
-    }
-
-    /// What another program started for us.
-    fn children(&self) -> Vec<String> {
-        let id = self.child.id();
-        let children = fs_err::read_to_string(format!("/proc/{id}/task/{id}/children"));
-        children.unwrap_or_default().split_whitespace().map(str::to_owned).collect()
     }
 
     /// Asks it to end.
