@@ -129,6 +129,16 @@ impl Budgets {
 
     /// Takes one from somebody's budget; the seconds to wait if it is used up.
     pub(crate) fn take(&self, kind: Kind, who: &str, peer: Option<IpAddr>) -> Result<(), u64> {
+        self.take_then(kind, who, peer, Instant::now())
+    }
+
+    fn take_then(
+        &self,
+        kind: Kind,
+        who: &str,
+        peer: Option<IpAddr>,
+        now: Instant,
+    ) -> Result<(), u64> {
         let Some(peer) = stranger(peer) else { return Ok(()) };
         let settings = &self.0.settings;
         let rate = match kind {
@@ -136,7 +146,7 @@ impl Budgets {
             Kind::Push => settings.pushes,
             _ => settings.pulls,
         };
-        let taken = self.take_at(self.key(kind, who, peer), rate, Instant::now());
+        let taken = self.take_at(self.key(kind, who, peer), rate, now);
         taken.inspect_err(|_| self.refused(kind))
     }
 
@@ -271,7 +281,8 @@ mod tests {
     fn budgets_are_for_somebody_at_an_address_and_for_strangers_only() {
         let pulls = Rate { burst: 1, per_second: 1 };
         let budgets = Budgets::new(Settings { pulls, ..Settings::default() });
-        let take = |who: &str, peer| budgets.take(Kind::Pull, who, peer).is_ok();
+        let now = Instant::now();
+        let take = |who: &str, peer| budgets.take_then(Kind::Pull, who, peer, now).is_ok();
         assert!(take("ada", THERE) && !take("ada", THERE));
         assert!(take("bob", THERE), "another name");
         assert!(take("ada", Some(IpAddr::from([192, 0, 2, 2]))), "another address");

@@ -87,7 +87,8 @@ impl Refusal {
 
     /// Too much in too short a time.
     pub(crate) fn too_often(seconds: u64) -> Self {
-        let message = format!("too many requests; try again in {seconds} seconds");
+        let plural = if seconds == 1 { "" } else { "s" };
+        let message = format!("too many requests; try again in {seconds} second{plural}");
         Self::new(StatusCode::TOO_MANY_REQUESTS, "TOOMANYREQUESTS", message)
             .header(http::header::RETRY_AFTER, seconds.to_string())
     }

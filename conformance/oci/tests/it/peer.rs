@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 
 /// `ada` with the password `secret`, as bcrypt writes it.
 const HTPASSWD: &str = "ada:$2b$05$KHepF81Mvtu6THnVqQKxfuxhuq9Dm8TY7F.GAgVgxpNYDDkWrohFO\n";
@@ -37,6 +38,19 @@ impl Kind {
     }
 }
 
+/// A port nobody listens on now, below those that the system gives to connections.
+fn free_port() -> u16 {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    loop {
+        // Other processes begin elsewhere.
+        let number = std::process::id() * 101 + NEXT.fetch_add(1, Ordering::Relaxed);
+        let port = 10_000 + u16::try_from(number % 20_000).unwrap();
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
+}
+
 /// A registry, gone when dropped.
 pub(crate) struct Peer {
     child: Child,
@@ -55,7 +69,7 @@ impl Drop for Peer {
 impl Peer {
     pub(crate) async fn start(kind: Kind, password: bool) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = free_port();
         let config = directory.path().join("config.yml");
         let tls = kind == Kind::DockerRegistryTls;
         fs_err::write(&config, configuration(directory.path(), port, password, tls)).unwrap();
@@ -70,13 +84,15 @@ impl Peer {
         let child = spawned.unwrap_or_else(|error| {
             panic!("{}: {error}; run scripts/setup test", program.display())
         });
-        let peer = Self { child, directory, port, tls };
+        let mut peer = Self { child, directory, port, tls };
         peer.wait().await;
         peer
     }
 
-    async fn wait(&self) {
-        for _ in 0..500 {
+    async fn wait(&mut self) {
+        let start = Instant::now();
+        while start.elapsed() < Duration::from_secs(300) && self.child.try_wait().unwrap().is_none()
+        {
             if tokio::net::TcpStream::connect(("127.0.0.1", self.port)).await.is_ok() {
                 return;
             }

@@ -75,6 +75,8 @@ async fn carry(client: TcpStream, port: u16, lie: Lie) {
     let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
     let mut answer = Answer { method, target, head, body: bytes[end + 4..].to_vec() };
     lie(&mut answer);
-    let _ = to_client.write_all(format!("{}\r\n\r\n", answer.head).as_bytes()).await;
-    let _ = to_client.write_all(&answer.body).await;
+    // At once: who looks for more than was announced does not look for long.
+    let mut bytes = format!("{}\r\n\r\n", answer.head).into_bytes();
+    bytes.extend(answer.body);
+    let _ = to_client.write_all(&bytes).await;
 }

@@ -72,12 +72,19 @@ fn mask(value: &mut Value, key: &str) {
     }
 }
 
+/// `5s`, `2m5s`.
+fn is_age(text: &str) -> bool {
+    let mut parts = text.split_inclusive(['s', 'm', 'h', 'd']);
+    let is_part = |part: &str| {
+        let number = part.strip_suffix(['s', 'm', 'h', 'd']).unwrap_or_default();
+        !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    !text.is_empty() && parts.by_ref().take(2).all(is_part) && parts.next().is_none()
+}
+
 /// Identities, versions, ages and times inside sentences.
 fn mask_text(text: &str) -> String {
-    let age = text
-        .strip_suffix('s')
-        .is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
-    if age {
+    if is_age(text) {
         return "AGE".to_owned();
     }
     let mut out = String::new();

@@ -73,6 +73,12 @@ impl ControlPlane {
         let url = format!("https://127.0.0.1:{secure}");
         let mut plane = Self { children: Vec::new(), directory, url };
         plane.start_etcd(etcd, peer);
+        // The API server gives up on an etcd that is not there in time.
+        while tokio::net::TcpStream::connect(("127.0.0.1", etcd)).await.is_err() {
+            let ended = plane.children[0].try_wait().expect("a child");
+            assert!(ended.is_none(), "etcd ended: {}", plane.said("etcd"));
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
         plane.start_apiserver(etcd, secure);
         plane.wait(client).await;
         plane.start_controllers();
@@ -140,18 +146,29 @@ impl ControlPlane {
     }
 
     async fn wait(&self, client: &reqwest::Client) {
+        // A server that is ready may still be without the namespace that it makes by itself.
+        for path in ["readyz", "api/v1/namespaces/default"] {
+            self.wait_for(client, &format!("{}/{path}", self.url)).await;
+        }
+    }
+
+    async fn wait_for(&self, client: &reqwest::Client, url: &str) {
         let start = Instant::now();
-        let url = format!("{}/readyz", self.url);
         while start.elapsed() < Duration::from_secs(300) {
-            let answer = client.get(&url).bearer_auth(TOKEN).send().await;
+            let answer = client.get(url).bearer_auth(TOKEN).send().await;
             if answer.is_ok_and(|answer| answer.status().is_success()) {
                 return;
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
-        let log = fs_err::read_to_string(self.path("kube-apiserver.log")).unwrap_or_default();
-        let tail: Vec<&str> = log.lines().rev().take(20).collect();
-        panic!("kube-apiserver did not become ready: {tail:#?}");
+        panic!("kube-apiserver does not answer {url}: {}", self.said("kube-apiserver"));
+    }
+
+    /// The last that a program said.
+    fn said(&self, name: &str) -> String {
+        let log = fs_err::read_to_string(self.path(&format!("{name}.log"))).unwrap_or_default();
+        let lines: Vec<&str> = log.lines().collect();
+        lines[lines.len().saturating_sub(20)..].join("\n")
     }
 
     fn start_controllers(&mut self) {

@@ -186,7 +186,9 @@ impl Drop for Server {
         let _ = self.child.kill();
         let _ = self.child.wait();
         // What it started is nobody's child now, and may still have the data open.
-        started.iter().for_each(|process| wait_for_end(process));
+        for process in &started {
+            wait_for_end(process);
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! `apron crds`: what it prints is what API servers take, ours and the real one.
 
-use crate::support::{Scratch, free_port, peer_path, until};
+use crate::support::{Scratch, free_port, peer_path, until, wait_for};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -71,7 +71,8 @@ fn are_taken(scratch: &Scratch, kubeconfig: &Path) {
     // That a kind is established and that discovery tells of it are two things.
     until("the objects are taken", || {
         let (fine, said) = kubectl(kubeconfig, &["apply", "-f", objects.to_str().unwrap()]);
-        assert!(fine || said.contains("no matches for kind"), "{said}");
+        let early = ["no matches for kind", "could not find the requested resource"];
+        assert!(fine || early.iter().any(|words| said.contains(words)), "{said}");
         fine.then_some(())
     });
     let path = "jsonpath={.spec.packagePullPolicy} {.spec.revisionHistoryLimit} \
@@ -152,6 +153,8 @@ fn a_real_server_takes_the_definitions() {
         "--unsafe-no-fsync".to_owned(),
     ]);
     running.start(command);
+    // The API server gives up on an etcd that is not there in time.
+    wait_for(&format!("127.0.0.1:{etcd}"));
     let key = path("sa.key");
     let made = Command::new("openssl").args(["genrsa", "-out", &key, "2048"]).output();
     assert!(made.is_ok_and(|made| made.status.success()), "openssl makes a key");

@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests may die like tests do")]
 
 use crate::registry::{Served, ask, package};
-use crate::support::{Ran, Scratch, apron, command, peer, program};
+use crate::support::{Ran, Scratch, apron, command, peer, program, until};
 use std::io::Write as _;
 use std::process::Stdio;
 
@@ -61,8 +61,12 @@ fn every_client_signs_in() {
     skopeo("ada:ada's password", &served.reference("secret/skopeo:v1")).ok();
     skopeo(&format!("robot:{key}"), &served.reference("team/skopeo:v1")).ok();
     assert_ne!(skopeo("ada:wrong", &served.reference("team/skopeo:v2")).code, Some(0));
-    let log = fs_err::read_to_string(scratch.join("data/audit.log")).unwrap();
-    assert!(log.contains("\"who\":\"ada\"") && log.contains("\"peer\":\"127.0.0.1\""), "{log}");
+    // It is written a moment after the answer.
+    let log = until("the pushes are in the log", || {
+        let log = fs_err::read_to_string(scratch.join("data/audit.log")).ok()?;
+        let all = log.contains("\"who\":\"ada\"") && log.contains("\"peer\":\"127.0.0.1\"");
+        all.then_some(log)
+    });
     assert!(!log.contains("password") && !log.contains(&key), "{log}");
 }
 

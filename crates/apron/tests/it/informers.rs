@@ -372,7 +372,7 @@ async fn run(keep: Option<usize>, may_relist: bool) -> Vec<(&'static str, usize,
     let all: Vec<_> = all.chain(informers.iter().map(|(_, it)| it.seen.clone())).collect();
     let lists =
         |seen: &Shared<Seen>| seen.all().iter().filter(|seen| matches!(seen, Seen::List)).count();
-    let deadline = Instant::now() + Duration::from_secs(180);
+    let deadline = Instant::now() + Duration::from_secs(900);
     for round in 0.. {
         // Whether somebody comes back too late is a matter of luck, so it is tried until it is so.
         let enough =

@@ -118,7 +118,7 @@ fn a_control_plane_installs_the_packages_of_a_directory_and_keeps_them() {
     assert_eq!(listed, "configuration.pkg.crossplane.io/platform\n");
     let inside = format!("{}/{top}", up.registry);
     up.say(&["inspect", &inside]).ok();
-    up.say(&["wait", "platform", "--timeout", "2m"]).ok();
+    up.say(&["wait", "platform", "--timeout", "15m"]).ok();
     up.stop();
 }
 

@@ -21,7 +21,7 @@ pub enum HttpError {
         reason: String,
     },
     /// The other side fell silent.
-    #[error("{host} sent and took nothing for {} seconds", after.as_secs_f32())]
+    #[error("{host} sent and took nothing for {}", seconds(*after))]
     Timeout {
         /// The host.
         host: String,
@@ -166,6 +166,11 @@ pub(crate) fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
         Some(text) => format!("{text}: {last}"),
         None => last,
     }
+}
+
+fn seconds(time: Duration) -> String {
+    let plural = if time == Duration::from_secs(1) { "" } else { "s" };
+    format!("{} second{plural}", time.as_secs_f32())
 }
 
 fn suffix(message: &str) -> String {

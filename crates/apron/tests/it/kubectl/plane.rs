@@ -1,6 +1,6 @@
 //! Both planes. The real one trusts the certificates of ours, so that one user comes to both.
 
-use crate::support::free_port;
+use crate::support::{free_port, wait_for};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -43,12 +43,19 @@ pub(crate) fn peer(name: &str) -> PathBuf {
     PathBuf::from(String::from_utf8_lossy(&found.stdout).trim())
 }
 
-/// Waits until kubectl finds the server ready.
+/// Waits until kubectl finds the server ready. The real one may be, and still be without the
+/// namespace that it makes by itself.
 fn wait(kubeconfig: &Path) {
+    for path in ["/readyz", "/api/v1/namespaces/default"] {
+        wait_for_answer(kubeconfig, path);
+    }
+}
+
+fn wait_for_answer(kubeconfig: &Path, path: &str) {
     let start = Instant::now();
     while start.elapsed() < Duration::from_secs(300) {
         let asked = Command::new(peer("kubectl"))
-            .args(["get", "--raw", "/readyz"])
+            .args(["get", "--raw", path])
             .env("KUBECONFIG", kubeconfig)
             .env("HOME", kubeconfig.parent().unwrap())
             .output();
@@ -87,6 +94,8 @@ impl Real {
         let (etcd, peers, secure) = (free_port(), free_port(), free_port());
         real.write_kubeconfig(secure, ours);
         real.start_etcd(etcd, peers);
+        // The API server gives up on an etcd that is not there in time.
+        wait_for(&format!("127.0.0.1:{etcd}"));
         real.start_apiserver(etcd, secure, ours);
         wait(&real.kubeconfig);
         real.start_controllers(ours);
