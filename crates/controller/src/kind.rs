@@ -2,6 +2,7 @@
 
 use crate::Hands;
 use crate::cluster;
+use crate::forbidden::Subject;
 use kube::core::DynamicObject;
 use kube::core::PartialObjectMeta;
 use plan::step::{Need, Refusal, Step};
@@ -21,6 +22,12 @@ pub trait Kind: Send + Sync + 'static {
 
     /// Keys to look at besides those that watches wake, as they come.
     fn calls(&self, _: &Hands) -> Option<broadcast::Receiver<String>> {
+        None
+    }
+
+    /// Whom a key names, and the condition of it that tells what keeps it from being looked at; none
+    /// where there is no such condition.
+    fn subject(&self, _: &Hands, _: &str) -> Option<Subject> {
         None
     }
 

@@ -45,6 +45,7 @@ mod certificate;
 pub mod cluster;
 mod families;
 pub mod fetch;
+mod forbidden;
 mod held;
 mod install;
 pub mod kind;

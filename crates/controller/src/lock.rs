@@ -2,17 +2,22 @@
 //!
 //! There is one lock and one turn at a time. Whatever happens to a package, a revision or an image
 //! configuration concerns it, and one look takes in everything that happened since the last.
+//!
+//! So nobody may hold it up. A registry that does not answer soon is waited for beside the lock,
+//! which goes on without that answer and is called when it has come.
 
 use crate::access::access;
+use crate::fetch::{FetchError, Fetcher};
 use crate::held::held;
 use crate::kind::{Kind, Learnt, Meta, Wakes, Watch};
 use crate::package::{provided, pull_secrets, typed};
-use crate::{Hands, cluster, fetch, secrets};
+use crate::{Hands, cluster, secrets};
 use api::meta::PackageKind;
 use api::pkg::Package;
 use api::pkg::lock::{Lock, NAME};
 use api::pkg::revision::{ACTIVE, Revision};
 use cluster::Which;
+use futures::future::{BoxFuture, FutureExt as _};
 use oci::{Digest, Identifier, Reference, Repository, Rules};
 use plan::image_config::{Treatment, treat};
 use plan::lock::{Contents, Known, RECHECK, Report, Settings, World, decide};
@@ -23,13 +28,22 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use store::auth::Keychain;
+use tokio::sync::broadcast;
+use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 /// The lock.
 pub struct Locks {
     verdicts: Arc<crate::verdicts::Verdicts>,
     memory: Arc<Mutex<Memory>>,
+    /// Questions that nobody waits for.
+    errands: Mutex<JoinSet<()>>,
+    /// Tells that something was heard.
+    heard: broadcast::Sender<String>,
 }
+
+/// How long the lock waits for an answer. Nobody is decided on meanwhile.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// How old an answer may be on which somebody is refused: what they lack may have been pushed since.
 const FRESH: Duration = Duration::from_secs(5);
@@ -49,6 +63,8 @@ struct Memory {
     digests: HashMap<String, (Instant, Digest)>,
     /// What was asked in vain, why, and until when it is not asked again.
     silent: HashMap<Asked, (Instant, String)>,
+    /// What was asked and is not answered yet, since when, and of which registry.
+    open: HashMap<Asked, (Instant, String)>,
 }
 
 /// What a registry is asked.
@@ -58,6 +74,17 @@ enum Asked {
     Digest(String),
     Contents(String),
 }
+
+/// What a registry answers.
+#[derive(Clone, Debug, PartialEq)]
+enum Answer {
+    Tags(Vec<String>),
+    Digest(Digest),
+    Contents(Box<Contents>),
+}
+
+/// A question to a registry, under way.
+type Question = BoxFuture<'static, Result<Answer, String>>;
 
 impl Memory {
     /// Lists that are older than this look at the lock, and how old the oldest is.
@@ -77,14 +104,19 @@ impl Memory {
         let mut known =
             Known { tags: tags.collect(), digests: digests.collect(), ..Known::default() };
         self.silent.retain(|_, (until, _)| *until > Instant::now());
-        for (asked, (_, why)) in self.silent.clone() {
-            match asked {
-                Asked::Tags(repository) => drop(known.tags.insert(repository, Err(why))),
-                Asked::Digest(name) => drop(known.digests.insert(name, Err(why))),
-                Asked::Contents(name) => drop(known.contents.insert(name, Err(why))),
-            }
+        let silent = self.silent.iter().map(|(asked, (_, why))| (asked.clone(), why.clone()));
+        let open = self.open.iter();
+        let open = open.map(|(asked, (_, registry))| (asked.clone(), unanswered(registry)));
+        for (asked, why) in silent.chain(open) {
+            put(&mut known, asked, Err(why));
         }
         known
+    }
+
+    /// How long an answer of a registry is waited for: not at all, where another one is.
+    fn patience(&self, registry: &str) -> Duration {
+        let is_silent = self.open.values().any(|(_, one)| one == registry);
+        if is_silent { Duration::ZERO } else { PATIENCE }
     }
 
     /// How long until somebody may be asked again who took long to answer nothing.
@@ -95,23 +127,63 @@ impl Memory {
     }
 
     /// Something was asked at this time, and this is what came of it; says whether it is known.
-    fn hear<T>(&mut self, asked: Asked, then: Instant, answer: &Result<T, String>) -> Learnt {
-        let Err(why) = answer else {
-            self.silent.remove(&asked);
-            return Learnt::Known;
-        };
-        if then.elapsed() >= LONG {
-            let silence = then.elapsed().saturating_mul(SILENCE_FACTOR).min(RECHECK);
-            self.silent.insert(asked, (Instant::now() + silence, why.clone()));
+    fn hear(&mut self, asked: Asked, then: Instant, answer: &Result<Answer, String>) -> Learnt {
+        self.open.remove(&asked);
+        self.silent.remove(&asked);
+        let now = Instant::now();
+        match (asked, answer) {
+            (Asked::Tags(repository), Ok(Answer::Tags(tags))) => {
+                self.tags.insert(repository, (now, tags.clone()));
+            }
+            (Asked::Digest(name), Ok(Answer::Digest(digest))) => {
+                self.digests.insert(name, (now, digest.clone()));
+            }
+            // The cache has them.
+            (_, Ok(_)) => {}
+            (asked, Err(why)) => {
+                if let Asked::Tags(repository) = &asked {
+                    self.tags.remove(repository);
+                }
+                if then.elapsed() >= LONG {
+                    let silence = then.elapsed().saturating_mul(SILENCE_FACTOR).min(RECHECK);
+                    self.silent.insert(asked, (now + silence, why.clone()));
+                }
+                return Learnt::Unknown;
+            }
         }
-        Learnt::Unknown
+        Learnt::Known
     }
 }
 
 impl Locks {
     /// The lock, which tells its verdicts to these.
     pub fn new(hands: &Hands) -> Self {
-        Self { verdicts: Arc::clone(&hands.verdicts), memory: Arc::default() }
+        let (heard, _) = broadcast::channel(1);
+        let (memory, errands) = (Arc::default(), Mutex::default());
+        Self { verdicts: Arc::clone(&hands.verdicts), memory, errands, heard }
+    }
+
+    /// Asks a registry, and waits for as long as the lock can; then the question goes on by itself.
+    async fn ask(&self, asked: Asked, registry: &str, mut question: Question) -> (Learnt, Heard) {
+        let (then, patience) = (Instant::now(), self.memory().patience(registry));
+        if let Ok(answer) = tokio::time::timeout(patience, &mut question).await {
+            return (self.memory().hear(asked, then, &answer), answer);
+        }
+        self.memory().open.insert(asked.clone(), (then, registry.to_owned()));
+        let (memory, heard) = (Arc::clone(&self.memory), self.heard.clone());
+        let errand = async move {
+            let answer = question.await;
+            let mut memory = memory.lock().unwrap_or_else(PoisonError::into_inner);
+            // It may have been asked again, of somebody else.
+            if memory.open.get(&asked).is_some_and(|(since, _)| *since == then) {
+                memory.hear(asked, then, &answer);
+                let _ = heard.send(NAME.to_owned());
+            }
+        };
+        let mut errands = self.errands.lock().unwrap_or_else(PoisonError::into_inner);
+        while errands.try_join_next().is_some() {}
+        errands.spawn(errand);
+        (Learnt::Unknown, Err(unanswered(registry)))
     }
 
     fn memory(&self) -> std::sync::MutexGuard<'_, Memory> {
@@ -140,7 +212,9 @@ impl Kind for Locks {
             .for_content(),
             // They may send whoever did not answer somewhere else.
             Watch::new(&beta, "ImageConfig", move |_| {
-                memory.lock().unwrap_or_else(PoisonError::into_inner).silent.clear();
+                let mut memory = memory.lock().unwrap_or_else(PoisonError::into_inner);
+                memory.silent.clear();
+                memory.open.clear();
                 Wakes::These(vec![NAME.to_owned()])
             }),
             secrets::watch(hands, Wakes::These(vec![NAME.to_owned()])),
@@ -150,6 +224,10 @@ impl Kind for Locks {
             watches.push(Watch::new(&stable, &revision_of(kind), all));
         }
         watches
+    }
+
+    fn calls(&self, _: &Hands) -> Option<broadcast::Receiver<String>> {
+        Some(self.heard.subscribe())
     }
 
     async fn gather(&self, hands: &Hands, _: &str) -> Result<Option<World>, cluster::Error> {
@@ -215,50 +293,68 @@ impl Kind for Locks {
         world: &mut World,
         need: Need,
     ) -> Result<Learnt, cluster::Error> {
-        let then = Instant::now();
-        Ok(match need {
+        let (asked, question) = match need {
             Need::Tags(repository) => {
-                let answer = tags(hands, world, &repository).await?;
-                let mut memory = self.memory();
-                match &answer {
-                    Ok(tags) => {
-                        let entry = (Instant::now(), tags.clone());
-                        memory.tags.insert(repository.clone(), entry);
-                    }
-                    Err(_) => drop(memory.tags.remove(&repository)),
-                }
-                let learnt = memory.hear(Asked::Tags(repository.clone()), then, &answer);
-                world.known.tags.insert(repository, answer);
-                learnt
+                (Asked::Tags(repository.clone()), tags(hands, world, &repository).await?)
             }
             Need::Digest(reference) => {
-                let answer = digest(hands, world, &reference).await?;
-                let mut memory = self.memory();
-                if let Ok(digest) = &answer {
-                    let entry = (Instant::now(), digest.clone());
-                    memory.digests.insert(reference.name(), entry);
-                }
-                let learnt = memory.hear(Asked::Digest(reference.name()), then, &answer);
-                world.known.digests.insert(reference.name(), answer);
-                learnt
+                (Asked::Digest(reference.name()), digest(hands, world, &reference).await?)
             }
             Need::Contents(reference) => {
-                let answer = contents(hands, world, &reference).await?;
-                let asked = Asked::Contents(reference.name());
-                let learnt = self.memory().hear(asked, then, &answer);
-                world.known.contents.insert(reference.name(), answer);
-                learnt
+                (Asked::Contents(reference.name()), contents(hands, world, &reference).await?)
             }
             Need::Object(target) => {
                 world.known.definition = Some(hands.cluster.get(&target).await?);
-                Learnt::Known
+                return Ok(Learnt::Known);
             }
             other => return Err(cluster::Error::Refused(format!("the lock asks for {other:?}"))),
-        })
+        };
+        let (learnt, answer) = match question {
+            Ok((registry, question)) => self.ask(asked.clone(), &registry, question).await,
+            Err(why) => (Learnt::Unknown, Err(why)),
+        };
+        put(&mut world.known, asked, answer);
+        Ok(learnt)
     }
 
     fn refuse(&self, world: &mut World, refusals: Vec<Refusal>) {
         world.refused = refusals;
+    }
+}
+
+/// What came of a question.
+type Heard = Result<Answer, String>;
+
+fn unanswered(registry: &str) -> String {
+    format!(
+        "{registry} has not answered yet; check that it is spelled right and can be reached from \
+         the manager, which waits for it"
+    )
+}
+
+/// Lets it be known what came of a question.
+fn put(known: &mut Known, asked: Asked, answer: Heard) {
+    match (asked, answer) {
+        (Asked::Tags(repository), Ok(Answer::Tags(tags))) => {
+            known.tags.insert(repository, Ok(tags));
+        }
+        (Asked::Tags(repository), Err(why)) => {
+            known.tags.insert(repository, Err(why));
+        }
+        (Asked::Digest(name), Ok(Answer::Digest(digest))) => {
+            known.digests.insert(name, Ok(digest));
+        }
+        (Asked::Digest(name), Err(why)) => {
+            known.digests.insert(name, Err(why));
+        }
+        (Asked::Contents(name), Ok(Answer::Contents(found))) => {
+            known.contents.insert(name, Ok(*found));
+        }
+        (Asked::Contents(name), Err(why)) => {
+            known.contents.insert(name, Err(why));
+        }
+        // Nobody answers what was not asked.
+        (_, Ok(_)) => {}
     }
 }
 
@@ -354,11 +450,11 @@ fn rules(hands: &Hands) -> Rules {
     Rules::weak().any_digest().default_registry(&hands.settings.default_registry)
 }
 
-async fn tags(
-    hands: &Hands,
-    world: &World,
-    repository: &Repository,
-) -> Result<Result<Vec<String>, String>, cluster::Error> {
+/// A question, and the registry that it goes to; or why there is none.
+type Asking = Result<Result<(String, Question), String>, cluster::Error>;
+
+/// Which tags a repository has.
+async fn tags(hands: &Hands, world: &World, repository: &Repository) -> Asking {
     let (name, keychain) = match place(hands, world, &repository.to_string()).await? {
         Ok(found) => found,
         Err(why) => return Ok(Err(why)),
@@ -367,7 +463,12 @@ async fn tags(
         Ok(repository) => repository,
         Err(error) => return Ok(Err(error.to_string())),
     };
-    Ok(hands.fetch.tags(&repository, keychain).await.map_err(|error| error.text()))
+    let (registry, fetch) = (repository.registry().to_owned(), hands.fetch.clone());
+    let question = async move {
+        let tags = fetch.tags(&repository, keychain).await.map_err(|error| error.text())?;
+        Ok(Answer::Tags(tags))
+    };
+    Ok(Ok((registry, question.boxed())))
 }
 
 async fn located(
@@ -383,34 +484,40 @@ async fn located(
     })
 }
 
-async fn digest(
-    hands: &Hands,
-    world: &World,
-    reference: &Reference,
-) -> Result<Result<Digest, String>, cluster::Error> {
+/// What a tag means.
+async fn digest(hands: &Hands, world: &World, reference: &Reference) -> Asking {
     let (reference, keychain) = match located(hands, world, reference).await? {
         Ok(found) => found,
         Err(why) => return Ok(Err(why)),
     };
-    Ok(hands.fetch.head(&reference, keychain).await.map_err(|error| error.text()))
+    let fetch = hands.fetch.clone();
+    let registry = reference.repository().registry().to_owned();
+    let question = async move {
+        let digest = fetch.head(&reference, keychain).await.map_err(|error| error.text())?;
+        Ok(Answer::Digest(digest))
+    };
+    Ok(Ok((registry, question.boxed())))
 }
 
-async fn contents(
-    hands: &Hands,
-    world: &World,
-    reference: &Reference,
-) -> Result<Result<Contents, String>, cluster::Error> {
+/// What is inside a package.
+async fn contents(hands: &Hands, world: &World, reference: &Reference) -> Asking {
     if let Some(image) = unfetched(hands, world, reference) {
-        return Ok(kept(hands, image, reference).await);
+        let kept = kept(hands, image, reference).await.map(|one| Answer::Contents(Box::new(one)));
+        return Ok(Ok((String::new(), async move { kept }.boxed())));
     }
     let (reference, keychain) = match located(hands, world, reference).await? {
         Ok(found) => found,
         Err(why) => return Ok(Err(why)),
     };
-    Ok(match fetched(hands, &reference, keychain).await {
-        Ok((digest, found)) => Contents::of(&revision::Contents::of(digest, &found.opened)),
-        Err(error) => Err(error.text()),
-    })
+    let fetch = hands.fetch.clone();
+    let registry = reference.repository().registry().to_owned();
+    let question = async move {
+        let found = fetched(&fetch, &reference, keychain).await;
+        let (digest, found) = found.map_err(|error| error.text())?;
+        let found = Contents::of(&revision::Contents::of(digest, &found.opened))?;
+        Ok(Answer::Contents(Box::new(found)))
+    };
+    Ok(Ok((registry, question.boxed())))
 }
 
 /// The image as packages call it that may only have it from the cache, if nobody may fetch it.
@@ -443,16 +550,16 @@ async fn kept(hands: &Hands, image: &str, reference: &Reference) -> Result<Conte
 }
 
 async fn fetched(
-    hands: &Hands,
+    fetch: &Fetcher,
     reference: &Reference,
     keychain: Keychain,
-) -> Result<(Digest, std::sync::Arc<crate::cache::Contents>), fetch::FetchError> {
-    let digest = match (reference.identifier(), hands.fetch.remembered(reference)) {
+) -> Result<(Digest, Arc<crate::cache::Contents>), FetchError> {
+    let digest = match (reference.identifier(), fetch.remembered(reference)) {
         (Identifier::Digest(digest), _) => digest.clone(),
         (Identifier::Tag(_), Some(digest)) => digest,
-        (Identifier::Tag(_), None) => hands.fetch.digest(reference, keychain.clone()).await?,
+        (Identifier::Tag(_), None) => fetch.digest(reference, keychain.clone()).await?,
     };
-    let found = hands.fetch.contents(reference.repository(), &digest, keychain).await?;
+    let found = fetch.contents(reference.repository(), &digest, keychain).await?;
     Ok((digest, found))
 }
 
@@ -464,7 +571,7 @@ mod tests {
     async fn who_takes_long_to_answer_nothing_is_not_asked_again_at_once() {
         let mut memory = Memory::default();
         let asked = || Asked::Digest("r.io/a:v1".to_owned());
-        let away: Result<(), String> = Err("nobody answers".to_owned());
+        let away: Heard = Err("nobody answers".to_owned());
         let then = Instant::now();
         memory.hear(asked(), then, &away);
         assert!(memory.fresh().digests.is_empty(), "who answers at once is asked at once");
@@ -478,7 +585,51 @@ mod tests {
         assert_eq!(memory.silence(), None);
         assert!(memory.fresh().digests.is_empty(), "it may be there by now");
         memory.hear(asked(), then, &away);
-        assert_eq!(memory.hear(asked(), then, &Ok(())), Learnt::Known);
-        assert!(memory.fresh().digests.is_empty());
+        let digest = Digest::of(b"a");
+        let heard = Ok(Answer::Digest(digest.clone()));
+        assert_eq!(memory.hear(asked(), then, &heard), Learnt::Known);
+        assert_eq!(memory.fresh().digests["r.io/a:v1"], Ok(digest));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_does_not_answer_soon_is_waited_for_beside_the_lock() {
+        let (heard, mut news) = broadcast::channel(1);
+        let (memory, errands) = (Arc::default(), Mutex::default());
+        let locks = Locks { verdicts: Arc::default(), memory, errands, heard };
+        let (one, two) = (Asked::Digest("r.io/a:v1".into()), Asked::Digest("r.io/b:v1".into()));
+        let digest = Digest::of(b"a");
+        let answer = Ok(Answer::Digest(digest.clone()));
+        let late = async move {
+            tokio::time::sleep(Duration::from_secs(50)).await;
+            answer
+        };
+        let start = Instant::now();
+        let (learnt, told) = locks.ask(one.clone(), "r.io", late.boxed()).await;
+        assert_eq!((learnt, start.elapsed()), (Learnt::Unknown, PATIENCE));
+        assert_eq!(told, Err(unanswered("r.io")));
+        let never = std::future::pending().boxed();
+        let _ = locks.ask(two, "r.io", never).await;
+        assert_eq!(start.elapsed(), PATIENCE, "one wait for one registry");
+        let known = locks.memory().fresh();
+        assert_eq!(known.digests["r.io/a:v1"], Err(unanswered("r.io")), "it is not asked again");
+        assert_eq!(news.recv().await.as_deref(), Ok(NAME), "the lock is called");
+        assert_eq!(start.elapsed(), Duration::from_secs(50));
+        assert_eq!(locks.memory().fresh().digests["r.io/a:v1"], Ok(digest));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_that_comes_after_it_was_asked_elsewhere_does_not_count() {
+        let (heard, _) = broadcast::channel(1);
+        let (memory, errands) = (Arc::default(), Mutex::default());
+        let locks = Locks { verdicts: Arc::default(), memory, errands, heard };
+        let asked = Asked::Digest("r.io/a:v1".into());
+        let late = async {
+            tokio::time::sleep(Duration::from_secs(50)).await;
+            Err("r.io is away".to_owned())
+        };
+        let _ = locks.ask(asked, "r.io", late.boxed()).await;
+        locks.memory().open.clear();
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        assert!(locks.memory().fresh().digests.is_empty());
     }
 }

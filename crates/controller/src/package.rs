@@ -1,8 +1,10 @@
 //! Packages: Providers, Configurations and Functions, and the revisions they should have.
 
 use crate::access::access;
+use crate::forbidden::Subject;
 use crate::kind::{Kind, Learnt, Wakes, Watch};
 use crate::{Hands, cluster, fetch, secrets, signature};
+use api::condition::types;
 use api::meta::PackageKind;
 use api::pkg::{LABEL_PACKAGE, LocalReference, Package};
 use cluster::Which;
@@ -46,14 +48,19 @@ impl Kind for Packages {
         ]
     }
 
-    async fn gather(&self, hands: &Hands, key: &str) -> Result<Option<World>, cluster::Error> {
-        let api_version = format!("{}/v1", hands.settings.group());
+    fn subject(&self, hands: &Hands, key: &str) -> Option<Subject> {
         let target = Target {
-            api_version: api_version.clone(),
+            api_version: format!("{}/v1", hands.settings.group()),
             kind: self.kind().to_owned(),
             namespace: None,
             name: key.to_owned(),
         };
+        Some((target, types::HEALTHY))
+    }
+
+    async fn gather(&self, hands: &Hands, key: &str) -> Result<Option<World>, cluster::Error> {
+        let api_version = format!("{}/v1", hands.settings.group());
+        let Some((target, _)) = self.subject(hands, key) else { return Ok(None) };
         let Some(found) = hands.cluster.get(&target).await? else { return Ok(None) };
         let package: Package = typed(found)?;
         let labels = format!("{LABEL_PACKAGE}={key}");

@@ -2,12 +2,12 @@
 
 use crate::kind::{Kind, Learnt, Meta, Wakes, Watch};
 use crate::package::typed;
-use crate::runtime::is_controlled_by;
 use crate::{Hands, access, cluster, held};
 use api::meta::capability;
 use api::pkg::LABEL_FAMILY;
 use api::pkg::revision::Revision;
 use cluster::Which;
+use plan::control::is_controlled_by;
 use plan::rbac::{World, definition, step};
 use plan::step::{Need, Refusal, Step, Target};
 use serde_json::Value as Json;
@@ -17,9 +17,9 @@ pub struct ProviderRoles;
 /// The roles of composite resource definitions.
 pub struct DefinitionRoles;
 
-const RBAC: &str = "rbac.authorization.k8s.io/v1";
+pub(crate) const RBAC: &str = "rbac.authorization.k8s.io/v1";
 const ROLE: &str = "ClusterRole";
-const BINDING: &str = "ClusterRoleBinding";
+pub(crate) const BINDING: &str = "ClusterRoleBinding";
 const REVISION: &str = "ProviderRevision";
 const DEFINITION: (&str, &str) = ("apiextensions.crossplane.io/v1", "CompositeResourceDefinition");
 
@@ -86,6 +86,7 @@ impl Kind for ProviderRoles {
             default_registry: hands.settings.default_registry.clone(),
             accounts: accounts(hands, &revision).await?,
             owned: objects,
+            refusals: Vec::new(),
             family,
             revision,
         }))
@@ -99,8 +100,9 @@ impl Kind for ProviderRoles {
         Err(cluster::Error::Refused(format!("roles ask for {need:?}")))
     }
 
-    /// What is refused is told by the loop; there is no condition for it.
-    fn refuse(&self, _: &mut World, _: Vec<Refusal>) {}
+    fn refuse(&self, world: &mut World, refusals: Vec<Refusal>) {
+        world.refusals = refusals;
+    }
 }
 
 impl Kind for DefinitionRoles {
@@ -129,7 +131,7 @@ impl Kind for DefinitionRoles {
         let names = ["crossplane", "edit", "view", "browse"]
             .map(|end| format!("crossplane:composite:{key}:aggregate-to-{end}"));
         let owned = roles(hands, &names).await?;
-        Ok(Some(definition::World { definition, owned }))
+        Ok(Some(definition::World { definition, owned, refusals: Vec::new() }))
     }
 
     fn step(&self, world: &definition::World) -> Step {
@@ -145,7 +147,9 @@ impl Kind for DefinitionRoles {
         Err(cluster::Error::Refused(format!("roles ask for {need:?}")))
     }
 
-    fn refuse(&self, _: &mut definition::World, _: Vec<Refusal>) {}
+    fn refuse(&self, world: &mut definition::World, refusals: Vec<Refusal>) {
+        world.refusals = refusals;
+    }
 }
 
 /// The role that says what packages may ask for concerns all of them.

@@ -5,7 +5,7 @@ use crate::act::{self, Trouble};
 use crate::kind::{Kind, Learnt};
 use crate::queue::{Ended, Queue};
 use crate::watch::Watches;
-use crate::{Entry, cluster};
+use crate::{Entry, cluster, forbidden};
 use plan::step::{Action, Plan, Refusal, Step, Wake};
 use std::sync::Arc;
 use std::time::Duration;
@@ -90,6 +90,11 @@ async fn turn<K: Kind>(kind: &K, hands: &Hands, key: &str) -> Ended {
         Err(cluster::Error::Stale(_)) => (Ended::Badly { at_most: None, rests: false }, "stale"),
         Err(error) => {
             hands.say(Entry::trouble(&name, key, &error.to_string()));
+            if let (cluster::Error::Refused(why), Some(subject)) =
+                (&error, kind.subject(hands, key))
+            {
+                forbidden::tell(hands, &subject, why).await;
+            }
             (Ended::Badly { at_most: None, rests: true }, "failed")
         }
     };

@@ -1,13 +1,17 @@
 //! Runtimes: what runs the packages that are to be run.
 
 use crate::families::Families;
+use crate::forbidden::Subject;
 use crate::kind::{Kind, Learnt, Meta, Wakes, Watch};
 use crate::package::typed;
 use crate::{Hands, access, certificate, cluster, held, roles};
+use api::condition::types;
 use api::meta::{PackageKind, capability};
 use api::pkg::LABEL_PACKAGE;
-use api::pkg::revision::Revision;
+use api::pkg::revision::{ACTIVE, Revision};
 use cluster::Which;
+use plan::control::is_controlled_by;
+use plan::rbac::{has_roles, system_role};
 use plan::runtime::{Managed, Package, Settings, World, step};
 use plan::step::{Need, Refusal, Step, Target, seconds};
 use serde::de::DeserializeOwned;
@@ -26,6 +30,15 @@ const DEFINITION: (&str, &str) = ("apiextensions.k8s.io/v1", "CustomResourceDefi
 impl Runtimes {
     fn revision(&self) -> String {
         format!("{}Revision", self.0.as_str())
+    }
+
+    fn target(&self, hands: &Hands, key: &str) -> Target {
+        Target {
+            api_version: format!("{}/v1", hands.settings.group()),
+            kind: self.revision(),
+            namespace: None,
+            name: key.to_owned(),
+        }
     }
 }
 
@@ -60,19 +73,21 @@ impl Kind for Runtimes {
             watches.push(Watch::for_everyone(&format!("{group}/v1alpha1"), "ControllerConfig"));
             watches.push(Watch::new(DEFINITION.0, DEFINITION.1, activated(&revision)));
             watches.extend(roles::allowed(hands));
+            if hands.settings.manages_roles {
+                watches.push(Watch::by_owner(roles::RBAC, roles::BINDING, &revision));
+            }
         }
         watches
+    }
+
+    fn subject(&self, hands: &Hands, key: &str) -> Option<Subject> {
+        Some((self.target(hands, key), types::RUNTIME_HEALTHY))
     }
 
     async fn gather(&self, hands: &Hands, key: &str) -> Result<Option<World>, cluster::Error> {
         let group = hands.settings.group();
         let (stable, beta) = (format!("{group}/v1"), format!("{group}/v1beta1"));
-        let target = Target {
-            api_version: stable.clone(),
-            kind: self.revision(),
-            namespace: None,
-            name: key.to_owned(),
-        };
+        let target = self.target(hands, key);
         let Some(found) = hands.cluster.get(&target).await? else { return Ok(None) };
         let revision: Revision = typed(found)?;
         let mut siblings = Vec::new();
@@ -92,9 +107,12 @@ impl Kind for Runtimes {
             })
         });
         let alpha = format!("{group}/v1alpha1");
+        let (owned, deployed) = owned(hands, &revision, &siblings).await?;
         Ok(Some(World {
             managed: managed(hands, &revision).await?,
-            owned: owned(hands, &revision).await?,
+            unbound: unbound(hands, self.0, &revision, package.as_ref()).await?,
+            owned,
+            deployed,
             revision,
             kind: self.0,
             siblings,
@@ -181,26 +199,49 @@ async fn all<T: DeserializeOwned>(
     found.into_iter().map(typed).collect()
 }
 
-/// Deployments, Services and accounts that a revision controls. Their metadata is all that counts.
-async fn owned(hands: &Hands, revision: &Revision) -> Result<Vec<Json>, cluster::Error> {
+/// Deployments, Services and accounts that a revision controls, whose metadata is all that counts;
+/// and which of its siblings have a Deployment.
+async fn owned(
+    hands: &Hands,
+    revision: &Revision,
+    siblings: &[Revision],
+) -> Result<(Vec<Json>, BTreeSet<String>), cluster::Error> {
     let which = Which { namespace: Some(&hands.settings.namespace), ..Which::default() };
-    let mut owned = Vec::new();
+    let (mut owned, mut deployed) = (Vec::new(), BTreeSet::new());
     for (api_version, kind) in [DEPLOYMENT, SERVICE, ACCOUNT] {
         let all = hands.cluster.list_metadata(api_version, kind, which).await?;
+        if kind == DEPLOYMENT.1 {
+            let has_one = |one: &&Revision| all.iter().any(|it| is_controlled_by(it, one));
+            deployed.extend(siblings.iter().filter(has_one).map(|one| one.metadata.name.clone()));
+        }
         for mut object in all.into_iter().filter(|object| is_controlled_by(object, revision)) {
             object["apiVersion"] = Json::from(api_version);
             object["kind"] = Json::from(kind);
             owned.push(object);
         }
     }
-    Ok(owned)
+    Ok((owned, deployed))
 }
 
-/// Whether a revision controls an object.
-pub(crate) fn is_controlled_by(object: &Json, revision: &Revision) -> bool {
-    let Some(uid) = &revision.metadata.uid else { return false };
-    let owners = object["metadata"]["ownerReferences"].as_array().into_iter().flatten();
-    owners.into_iter().any(|one| one["controller"] == true && one["uid"] == **uid)
+/// The binding that should give a provider its rights, where it does not.
+async fn unbound(
+    hands: &Hands,
+    kind: PackageKind,
+    revision: &Revision,
+    package: Option<&Package>,
+) -> Result<Option<String>, cluster::Error> {
+    let requests = package.map(|package| package.requests.as_slice()).unwrap_or_default();
+    let is_active = revision.spec.desired_state == ACTIVE;
+    let has_roles = kind == PackageKind::Provider && has_roles(revision, requests);
+    if !(hands.settings.manages_roles && is_active && has_roles) {
+        return Ok(None);
+    }
+    let name = system_role(revision);
+    let (api_version, kind) = (roles::RBAC.to_owned(), roles::BINDING.to_owned());
+    let target = Target { api_version, kind, namespace: None, name: name.clone() };
+    let binding = hands.cluster.get(&target).await?;
+    let subjects = binding.as_ref().and_then(|binding| binding["subjects"].as_array());
+    Ok(subjects.is_none_or(Vec::is_empty).then_some(name))
 }
 
 /// The kinds that Crossplane makes for a revision when somebody wants them: one that is wanted has

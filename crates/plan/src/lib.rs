@@ -29,6 +29,7 @@
 //! they may do, [`signature`] for who must have signed them, [`same`] for when nothing needs to be
 //! done, and [`preview`] for how people are told what would be.
 
+pub mod control;
 pub mod image_config;
 pub mod lock;
 pub mod package;

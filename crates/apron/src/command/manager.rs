@@ -18,6 +18,7 @@ use kube::Client;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 use store::auth::Keychain;
 use store::remote::{HttpSettings, Transport, http_client};
 use tokio::net::TcpListener;
@@ -143,6 +144,9 @@ pub(super) fn assemble(
 ) -> Hands {
     let remote = store::remote::Settings {
         user_agent: format!("apron/{}", env!("CARGO_PKG_VERSION")),
+        // The manager comes back by itself, and says before long what is in the way.
+        tries: 2,
+        idle_timeout: Duration::from_secs(30),
         ..store::remote::Settings::default()
     };
     let fetch = Fetcher::new(transport, remote, keychain, cache.clone());

@@ -8,9 +8,11 @@ pub(crate) use objects::bare;
 use crate::access::{access, allowed};
 use crate::cluster::{self, Which};
 use crate::families::Families;
+use crate::forbidden::Subject;
 use crate::kind::{Kind, Learnt, Wakes, Watch};
 use crate::package::{self, ask, provided, treatment, typed};
 use crate::{Entry, Hands, act, held, lock, roles, secrets, signature};
+use api::condition::types;
 use api::meta::PackageKind;
 use api::pkg::LABEL_PACKAGE;
 use api::pkg::revision::{ACTIVE, Revision};
@@ -111,6 +113,16 @@ impl Kind for Revisions {
 
     fn calls(&self, hands: &Hands) -> Option<broadcast::Receiver<String>> {
         Some(hands.verdicts.news())
+    }
+
+    fn subject(&self, hands: &Hands, key: &str) -> Option<Subject> {
+        let target = Target {
+            api_version: format!("{}/v1", hands.settings.group()),
+            kind: self.revision(),
+            namespace: None,
+            name: key.to_owned(),
+        };
+        Some((target, types::REVISION_HEALTHY))
     }
 
     async fn gather(&self, hands: &Hands, key: &str) -> Result<Option<World>, cluster::Error> {

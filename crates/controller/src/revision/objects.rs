@@ -6,6 +6,7 @@ use crate::cluster::{Error, MANAGER, Which};
 use crate::package::typed;
 use api::object::ObjectMeta;
 use futures::{StreamExt as _, TryStreamExt as _};
+use plan::control::group;
 use plan::revision::{Seen, World, desired};
 use plan::step::{Packaged, Target, Wanted};
 use serde_json::Value as Json;
@@ -123,6 +124,7 @@ fn is_controlled(world: &World, metadata: &ObjectMeta) -> bool {
         one.controller == Some(true)
             && one.kind == revision.kind
             && one.name == revision.metadata.name
+            && group(&one.api_version) == group(&revision.api_version)
     })
 }
 

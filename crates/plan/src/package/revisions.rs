@@ -13,6 +13,7 @@
 //! what is installed.
 
 use super::{World, target_of};
+use crate::control;
 use crate::same::same;
 use crate::step::{Action, Expect, MANAGER};
 use api::meta::PackageKind;
@@ -103,7 +104,7 @@ fn changes(
     report: &mut Vec<String>,
 ) -> Vec<Action> {
     let (first, then): (Vec<_>, Vec<_>) = wanted.iter().partition(|(_, one)| one.state == ACTIVE);
-    let each = first.into_iter().chain(then).filter_map(|(name, wanted)| {
+    let each = first.into_iter().chain(then).flat_map(|(name, wanted)| {
         let revision = seen.get(name.as_str()).copied();
         apply(world, name, wanted, revision, asked == Some(name), report)
     });
@@ -187,10 +188,10 @@ fn apply(
     seen: Option<&Revision>,
     is_asked: bool,
     report: &mut Vec<String>,
-) -> Option<Action> {
+) -> Vec<Action> {
     // One that goes cannot be kept; once it is gone, there is another.
     if seen.is_some_and(|seen| seen.metadata.deletion_timestamp.is_some()) {
-        return None;
+        return Vec::new();
     }
     let mut spec = match seen {
         Some(seen) if !is_asked => seen.spec.clone(),
@@ -205,7 +206,7 @@ fn apply(
             seen.metadata.labels.get(LABEL_PACKAGE) == Some(&world.package.metadata.name);
         let is_ours = seen.metadata.owner_references.contains(&owner);
         if seen.spec == compared && labelled && is_ours {
-            return None;
+            return Vec::new();
         }
         if seen.spec.desired_state != wanted.state {
             report.push(format!("{name} becomes {}", wanted.state));
@@ -223,8 +224,8 @@ fn apply(
         },
         "spec": spec,
     });
-    let expect = seen.map_or(Expect::Absent, |seen| Expect::as_seen(&seen.metadata));
-    Some(Action::Apply { object, expect })
+    let seen = seen.map(|seen| json!({"metadata": seen.metadata}));
+    control::apply(&object, seen.as_ref())
 }
 
 /// What ours comes to once the API server has filled in what it says nothing about.

@@ -1,8 +1,8 @@
 //! The roles of a composite resource definition: what people, and Crossplane, may do with the
 //! kinds it defines.
 
-use super::settle;
-use crate::step::{Step, Target};
+use super::{settle, told};
+use crate::step::{Refusal, Step, Target};
 use serde_json::{Value as Json, json};
 
 const READ: [&str; 3] = ["get", "list", "watch"];
@@ -14,6 +14,8 @@ pub struct World {
     pub definition: Json,
     /// The `ClusterRoles` that it controls.
     pub owned: Vec<Json>,
+    /// What the API server would not do when this was last decided.
+    pub refusals: Vec<Refusal>,
 }
 
 /// Decides about the roles of a definition.
@@ -23,6 +25,9 @@ pub fn step(world: &World) -> Step {
     let is_paused = metadata["annotations"][api::pkg::ANNOTATION_PAUSED] == "true";
     if is_paused || !metadata["deletionTimestamp"].is_null() {
         return Step::Do(crate::step::Plan::default());
+    }
+    if !world.refusals.is_empty() {
+        return Step::Do(told(&world.refusals, &Target::of(definition)));
     }
     Step::Do(settle(&roles(definition), &world.owned, &Target::of(definition)))
 }

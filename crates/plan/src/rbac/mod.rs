@@ -18,11 +18,12 @@ mod roles;
 mod tests;
 
 pub use requests::{refusal, refused};
-pub use roles::{Resource, Roles, binding, roles};
+pub use roles::{Resource, Roles, binding, has_roles, roles, system_role};
 
+use crate::control;
 use crate::package::pull::RECHECK;
 use crate::same::same;
-use crate::step::{Action, Expect, MANAGER, Plan, Step, Target, Wake};
+use crate::step::{Action, Expect, MANAGER, Plan, Refusal, Step, Target, Wake};
 use api::meta::PermissionRequest;
 use api::pkg::revision::{ACTIVE, Revision};
 use serde_json::Value as Json;
@@ -46,6 +47,8 @@ pub struct World {
     pub accounts: Vec<(String, String)>,
     /// The `ClusterRoles` and `ClusterRoleBindings` that the revision controls.
     pub owned: Vec<Json>,
+    /// What the API server would not do when this was last decided.
+    pub refusals: Vec<Refusal>,
 }
 
 /// Decides about the roles of a provider's revision.
@@ -86,9 +89,26 @@ pub fn step(world: &World) -> Step {
         namespace: None,
         name: metadata.name.clone(),
     };
+    if !world.refusals.is_empty() {
+        return Step::Do(told(&world.refusals, &target));
+    }
     let mut plan = settle(&wanted, &world.owned, &target);
     plan.report.splice(0..0, report);
     Step::Do(plan)
+}
+
+/// Tells whom roles are for that the API server will not have them. Their kind has no condition for
+/// it; where the package is run, it is not healthy without.
+fn told(refusals: &[Refusal], whose: &Target) -> Plan {
+    let tell = |refusal: &Refusal| {
+        let Refusal { target: Target { kind, name, .. }, message } = refusal;
+        let message = format!("cannot apply {kind} {name}: {message}");
+        let reason =
+            if kind == "ClusterRoleBinding" { "BindClusterRole" } else { "ApplyClusterRoles" };
+        Action::Event { target: whose.clone(), is_warning: true, reason, message }
+    };
+    let actions = refusals.iter().map(tell).collect();
+    Plan { actions, wake: Wake::After(RECHECK), ..Plan::default() }
 }
 
 /// Makes roles and bindings what they should be, removes those of ours that should not be there,
@@ -102,12 +122,11 @@ fn settle(wanted: &[Json], owned: &[Json], whose: &Target) -> Plan {
         if seen.is_some_and(|seen| same(object, seen, MANAGER)) {
             continue;
         }
-        // A name may be taken by an object that we do not control, and did not see: then the API
-        // server says so, and nothing of it is lost.
-        let expect = Expect::as_found(seen);
         plan.report.push(format!("{} {} is applied", target.kind, target.name));
         applied.push(target);
-        plan.actions.push(Action::Apply { object: object.clone(), expect });
+        // A name may be taken by an object that we do not control, and did not see: then the API
+        // server says so, and nothing of it is lost.
+        plan.actions.extend(control::apply(object, seen));
     }
     for seen in owned {
         let target = Target::of(seen);

@@ -64,9 +64,19 @@ pub fn roles(world: &World) -> Roles {
     ])
 }
 
+/// The role of a provider's own controller, and the binding that gives it to it.
+pub fn system_role(revision: &Revision) -> String {
+    format!("crossplane:provider:{}:system", revision.metadata.name)
+}
+
+/// Whether a provider's revision has roles: it brings kinds, or asks for something else.
+pub fn has_roles(revision: &Revision, requests: &[PermissionRequest]) -> bool {
+    !requests.is_empty() || brought(revision).next().is_some()
+}
+
 /// The binding of a provider's revision to the accounts its controllers run as.
 pub fn binding(revision: &Revision, accounts: &[(String, String)]) -> Json {
-    let role = format!("crossplane:provider:{}:system", revision.metadata.name);
+    let role = system_role(revision);
     let sorted: BTreeSet<&(String, String)> = accounts.iter().collect();
     let subjects: Vec<Json> = sorted
         .into_iter()

@@ -316,7 +316,7 @@ fn a_definition_gets_roles_for_what_it_defines() {
     });
     let wanted = definition::roles(&definition);
     let mut owned = Vec::new();
-    let world = definition::World { definition, owned: Vec::new() };
+    let world = definition::World { definition, ..definition::World::default() };
     act(definition::step(&world), &mut owned);
     assert_eq!(owned, wanted);
     let world = definition::World { owned, ..world };

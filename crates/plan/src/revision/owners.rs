@@ -10,6 +10,7 @@
 //! After a restore from a backup everybody has another uid. Owners are therefore known by kind and
 //! name, and uids are put right.
 
+use crate::control::group;
 use api::meta::PackageKind;
 use api::object::{ObjectMeta, OwnerReference};
 
@@ -49,10 +50,6 @@ pub(super) fn is_named(one: &OwnerReference, other: &OwnerReference) -> bool {
     one.kind == other.kind
         && one.name == other.name
         && group(&one.api_version) == group(&other.api_version)
-}
-
-fn group(api_version: &str) -> &str {
-    api_version.split_once('/').map_or("", |(group, _)| group)
 }
 
 fn is_controller(one: &OwnerReference) -> bool {

@@ -37,7 +37,7 @@ use config::choose;
 use oci::Digest;
 use run::Work;
 use serde_json::Value as Json;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use tell::Trouble;
 
@@ -69,6 +69,10 @@ pub struct World {
     pub account_secrets: Vec<String>,
     /// The Deployments, Services and `ServiceAccounts` that the revision controls.
     pub owned: Vec<Json>,
+    /// The binding that should give the provider its rights, where it does not.
+    pub unbound: Option<String>,
+    /// The other revisions of the package that have a Deployment.
+    pub deployed: BTreeSet<String>,
     /// Objects that were asked for; none where there is none.
     pub live: BTreeMap<Target, Option<Json>>,
     /// What certificates in those objects say, by the text of the field; those that cannot be read
@@ -189,14 +193,16 @@ impl World {
     }
 
     /// What there is to do for a revision that is not active. What runs goes on until the next
-    /// revision has its objects: one that is refused must not stop what works.
+    /// revision has its objects and runs: one that is refused must not stop what works.
     fn stop(&self) -> Plan {
         let mut work = Work::default();
         let successor = self.siblings.iter().find(|one| one.spec.desired_state == ACTIVE);
-        if let Some(successor) = successor.filter(|one| !one.is_established()) {
+        let runs =
+            |one: &Revision| one.is_established() && self.deployed.contains(&one.metadata.name);
+        if let Some(successor) = successor.filter(|one| !runs(one)) {
             let name = &successor.metadata.name;
-            let report = vec![format!("what runs goes on until {name} is established")];
-            return Plan { report, ..Plan::default() };
+            let report = vec![format!("what runs goes on until {name} is established and runs")];
+            return Plan { report, wake: Wake::After(RETRY), ..Plan::default() };
         }
         let taken = successor.and_then(|one| Some(choose(self, one).ok()?.names(one).account));
         for object in &self.owned {

@@ -4,13 +4,13 @@ use super::certificates::{self, Stop};
 use super::config::{Chosen, Names};
 use super::tell::Trouble;
 use super::{World, called, deployment, objects};
+use crate::control::{self, controller_of};
 use crate::package::pull::RECHECK;
 use crate::rbac;
 use crate::same::{holds, is_applied, same};
 use crate::step::{Action, Expect, MANAGER, Need, Step, Target};
 use api::condition::types;
-use api::pkg::revision::Revision;
-use serde_json::{Value as Json, json};
+use serde_json::Value as Json;
 use std::time::Duration;
 
 /// What is to be done so far, and why.
@@ -30,7 +30,7 @@ impl Work {
         let Target { kind, name, .. } = Target::of(wanted);
         let how = if seen.is_some() { "is brought in line" } else { "is made" };
         self.report.push(format!("{kind} {name} {how}"));
-        self.actions.push(Action::Apply { object: wanted.clone(), expect: Expect::as_found(seen) });
+        self.actions.extend(control::apply(wanted, seen));
     }
 
     pub(super) fn delete(&mut self, seen: &Json, why: &str) {
@@ -69,7 +69,7 @@ impl World {
         // Until then it leads to what runs of the revision before.
         let is_lent = self.found(&Target::of(&service))?.is_some_and(|live| {
             let is_lent = controller_of(live).is_some_and(|owner| self.is_sibling(owner));
-            is_lent && !self.revision.is_established()
+            is_lent && !(self.revision.is_established() && self.is_deployed())
         });
         if !is_lent && let Err(why) = self.make(&service, &mut work)? {
             let why = Trouble::Fails(why).during("pre");
@@ -111,13 +111,17 @@ impl World {
         Ok(live.is_some_and(|live| self.controls(live)))
     }
 
-    /// Whether an object is this revision's, by its uid, or by an older one after a restore.
+    /// Whether there is a Deployment of this revision.
+    fn is_deployed(&self) -> bool {
+        let is_there = |one: &Json| {
+            one["kind"] == "Deployment" && one["metadata"]["deletionTimestamp"].is_null()
+        };
+        self.owned.iter().any(is_there)
+    }
+
+    /// Whether an object is this revision's.
     fn controls(&self, object: &Json) -> bool {
-        let Revision { kind, metadata, .. } = &self.revision;
-        controller_of(object).is_some_and(|owner| {
-            owner["uid"].as_str() == metadata.uid.as_deref()
-                || owner["kind"] == **kind && owner["name"] == *metadata.name
-        })
+        control::is_controlled_by(object, &self.revision)
     }
 
     /// What there is to do once the objects of the package are there, and how it goes.
@@ -153,7 +157,8 @@ impl World {
         }
         // What another revision has, or what goes, says nothing of this one.
         let stays = |live: &&Json| self.controls(live) && !work.removes(live);
-        Ok(self.availability(live.filter(stays)).map_err(|why| why.during("post")))
+        let available = self.availability(live.filter(stays));
+        Ok(available.and_then(|()| self.has_rights()).map_err(|why| why.during("post")))
     }
 
     /// Makes the account and the Deployment what they should be, and removes what was there under
@@ -238,10 +243,7 @@ impl World {
 
     /// Whether an owner is another revision of the package.
     fn is_sibling(&self, owner: &Json) -> bool {
-        let is = |one: &Revision| {
-            one.metadata.uid.is_some() && owner["uid"].as_str() == one.metadata.uid.as_deref()
-        };
-        self.siblings.iter().any(is)
+        self.siblings.iter().any(|one| control::is_meant(owner, one))
     }
 
     fn found(&self, target: &Target) -> Result<Option<&Json>, Vec<Need>> {
@@ -251,16 +253,20 @@ impl World {
         }
     }
 
+    /// What runs can do nothing without its rights. Why they are refused is told by events.
+    fn has_rights(&self) -> Result<(), Trouble> {
+        let Some(binding) = &self.unbound else { return Ok(()) };
+        let Target { kind, name, .. } = self.own_target();
+        Err(Trouble::Waits(format!(
+            "the ClusterRoleBinding {binding} does not give the provider its rights yet; if that \
+             stays so, see the events of {kind} {name}"
+        )))
+    }
+
     /// What the package asks for and may not have, in a sentence.
     fn refused_requests(&self) -> Option<String> {
         let requests = &self.package.as_ref()?.requests;
         let refused = rbac::refused(requests, &self.allowed);
         (!refused.is_empty()).then(|| rbac::refusal(&refused))
     }
-}
-
-/// The owner that controls an object.
-pub(super) fn controller_of(object: &Json) -> Option<&Json> {
-    let owners = object["metadata"]["ownerReferences"].as_array()?;
-    owners.iter().find(|owner| owner["controller"] == json!(true))
 }

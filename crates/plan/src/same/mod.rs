@@ -43,6 +43,17 @@ pub fn is_applied(live: &Json, manager: &str) -> bool {
     records(live, manager).next().is_some()
 }
 
+/// Whether an item of a list of the metadata goes by itself once `manager` does not apply it any
+/// more: it did so before, and nobody else says it.
+pub fn is_given_up(live: &Json, list: &str, key: &str, value: &str, manager: &str) -> bool {
+    let item = format!("k:{}", serde_json::json!({key: value}));
+    let says =
+        |record: &&Json| record["fieldsV1"]["f:metadata"][format!("f:{list}")].get(&item).is_some();
+    let all = live["metadata"]["managedFields"].as_array().into_iter().flatten();
+    let who = all.filter(says).count();
+    who == 1 && records(live, manager).filter(says).count() == 1
+}
+
 /// What an object says about who applied which field of it.
 fn records<'a>(live: &'a Json, manager: &str) -> impl Iterator<Item = &'a Json> {
     let records = live["metadata"]["managedFields"].as_array().into_iter().flatten();

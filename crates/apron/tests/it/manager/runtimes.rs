@@ -13,6 +13,7 @@ pub(super) const ALL: &[Scenario] = &[
     ("an account keeps what it was given", an_account_keeps_what_it_was_given),
     ("certificates", certificates_follow_their_authority_and_the_service),
     ("what is added goes", what_is_added_to_a_selector_or_a_rule_goes_again),
+    ("no rights", a_provider_without_its_rights_is_not_healthy),
     ("permissions", a_package_that_asks_for_too_much_waits_until_it_is_allowed),
 ];
 
@@ -207,6 +208,29 @@ fn certificates_follow_their_authority_and_the_service(stage: &Stage) {
     let after = until("there is a new one", || field("tls.crt").filter(|new| *new != before));
     until("the Deployment follows", || (print() != printed).then_some(()));
     stage.verify(&after, &field("ca.crt").unwrap());
+}
+
+/// It asks for something that no API server puts into a role.
+fn a_provider_without_its_rights_is_not_healthy(stage: &Stage) {
+    let asked = json!({"apiGroups": ["apps"], "resources": ["deployments"]});
+    let asks = json!({"controller": {"permissionRequests": [asked]}});
+    let revision = install(stage, "without-rights", "v1.0.0", &asks);
+    until("its Deployment is there", || stage.ask(&deployments(&revision)));
+    stage.make_available(&deployments(&revision));
+    let path = format!("{}/{revision}", packages("ProviderRevision"));
+    until("it is told what it lacks", || {
+        let told = condition(&stage.ask(&path)?, "RuntimeHealthy")?;
+        let why = told["message"].as_str()?;
+        let is_told = why.contains("does not give the provider its rights yet");
+        (told["status"] == "False" && is_told).then_some(())
+    });
+    until("an event says why", || {
+        let events =
+            stage.ask("/apis/events.k8s.io/v1/events?fieldSelector=reason=ApplyClusterRoles")?;
+        let about = |one: &&Json| one["regarding"]["name"] == *revision && one["type"] == "Warning";
+        let event = events["items"].as_array()?.iter().find(about)?.clone();
+        event["note"].as_str()?.contains("verbs").then_some(())
+    });
 }
 
 fn a_package_that_asks_for_too_much_waits_until_it_is_allowed(stage: &Stage) {

@@ -92,9 +92,11 @@ fn an_account_that_the_next_revision_uses_is_left_to_it() {
     ");
     world.siblings = vec![next(&world)];
     world.revision.spec.desired_state = "Inactive".to_owned();
-    // What runs goes on until the next revision has its objects.
+    // What runs goes on until the next revision has its objects, and a Deployment.
     assert_eq!(settle(&mut world), "");
     world.siblings[0].status.clone_from(&world.revision.status);
+    assert_eq!(settle(&mut world), "");
+    world.deployed.insert("p-2".to_owned());
     assert_snapshot!(settle(&mut world), @r"
     delete Deployment p-1
     # Deployment p-1 goes: the revision is not active
@@ -112,7 +114,13 @@ fn the_next_revision_takes_over_what_is_the_packages() {
     let told = settle(&mut world);
     assert!(!told.contains("Service"), "{told}");
     world.revision.status.clone_from(&world.siblings[0].status);
-    let told = settle(&mut world);
+    // And until there is a Deployment of its own, which may be refused.
+    world.refusal = Some(Refusal { target: target("Deployment", "p-2"), message: "no".to_owned() });
+    assert!(!act(&mut world).contains("Service"));
+    world.refusal = None;
+    let told = act(&mut world);
+    assert!(told.contains("create Deployment p-2\n") && !told.contains(" Service "), "{told}");
+    let told = act(&mut world);
     assert!(told.starts_with("apply Service p\n"), "{told}");
     let service = live(&world, "Service", "p").unwrap();
     assert_eq!(service["spec"]["selector"]["pkg.crossplane.io/revision"], "p-2");
@@ -135,11 +143,18 @@ fn what_another_manager_made_for_an_older_revision_is_made_anew() {
 
 #[test]
 fn what_is_ours_by_an_older_uid_becomes_ours_again() {
+    becomes_ours_again(MANAGER);
+    // The API server would leave what somebody else wrote, and two would be in control.
+    let told = becomes_ours_again("somebody who restored it");
+    assert!(told.starts_with("change Service p\napply Service p\n"), "{told}");
+}
+
+fn becomes_ours_again(manager: &str) -> String {
     let mut world = running();
     for (kind, name) in [("Service", "p"), ("ServiceAccount", "p-1"), ("Deployment", "p-1")] {
         let mut object = live(&world, kind, name).unwrap().clone();
         object["metadata"]["ownerReferences"][0]["uid"] = json!("before-the-restore");
-        put(&mut world, object, "apron");
+        put(&mut world, object, manager);
     }
     let told = settle(&mut world);
     for applied in ["apply Service p\n", "apply ServiceAccount p-1\n", "apply Deployment p-1\n"] {
@@ -148,6 +163,7 @@ fn what_is_ours_by_an_older_uid_becomes_ours_again() {
     let owners = &live(&world, "Service", "p").unwrap()["metadata"]["ownerReferences"];
     assert_eq!(owners[0]["uid"], *world.revision.metadata.uid.as_ref().unwrap());
     assert_eq!(settle(&mut world), "");
+    told
 }
 
 #[test]

@@ -7,13 +7,13 @@ mod flow;
 mod upstream;
 
 use super::{Certificate, Lifetimes, Managed, Package, Settings, World, step};
-use crate::step::{Action, Expect, MANAGER, Need, Step, Target, Wake};
+use crate::step::{Action, Expect, MANAGER, Need, Refusal, Step, Target, Wake};
 use api::meta::PackageKind;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use oci::Digest;
 use serde_json::{Value as Json, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 const NAMESPACE: &str = "crossplane-system";
@@ -51,6 +51,8 @@ fn world() -> World {
         managed: Managed::default(),
         account_secrets: Vec::new(),
         owned: Vec::new(),
+        unbound: None,
+        deployed: BTreeSet::new(),
         live: BTreeMap::new(),
         certificates: BTreeMap::new(),
         refusal: None,
@@ -97,13 +99,17 @@ fn put(world: &mut World, mut object: Json, manager: &str) {
     });
     object["metadata"]["resourceVersion"] = json!((version + 1).to_string());
     object["metadata"]["uid"] = json!(format!("uid-{}", target.name));
+    let owners = object["metadata"]["ownerReferences"].as_array().into_iter().flatten();
+    let owners: serde_json::Map<String, Json> =
+        owners.map(|one| (format!("k:{}", json!({"uid": one["uid"]})), json!({}))).collect();
+    let fields = json!({"f:metadata": {"f:ownerReferences": owners}});
     object["metadata"]["managedFields"] =
-        json!([{"manager": manager, "operation": "Apply", "fieldsV1": {}}]);
+        json!([{"manager": manager, "operation": "Apply", "fieldsV1": fields}]);
     if let Some(status) = before.and_then(|seen| seen.get("status")) {
         object["status"] = status.clone();
     }
     world.owned.retain(|one| Target::of(one) != target);
-    if super::run::controller_of(&object).is_some_and(|owner| owner["name"] == "p-1") {
+    if crate::control::is_controlled_by(&object, &world.revision) {
         world.owned.push(object.clone());
     }
     world.live.insert(target, Some(object));
@@ -194,6 +200,12 @@ fn carry_out(world: &mut World, action: Action) {
             expected(world, &target, &expect);
             remove(world, &target);
         }
+        Action::Merge { target, change, expect } => {
+            expected(world, &target, &expect);
+            let mut object = world.live[&target].clone().unwrap();
+            object["metadata"]["ownerReferences"] = change["metadata"]["ownerReferences"].clone();
+            put(world, object, MANAGER);
+        }
         Action::Status { status, .. } => {
             world.revision.status = serde_json::from_value(status).unwrap();
         }
@@ -234,7 +246,16 @@ fn carry_out(world: &mut World, action: Action) {
 fn expected(world: &World, target: &Target, expect: &Expect) {
     let seen = world.live.get(target).and_then(Option::as_ref);
     let owned = world.owned.iter().find(|one| Target::of(one) == *target);
-    assert_eq!(*expect, Expect::as_found(seen.or(owned)), "{target:?}");
+    let mut found = Expect::as_found(seen.or(owned));
+    // What was changed just before is known by its uid.
+    if let (
+        Expect::Unchanged { resource_version: None, .. },
+        Expect::Unchanged { resource_version, .. },
+    ) = (expect, &mut found)
+    {
+        *resource_version = None;
+    }
+    assert_eq!(*expect, found, "{target:?}");
 }
 
 fn show(action: &Action) -> String {
@@ -245,6 +266,7 @@ fn show(action: &Action) -> String {
             format!("{how} {kind} {name}")
         }
         Action::Delete { target, .. } => format!("delete {} {}", target.kind, target.name),
+        Action::Merge { target, .. } => format!("change {} {}", target.kind, target.name),
         Action::Issue { secret, keep, make, .. } => {
             let mut line = format!("issue {}", secret["metadata"]["name"].as_str().unwrap());
             for (from, to) in keep {
