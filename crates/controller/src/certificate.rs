@@ -11,6 +11,7 @@ use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     KeyUsagePurpose, PKCS_RSA_SHA256, RsaKeySize,
 };
+use serde_json::Value as Json;
 use time::OffsetDateTime;
 use x509_parser::extensions::{GeneralName, ParsedExtension};
 use x509_parser::pem::parse_x509_pem;
@@ -56,16 +57,56 @@ pub(crate) fn read(field: &str) -> Option<Certificate> {
     })
 }
 
+/// Which certificates and keys of a Secret belong together, by the texts of their fields: one in
+/// `x.crt` has its key in `x.key`.
+pub(crate) fn pairs(secret: &Json) -> impl Iterator<Item = (String, String)> {
+    let fields = secret["data"].as_object().into_iter().flatten();
+    fields.filter_map(|(name, certificate)| {
+        let key = format!("{}.key", name.strip_suffix(".crt")?);
+        let (certificate, key) = (certificate.as_str()?, secret["data"][key].as_str()?);
+        is_pair(certificate, key)?.then(|| (certificate.to_owned(), key.to_owned()))
+    })
+}
+
+/// Whether the first certificate in a field is of the key in another; none if either is no such
+/// thing.
+fn is_pair(certificate: &str, key: &str) -> Option<bool> {
+    let key = String::from_utf8(STANDARD.decode(key).ok()?).ok()?;
+    let key = KeyPair::from_pem(private(&key)).ok()?;
+    Some(is_of(&STANDARD.decode(certificate).ok()?, &key))
+}
+
+/// Whether a certificate is of a key. Their public keys are compared: identifiers can be written by
+/// anybody.
+fn is_of(certificate: &[u8], key: &KeyPair) -> bool {
+    let Ok((_, pem)) = parse_x509_pem(certificate) else { return false };
+    pem.parse_x509().is_ok_and(|certificate| {
+        key.public_key_raw() == &*certificate.public_key().subject_public_key.data
+    })
+}
+
+/// A text from where a private key begins: tools write the parameters of its curve before it.
+fn private(text: &str) -> &str {
+    let label = text.find("PRIVATE KEY-----");
+    let begin = label.and_then(|label| text.get(..label)?.rfind("-----BEGIN "));
+    begin.and_then(|begin| text.get(begin..)).unwrap_or(text)
+}
+
 /// Makes a key and a certificate, signed by an authority or by itself.
 pub(crate) fn make(what: &Make, authority: Option<&Pair>) -> Result<Pair, String> {
     let failed = |error: rcgen::Error| format!("cannot make a certificate: {error}");
     let params = params(what).map_err(failed)?;
     if let Some(authority) = authority {
-        let unusable = |error: rcgen::Error| {
-            format!("the authority cannot sign certificates: {error}; mend or delete its Secret")
+        let unusable = |why: String| {
+            format!("the authority cannot sign certificates: {why}; mend or delete its Secret")
         };
-        let signer = KeyPair::from_pem(&authority.key).map_err(unusable)?;
-        let issuer = Issuer::from_ca_cert_pem(&authority.certificate, signer).map_err(unusable)?;
+        let unread = |error: rcgen::Error| unusable(error.to_string());
+        let signer = KeyPair::from_pem(private(&authority.key)).map_err(unread)?;
+        // What it signed would name the right authority, and nobody would believe it.
+        if !is_of(authority.certificate.as_bytes(), &signer) {
+            return Err(unusable("its key is not that of its certificate".to_owned()));
+        }
+        let issuer = Issuer::from_ca_cert_pem(&authority.certificate, signer).map_err(unread)?;
         let key = KeyPair::generate().map_err(failed)?;
         let certificate = params.signed_by(&key, &issuer).map_err(failed)?;
         return Ok(Pair { certificate: certificate.pem(), key: key.serialize_pem() });
@@ -142,6 +183,7 @@ fn element(bytes: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     fn what(usage: Usage, names: &[&str]) -> Make {
         Make {
@@ -174,6 +216,48 @@ mod tests {
         assert_eq!(server.signed_by, read_authority.key);
     }
 
+    /// The names of the fields of a Secret whose certificates have their keys.
+    fn paired(secret: &Json) -> Vec<String> {
+        let found: Vec<_> = pairs(secret).collect();
+        let fields = secret["data"].as_object().unwrap().iter();
+        let of = |text: &Json| found.iter().any(|(certificate, _)| *text == **certificate);
+        fields.filter(|(_, text)| of(text)).map(|(name, _)| name.clone()).collect()
+    }
+
+    #[test]
+    fn a_key_is_told_from_that_of_another_certificate() {
+        let authority = make(&what(Usage::Authority, &["crossplane-root-ca"]), None).unwrap();
+        let next = make(&what(Usage::Authority, &["crossplane-root-ca"]), None).unwrap();
+        let server = make(&what(Usage::Server, &["p"]), Some(&authority)).unwrap();
+        let curve =
+            "-----BEGIN EC PARAMETERS-----\nBggqhkjOPQMBBw==\n-----END EC PARAMETERS-----\n";
+        let before = format!("{curve}{}", server.key);
+        for (certificate, key, is_pair) in [
+            (&authority.certificate, &authority.key, true),
+            (&server.certificate, &server.key, true),
+            (&server.certificate, &before, true),
+            (&authority.certificate, &next.key, false),
+            (&authority.certificate, &server.key, false),
+            (&server.certificate, &authority.key, false),
+            (&server.certificate, &"nonsense".to_owned(), false),
+            (&server.certificate, &server.certificate, false),
+            (&"nonsense".to_owned(), &server.key, false),
+        ] {
+            let secret = json!({"data": {
+                "tls.crt": as_field(certificate), "tls.key": as_field(key),
+                "next.crt": as_field(&next.certificate), "next.key": as_field(&next.key),
+                "previous.crt": as_field(&authority.certificate), "ca.crt": "!",
+            }});
+            assert_eq!(
+                paired(&secret).contains(&"tls.crt".to_owned()),
+                is_pair,
+                "{certificate}{key}"
+            );
+            assert!(paired(&secret).contains(&"next.crt".to_owned()));
+        }
+        assert_eq!(pairs(&json!({})).count(), 0);
+    }
+
     #[test]
     fn what_is_no_certificate_is_none() {
         for text in ["", "!", "bm9uc2Vuc2U=", &as_field("-----BEGIN CERTIFICATE-----\n")] {
@@ -185,6 +269,11 @@ mod tests {
     fn an_authority_that_cannot_sign_says_so() {
         let broken = Pair { certificate: "none".to_owned(), key: "none".to_owned() };
         let said = make(&what(Usage::Client, &["p-1"]), Some(&broken)).err().unwrap();
+        assert!(said.contains("mend or delete its Secret"), "{said}");
+        let [one, other] =
+            [(); 2].map(|()| make(&what(Usage::Authority, &["crossplane-root-ca"]), None).unwrap());
+        let mixed = Pair { certificate: one.certificate, key: other.key };
+        let said = make(&what(Usage::Client, &["p-1"]), Some(&mixed)).err().unwrap();
         assert!(said.contains("mend or delete its Secret"), "{said}");
     }
 }

@@ -124,6 +124,7 @@ impl Kind for Runtimes {
             account_secrets: access::own(hands).await?,
             live: BTreeMap::new(),
             certificates: BTreeMap::new(),
+            pairs: BTreeSet::new(),
             refusal: None,
             settings: Settings {
                 namespace: hands.settings.namespace.clone(),
@@ -154,6 +155,7 @@ impl Kind for Runtimes {
             let fields = fields.filter_map(|(_, value)| value.as_str());
             let read = fields.filter_map(|text| Some((text.to_owned(), certificate::read(text)?)));
             world.certificates.extend(read);
+            world.pairs.extend(certificate::pairs(secret));
         }
         world.live.insert(target, found);
         Ok(Learnt::Known)

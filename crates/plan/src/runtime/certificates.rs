@@ -10,7 +10,9 @@
 //! ```
 //!
 //! What a runtime serves and calls with is renewed when a third of its time is left, when the names
-//! it should be good for have changed, and when the authority or who is trusted has.
+//! it should be good for have changed, when the authority or who is trusted has, and when the key
+//! beside a certificate is not its own. An authority that does not have its own key is nobody's to
+//! replace but its owner's: what it signed is in use.
 //!
 //! Only hands can make keys; this only says which should be made.
 
@@ -171,7 +173,13 @@ fn authority<'a>(world: &'a World, state: &mut State) -> Result<Option<Authority
         state.actions.push(make_authority(world, ("tls.crt", "tls.key"), Vec::new(), &[]));
         return Ok(None);
     }
-    let next = data(live, "next.crt").filter(|_| data(live, "next.key").is_some());
+    if !is_pair(world, live, "tls.crt", "tls.key") {
+        return Err(Stop::Trouble(format!(
+            "tls.key of Secret {name} is not the key of its tls.crt; mend the Secret, or delete it \
+             to have a new authority made"
+        )));
+    }
+    let next = data(live, "next.crt").filter(|_| is_pair(world, live, "next.crt", "next.key"));
     let next = next.filter(|text| world.certificates.contains_key(*text));
     let previous = data(live, "previous.crt");
     let previous = previous.filter(|text| {
@@ -211,6 +219,7 @@ fn runtime(
     let certificate = certificate.and_then(|text| world.certificates.get(text));
     let why = match certificate {
         None => Some("has no certificate"),
+        Some(_) if !is_pair(world, live, "tls.crt", "tls.key") => Some("is of another key"),
         Some(one) if !is_good_for(one, &names) => Some("is for other names"),
         // An authority that does not say which key it has cannot be told from others.
         Some(one)
@@ -325,6 +334,14 @@ fn found<'a>(world: &'a World, secret: &str) -> Option<&'a Json> {
 /// A field of a Secret's data, if it says something.
 fn data<'a>(secret: Option<&'a Json>, field: &str) -> Option<&'a str> {
     secret?.get("data")?.get(field)?.as_str().filter(|text| !text.is_empty())
+}
+
+/// Whether a Secret has a certificate and the key of just that one.
+fn is_pair(world: &World, secret: Option<&Json>, certificate: &str, key: &str) -> bool {
+    let pair = data(secret, certificate).zip(data(secret, key));
+    pair.is_some_and(|(certificate, key)| {
+        world.pairs.contains(&(certificate.to_owned(), key.to_owned()))
+    })
 }
 
 /// Several certificates as one field.

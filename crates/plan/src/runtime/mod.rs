@@ -78,6 +78,8 @@ pub struct World {
     /// What certificates in those objects say, by the text of the field; those that cannot be read
     /// are not there.
     pub certificates: BTreeMap<String, Certificate>,
+    /// Certificates and keys in those objects that belong together, by the texts of both fields.
+    pub pairs: BTreeSet<(String, String)>,
     /// What the API server would not do when this was last decided.
     pub refusal: Option<Refusal>,
     /// How this manager is set up.

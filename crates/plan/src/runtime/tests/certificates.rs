@@ -131,6 +131,54 @@ fn a_secret_that_lost_its_key_gets_a_new_one() {
     ");
 }
 
+/// Puts something else into a field of a Secret.
+fn spoil(world: &mut World, secret: &str, field: &str, value: &str) {
+    let mut secret = live(world, "Secret", secret).unwrap().clone();
+    secret["data"][field] = json!(value);
+    put(world, secret, MANAGER);
+}
+
+#[test]
+fn a_certificate_with_the_key_of_another_is_made_anew() {
+    let mut world = prepared();
+    let other = data(&world, "p-tls-client", "tls.key").unwrap().to_owned();
+    spoil(&mut world, "p-tls-server", "tls.key", &other);
+    assert_snapshot!(settle(&mut world), @r"
+    issue p-tls-server tls.crt Server for p p.crossplane-system p.crossplane-system.svc, 365 days
+    # the certificate in p-tls-server is made anew: it is of another key
+    # Package revision is not healthy yet
+    # again in 243 days
+    ");
+    spoil(&mut world, "p-tls-client", "tls.key", "bm9uc2Vuc2U=");
+    assert!(settle(&mut world).contains("issue p-tls-client"));
+}
+
+#[test]
+fn an_authority_with_the_key_of_another_signs_nothing() {
+    let mut world = prepared();
+    let other = data(&world, "p-tls-client", "tls.key").unwrap().to_owned();
+    spoil(&mut world, "crossplane-root-ca", "tls.key", &other);
+    spoil(&mut world, "p-tls-client", "tls.crt", "");
+    let told = settle(&mut world);
+    let why = "tls.key of Secret crossplane-root-ca is not the key of its tls.crt; mend the Secret, \
+               or delete it to have a new authority made";
+    assert!(told.contains(why) && !told.contains("issue"), "{told}");
+}
+
+#[test]
+fn a_successor_with_the_key_of_another_is_made_anew() {
+    let mut world = prepared();
+    later(&mut world, 2440);
+    assert!(data(&world, "crossplane-root-ca", "next.key").is_some());
+    let other = data(&world, "p-tls-client", "tls.key").unwrap().to_owned();
+    spoil(&mut world, "crossplane-root-ca", "next.key", &other);
+    let told = settle(&mut world);
+    assert!(
+        told.contains("issue crossplane-root-ca tls.crt=tls.crt tls.key=tls.key next.crt"),
+        "{told}"
+    );
+}
+
 #[test]
 fn an_authority_that_cannot_be_read_is_not_overwritten() {
     let mut world = prepared();

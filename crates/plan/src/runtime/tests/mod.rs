@@ -55,6 +55,7 @@ fn world() -> World {
         deployed: BTreeSet::new(),
         live: BTreeMap::new(),
         certificates: BTreeMap::new(),
+        pairs: BTreeSet::new(),
         refusal: None,
         settings: Settings {
             namespace: NAMESPACE.to_owned(),
@@ -233,8 +234,10 @@ fn carry_out(world: &mut World, action: Action) {
                     signed_by: signer,
                 };
                 world.certificates.insert(text.clone(), certificate);
+                let key = STANDARD.encode(format!("secret {number}"));
+                world.pairs.insert((text.clone(), key.clone()));
                 secret["data"][make.certificate] = json!(text);
-                secret["data"][make.key] = json!("secret");
+                secret["data"][make.key] = json!(key);
             }
             put(world, secret, MANAGER);
         }
