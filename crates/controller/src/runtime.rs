@@ -12,7 +12,7 @@ use api::pkg::revision::{ACTIVE, Revision};
 use cluster::Which;
 use plan::control::is_controlled_by;
 use plan::rbac::{has_roles, system_role};
-use plan::runtime::{Managed, Package, Settings, World, step};
+use plan::runtime::{Managed, Package, SECRETS, Settings, World, step};
 use plan::step::{Need, Refusal, Step, Target, seconds};
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
@@ -52,7 +52,7 @@ impl Kind for Runtimes {
     fn watches(&self, hands: &Hands) -> Vec<Watch> {
         let group = hands.settings.group();
         let (stable, beta) = (format!("{group}/v1"), format!("{group}/v1beta1"));
-        let namespace = &hands.settings.namespace;
+        let (namespace, authority) = (&hands.settings.namespace, &hands.settings.authority);
         let revision = self.revision();
         let owned = |(api_version, kind): (&str, &str)| {
             Watch::by_owner(api_version, kind, &revision).in_namespace(namespace)
@@ -65,7 +65,7 @@ impl Kind for Runtimes {
             owned(SERVICE),
             owned(ACCOUNT),
             // Certificates belong to packages, and the authority to everybody.
-            Watch::new(SECRET.0, SECRET.1, certificates(self.0, hands)).in_namespace(namespace),
+            Watch::new(SECRET.0, SECRET.1, certificates(self.0, authority)).in_namespace(namespace),
             Watch::for_everyone(&beta, "DeploymentRuntimeConfig"),
             Watch::for_everyone(&beta, "ImageConfig"),
         ];
@@ -167,13 +167,18 @@ impl Kind for Runtimes {
 }
 
 /// Whom news of a Secret concerns: everybody if it is the authority's, and otherwise those who use
-/// it, who are found among the revisions of the package that owns it.
-fn certificates(kind: PackageKind, hands: &Hands) -> impl Fn(&Meta) -> Wakes + Send + Sync + use<> {
-    let authority = hands.settings.authority.clone();
+/// it, who are found among the revisions of the package that owns it. One that lost its owner is
+/// known by its name.
+fn certificates(
+    kind: PackageKind,
+    authority: &str,
+) -> impl Fn(&Meta) -> Wakes + Send + Sync + use<> {
+    let authority = authority.to_owned();
     move |meta| {
         let name = meta.metadata.name.as_deref().unwrap_or_default();
         let mut owners = meta.metadata.owner_references.iter().flatten();
-        let is_ours = owners.any(|one| one.kind.starts_with(kind.as_str()));
+        let is_ours = owners.any(|one| one.kind.starts_with(kind.as_str()))
+            || SECRETS.iter().any(|end| name.ends_with(end));
         if name == authority || is_ours { Wakes::Everyone } else { Wakes::These(Vec::new()) }
     }
 }
@@ -264,4 +269,30 @@ async fn managed(hands: &Hands, revision: &Revision) -> Result<Managed, cluster:
     let made = made.iter().filter_map(|one| one["metadata"]["name"].as_str());
     let active = made.filter(|name| names.contains(name)).count();
     Ok(Managed { total: names.len(), active })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn news_of_a_secret_that_lost_its_owner_reach_those_who_use_it() {
+        let concerns = certificates(PackageKind::Provider, "crossplane-root-ca");
+        let owner =
+            |kind: &str| json!([{"apiVersion": "v1", "kind": kind, "name": "p", "uid": "u"}]);
+        for (name, owners, is_told) in [
+            ("crossplane-root-ca", json!([]), true),
+            ("p-tls-server", owner("Provider"), true),
+            ("p-tls-server", json!([]), true),
+            ("p-tls-client", json!([]), true),
+            ("anything", owner("Provider"), true),
+            ("anything", owner("ConfigMap"), false),
+            ("anything", json!([]), false),
+        ] {
+            let meta = json!({"metadata": {"name": name, "ownerReferences": owners}});
+            let told = concerns(&serde_json::from_value(meta).unwrap());
+            assert_eq!(matches!(told, Wakes::Everyone), is_told, "{name} {owners}");
+        }
+    }
 }

@@ -12,7 +12,7 @@ use crate::cluster::{Error, Mode};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use plan::step::{Expect, Make, Target};
-use serde_json::{Map, Value as Json, json};
+use serde_json::{Map, Value as Json};
 
 /// Makes the Secret.
 pub(super) async fn issue(
@@ -85,16 +85,9 @@ async fn write(
         return hands.cluster.create(target, &secret, Mode::Real).await.map(|_| ());
     };
     live["data"] = Json::Object(data);
-    let owners = |object: &Json| {
-        object["metadata"]["ownerReferences"].as_array().cloned().unwrap_or_default()
-    };
-    let mut all = owners(&live);
-    let new = owners(secret);
-    all.extend(
-        new.into_iter().filter(|new| owners(&live).iter().all(|one| one["uid"] != new["uid"])),
-    );
-    if !all.is_empty() {
-        live["metadata"]["ownerReferences"] = json!(all);
+    // Who is said to own it was decided on the state that it is in.
+    if let Some(owners) = secret["metadata"].get("ownerReferences") {
+        live["metadata"]["ownerReferences"] = owners.clone();
     }
     hands.cluster.replace(target, &live, Mode::Real).await.map(|_| ())
 }

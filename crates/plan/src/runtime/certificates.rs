@@ -18,6 +18,7 @@
 
 use super::World;
 use crate::step::{Action, Expect, Make, Need, Target, Usage};
+use api::object::OwnerReference;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value as Json, json};
@@ -64,6 +65,10 @@ impl Default for Lifetimes {
         Self { authority: YEAR * 10, runtime: YEAR }
     }
 }
+
+/// How the names of the Secrets end that packages have their certificates in. That is how they are
+/// known where they have lost their owner.
+pub const SECRETS: [&str; 2] = ["-tls-server", "-tls-client"];
 
 /// How the certificates of a runtime are.
 #[derive(Debug, Default)]
@@ -238,6 +243,7 @@ fn runtime(
         if let Some(one) = certificate {
             due(state, one.not_after - one.lifetime() / 3);
         }
+        own(world, secret, state);
         return;
     };
     state.report.push(format!("the certificate in {secret} is made anew: it {why}"));
@@ -253,7 +259,7 @@ fn runtime(
         signer: Some(secret_target(world, authority_name(world))),
     };
     let mut object = secret_object(world, secret);
-    let owners = owners(world);
+    let owners = owners(world, live);
     if !owners.is_empty() {
         object["metadata"]["ownerReferences"] = json!(owners);
     }
@@ -266,17 +272,61 @@ fn runtime(
     });
 }
 
-/// The package owns its certificates, not the revision: they outlive revisions.
-fn owners(world: &World) -> Vec<Json> {
+/// Has a Secret that is otherwise as it should be belong to the package. One that belongs to
+/// something that is gone goes, too, and one that belongs to nobody stays for ever.
+fn own(world: &World, secret: &str, state: &mut State) {
+    let live = found(world, secret);
+    let owners = owners(world, live);
+    if live.is_none_or(|live| owners_of(live) == owners) {
+        return;
+    }
+    state.report.push(format!("Secret {secret} is given back to the package"));
+    state.actions.push(Action::Merge {
+        target: secret_target(world, secret),
+        change: json!({"metadata": {"ownerReferences": owners}}),
+        expect: Expect::as_found(live),
+    });
+}
+
+/// The owners a Secret should have: those it has, and the package. That owns its certificates, not
+/// the revision: they outlive revisions. Whatever came from a backup says who owned it by a uid
+/// that nobody has any more.
+fn owners(world: &World, live: Option<&Json>) -> Vec<Json> {
+    let mut all = live.map(owners_of).unwrap_or_default().to_vec();
+    let Some(package) = package(world) else { return all };
+    let is_package = |one: &Json| is_reference_to(one, package);
+    let mut is_first = true;
+    all.retain(|one| !is_package(one) || std::mem::take(&mut is_first));
+    match all.iter_mut().find(|one| is_package(one)) {
+        Some(reference) => reference["uid"] = json!(package.uid),
+        None => all.push(json!({
+            "apiVersion": package.api_version, "kind": package.kind, "name": package.name,
+            "uid": package.uid,
+        })),
+    }
+    all
+}
+
+/// The package, as its revision names it. Of two that differ in their uid only, it is the one that
+/// controls the revision.
+fn package(world: &World) -> Option<&OwnerReference> {
     let owners = world.revision.metadata.owner_references.iter();
-    owners
-        .map(|owner| {
-            json!({
-                "apiVersion": owner.api_version, "kind": owner.kind, "name": owner.name,
-                "uid": owner.uid,
-            })
-        })
-        .collect()
+    let packages = owners.filter(|one| one.kind == world.kind.as_str());
+    packages.max_by_key(|one| one.controller == Some(true))
+}
+
+/// Whether an owner is meant, whatever version of it and with whatever uid.
+fn is_reference_to(reference: &Json, owner: &OwnerReference) -> bool {
+    fn group(api_version: &str) -> &str {
+        api_version.rsplit_once('/').map_or("", |(group, _)| group)
+    }
+    group(reference["apiVersion"].as_str().unwrap_or_default()) == group(&owner.api_version)
+        && reference["kind"] == *owner.kind
+        && reference["name"] == *owner.name
+}
+
+fn owners_of(secret: &Json) -> &[Json] {
+    secret["metadata"]["ownerReferences"].as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
 fn is_good_for(certificate: &Certificate, names: &[String]) -> bool {

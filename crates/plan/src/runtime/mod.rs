@@ -23,7 +23,7 @@ mod tell;
 #[cfg(test)]
 mod tests;
 
-pub use certificates::{Certificate, Lifetimes};
+pub use certificates::{Certificate, Lifetimes, SECRETS};
 pub use tell::STARTING;
 
 use crate::step::{Plan, Refusal, Step, Target, Wake};

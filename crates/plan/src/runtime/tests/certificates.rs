@@ -222,6 +222,66 @@ fn certificates_belong_to_the_package() {
     );
 }
 
+/// Gives a Secret these owners.
+fn give(world: &mut World, secret: &str, owners: Json) {
+    let mut secret = live(world, "Secret", secret).unwrap().clone();
+    secret["metadata"]["ownerReferences"] = owners;
+    put(world, secret, MANAGER);
+}
+
+#[test]
+fn a_secret_from_a_backup_belongs_to_the_package_of_now() {
+    let mut world = prepared();
+    let before = live(&world, "Secret", "p-tls-server").unwrap()["data"].clone();
+    let other = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "mine", "uid": "uid-mine"});
+    let of = |uid: &str| {
+        let api_version = "pkg.crossplane.io/v1";
+        json!({"apiVersion": api_version, "kind": "Provider", "name": "p", "uid": uid})
+    };
+    give(&mut world, "p-tls-server", json!([of("uid-old"), other, of("uid-older")]));
+    assert_snapshot!(settle(&mut world), @r#"
+    merge Secret p-tls-server {"metadata":{"ownerReferences":[{"apiVersion":"pkg.crossplane.io/v1","kind":"Provider","name":"p","uid":"uid-p"},{"apiVersion":"v1","kind":"ConfigMap","name":"mine","uid":"uid-mine"}]}}
+    # Secret p-tls-server is given back to the package
+    # Package revision is not healthy yet
+    # again in 243 days
+    "#);
+    assert_eq!(live(&world, "Secret", "p-tls-server").unwrap()["data"], before);
+}
+
+#[test]
+fn a_secret_without_an_owner_is_given_back() {
+    let mut world = prepared();
+    for owners in [json!([]), Json::Null] {
+        give(&mut world, "p-tls-client", owners);
+        let told = settle(&mut world);
+        assert!(told.starts_with("merge Secret p-tls-client") && !told.contains("issue"), "{told}");
+    }
+}
+
+#[test]
+fn a_secret_whose_owner_is_of_another_version_stays_as_it_is() {
+    let mut world = prepared();
+    let owner = json!({
+        "apiVersion": "pkg.crossplane.io/v1beta1", "kind": "Provider", "name": "p",
+        "uid": "uid-p", "controller": true,
+    });
+    give(&mut world, "p-tls-client", json!([owner]));
+    assert_eq!(settle(&mut world), "");
+}
+
+#[test]
+fn a_certificate_that_is_made_anew_has_no_owner_of_old() {
+    let mut world = prepared();
+    let secret = live(&world, "Secret", "p-tls-client").unwrap();
+    let mut owner = secret["metadata"]["ownerReferences"][0].clone();
+    owner["uid"] = json!("uid-old");
+    give(&mut world, "p-tls-client", json!([owner]));
+    let told = later(&mut world, 244);
+    assert!(told.contains("issue p-tls-client") && !told.contains("merge"), "{told}");
+    let owners = &live(&world, "Secret", "p-tls-client").unwrap()["metadata"]["ownerReferences"];
+    assert_eq!((owners.as_array().unwrap().len(), &owners[0]["uid"]), (1, &json!("uid-p")));
+}
+
 #[test]
 fn two_kinds_of_one_name_do_not_take_turns() {
     let mut world = prepared();

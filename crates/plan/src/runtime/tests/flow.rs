@@ -146,7 +146,7 @@ fn what_is_ours_by_an_older_uid_becomes_ours_again() {
     becomes_ours_again(MANAGER);
     // The API server would leave what somebody else wrote, and two would be in control.
     let told = becomes_ours_again("somebody who restored it");
-    assert!(told.starts_with("change Service p\napply Service p\n"), "{told}");
+    assert!(told.starts_with("merge Service p ") && told.contains("}\napply Service p\n"), "{told}");
 }
 
 fn becomes_ours_again(manager: &str) -> String {

@@ -211,6 +211,12 @@ fn carry_out(world: &mut World, action: Action) {
             world.revision.status = serde_json::from_value(status).unwrap();
         }
         Action::Event { .. } => {}
+        Action::Merge { target, change, expect } => {
+            expected(world, &target, &expect);
+            let mut object = world.live[&target].clone().unwrap();
+            object["metadata"]["ownerReferences"] = change["metadata"]["ownerReferences"].clone();
+            put(world, object, MANAGER);
+        }
         Action::Issue { mut secret, keep, make, expect } => {
             let target = Target::of(&secret);
             expected(world, &target, &expect);
@@ -269,7 +275,9 @@ fn show(action: &Action) -> String {
             format!("{how} {kind} {name}")
         }
         Action::Delete { target, .. } => format!("delete {} {}", target.kind, target.name),
-        Action::Merge { target, .. } => format!("change {} {}", target.kind, target.name),
+        Action::Merge { target, change, .. } => {
+            format!("merge {} {} {change}", target.kind, target.name)
+        }
         Action::Issue { secret, keep, make, .. } => {
             let mut line = format!("issue {}", secret["metadata"]["name"].as_str().unwrap());
             for (from, to) in keep {
