@@ -121,7 +121,8 @@ pub enum Action {
     },
     /// Make a Secret say this, with keys and certificates that only hands can make.
     Issue {
-        /// The Secret, less what is secret.
+        /// The Secret, less what is secret. Fields of its data that are not named stay as they
+        /// are, and `null` takes one away; owners are exactly those that are named, if any are.
         secret: Json,
         /// Fields of its data that are taken over from what was seen: from which, to which.
         keep: Vec<(&'static str, &'static str)>,

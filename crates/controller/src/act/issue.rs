@@ -35,17 +35,30 @@ pub(super) async fn issue(
     if !is_as_seen {
         return Err(Error::Stale(format!("Secret {} is not as it was", target.name)));
     }
-    let mut data = secret["data"].as_object().cloned().unwrap_or_default();
-    for (from, to) in keep {
-        let kept = live.as_ref().map(|live| live["data"][*from].clone()).unwrap_or_default();
-        data.insert((*to).to_owned(), kept);
-    }
+    let mut data = laid(live.as_ref(), secret, keep);
     if let Some(make) = make {
         let pair = pair(hands, make).await?;
         data.insert(make.certificate.to_owned(), Json::from(STANDARD.encode(pair.certificate)));
         data.insert(make.key.to_owned(), Json::from(STANDARD.encode(pair.key)));
     }
     write(hands, &target, secret, live, data).await
+}
+
+/// The data of a Secret, less what is made: what others keep there stays.
+fn laid(
+    live: Option<&Json>,
+    secret: &Json,
+    keep: &[(&'static str, &'static str)],
+) -> Map<String, Json> {
+    let seen = live.and_then(|live| live["data"].as_object());
+    let mut data = seen.cloned().unwrap_or_default();
+    data.extend(secret["data"].as_object().cloned().unwrap_or_default());
+    for (from, to) in keep {
+        let kept = seen.and_then(|seen| seen.get(*from)).cloned().unwrap_or_default();
+        data.insert((*to).to_owned(), kept);
+    }
+    data.retain(|_, value| !value.is_null());
+    data
 }
 
 /// Keys take their time to make, and nobody else should wait for that.
@@ -79,15 +92,55 @@ async fn write(
     live: Option<Json>,
     data: Map<String, Json>,
 ) -> Result<(), Error> {
-    let Some(mut live) = live else {
+    let Some(live) = live else {
         let mut secret = secret.clone();
         secret["data"] = Json::Object(data);
         return hands.cluster.create(target, &secret, Mode::Real).await.map(|_| ());
     };
+    hands.cluster.replace(target, &replaced(live, secret, data), Mode::Real).await.map(|_| ())
+}
+
+/// A Secret that is there, with other data. Who is said to own it was decided on the state that it
+/// is in.
+fn replaced(mut live: Json, secret: &Json, data: Map<String, Json>) -> Json {
     live["data"] = Json::Object(data);
-    // Who is said to own it was decided on the state that it is in.
     if let Some(owners) = secret["metadata"].get("ownerReferences") {
         live["metadata"]["ownerReferences"] = owners.clone();
     }
-    hands.cluster.replace(target, &live, Mode::Real).await.map(|_| ())
+    live
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_is_not_named_stays_in_a_secret() {
+        let live = json!({
+            "metadata": {"name": "s", "ownerReferences": [{"uid": "old"}, {"uid": "theirs"}]},
+            "type": "Opaque",
+            "data": {"password": "x", "tls.crt": "1", "next.crt": "2", "next.key": "3"},
+        });
+        let secret = json!({
+            "metadata": {"name": "s", "ownerReferences": [{"uid": "new"}, {"uid": "theirs"}]},
+            "data": {"ca.crt": "4", "next.crt": null, "next.key": null},
+        });
+        let keep = [("next.crt", "tls.crt"), ("next.key", "tls.key"), ("tls.crt", "previous.crt")];
+        let data = laid(Some(&live), &secret, &keep);
+        let all = json!({
+            "password": "x", "ca.crt": "4", "tls.crt": "2", "tls.key": "3", "previous.crt": "1",
+        });
+        assert_eq!(json!(data), all);
+        let replaced = replaced(live, &secret, data);
+        assert_eq!(replaced["metadata"], secret["metadata"]);
+        assert_eq!((&replaced["type"], &replaced["data"]), (&json!("Opaque"), &all));
+    }
+
+    #[test]
+    fn nothing_is_taken_from_a_secret_that_is_not_there() {
+        let secret = json!({"data": {"ca.crt": "4", "next.crt": null}});
+        assert_eq!(json!(laid(None, &secret, &[])), json!({"ca.crt": "4"}));
+        assert!(laid(None, &json!({}), &[]).is_empty());
+    }
 }

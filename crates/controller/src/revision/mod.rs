@@ -21,6 +21,7 @@ use oci::{Digest, Reference};
 use plan::lock::{Verdict, Whose};
 use plan::package::pull::{Image, Policy};
 use plan::revision::{Contents, Settings, World, step};
+use plan::runtime::SECRETS;
 use plan::signature::Trust;
 use plan::step::{Need, Refusal, Step, Target};
 use std::collections::{BTreeMap, BTreeSet};
@@ -60,7 +61,8 @@ impl Revisions {
         format!("{}Revision", self.kind.as_str())
     }
 
-    /// Certificates are in Secrets that packages or their revisions own.
+    /// Certificates are in Secrets that packages or their revisions own, or that somebody else made
+    /// under the name that such a one has.
     fn certificates(&self, namespace: &str) -> Watch {
         let (families, package, revision) =
             (self.families.clone(), self.kind.as_str(), self.revision());
@@ -72,6 +74,11 @@ impl Revisions {
                 } else if owner.kind == package {
                     concerned.extend(families.of(&owner.name));
                 }
+            }
+            if concerned.is_empty() {
+                let name = meta.metadata.name.as_deref().unwrap_or_default();
+                let packages = SECRETS.iter().filter_map(|end| name.strip_suffix(end));
+                concerned.extend(packages.flat_map(|package| families.of(package)));
             }
             Wakes::These(concerned)
         });

@@ -14,11 +14,16 @@
 //! beside a certificate is not its own. An authority that does not have its own key is nobody's to
 //! replace but its owner's: what it signed is in use.
 //!
+//! A Secret that somebody else made and put certificates into is used as it is, or not at all; it is
+//! never written to. One of ours is known by its owner or by who wrote it ([`is_ours`]). Whatever
+//! else is in a Secret stays there.
+//!
 //! Only hands can make keys; this only says which should be made.
 
 use super::World;
-use crate::step::{Action, Expect, Make, Need, Target, Usage};
+use crate::step::{Action, Expect, MANAGER, Make, Need, Target, Usage};
 use api::object::OwnerReference;
+use api::pkg::revision::Revision;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value as Json, json};
@@ -69,6 +74,11 @@ impl Default for Lifetimes {
 /// How the names of the Secrets end that packages have their certificates in. That is how they are
 /// known where they have lost their owner.
 pub const SECRETS: [&str; 2] = ["-tls-server", "-tls-client"];
+
+/// The fields of such a Secret that runtimes read.
+const FIELDS: [&str; 3] = ["tls.crt", "tls.key", "ca.crt"];
+/// The fields of the authority's Secret that come and go.
+const PASSING: [&str; 3] = ["next.crt", "next.key", "previous.crt"];
 
 /// How the certificates of a runtime are.
 #[derive(Debug, Default)]
@@ -125,8 +135,11 @@ pub(super) fn decide(world: &World, service: &str) -> Result<State, Stop> {
                 "the Secret {secret} belongs to {owner}; give one of the two another name"
             )));
         }
-        runtime(world, &authority, secret, usage, names, &mut state);
         let live = found(world, secret);
+        match live.filter(|live| is_lent(world, live)) {
+            Some(live) => lent(world, secret, live, &mut state)?,
+            None => runtime(world, &authority, secret, usage, names, &mut state),
+        }
         for field in ["tls.crt", "ca.crt"] {
             prints.push_str(data(live, field).unwrap_or_default());
             prints.push('\n');
@@ -147,6 +160,50 @@ fn other_package(world: &World, secret: &str) -> Option<String> {
     let first = owners.iter().find(is_run)?;
     let (kind, name) = (first["kind"].as_str()?, first["name"].as_str()?);
     (kind != world.kind.as_str()).then(|| format!("{kind} {name}"))
+}
+
+/// Whether somebody else made a Secret, and put certificates or keys into it.
+fn is_lent(world: &World, secret: &Json) -> bool {
+    FIELDS.iter().any(|field| data(Some(secret), field).is_some()) && !is_ours(world, secret)
+}
+
+/// Whether a Secret is the package's: it says that the package owns it, or a revision as older
+/// managers had it, or the API server knows that we wrote it. The first is left after a restore
+/// from a backup, the other where somebody took the owner away.
+fn is_ours(world: &World, secret: &Json) -> bool {
+    let revisions = || std::iter::once(&world.revision).chain(&world.siblings);
+    let is_owned = owners_of(secret).iter().any(|owner| {
+        let is_revision = |one: &Revision| {
+            is_of(owner, &one.api_version, &one.kind) && owner["name"] == *one.metadata.name
+        };
+        package(world).is_some_and(|package| is_reference_to(owner, package))
+            || revisions().any(is_revision)
+    });
+    let mut written = secret["metadata"]["managedFields"].as_array().into_iter().flatten();
+    is_owned || written.any(|one| one["manager"] == MANAGER)
+}
+
+/// Uses a Secret that somebody else made, as long as that can be done. What is in it is theirs to
+/// renew.
+fn lent(world: &World, secret: &str, live: &Json, state: &mut State) -> Result<(), Stop> {
+    let live = Some(live);
+    let certificate = data(live, "tls.crt").and_then(|text| world.certificates.get(text));
+    let why = match certificate {
+        None => "has no certificate in tls.crt",
+        Some(_) if !is_pair(world, live, "tls.crt", "tls.key") => {
+            "does not have the key of its certificate in tls.key"
+        }
+        Some(_) if data(live, "ca.crt").is_none() => "does not say in ca.crt whom to trust",
+        Some(one) if world.now >= one.not_after => "has a certificate that has ended",
+        Some(one) => {
+            due(state, one.not_after);
+            return Ok(());
+        }
+    };
+    Err(Stop::Trouble(format!(
+        "the Secret {secret} was made by somebody else and {why}; mend it, or rename or delete it \
+         to have certificates made"
+    )))
 }
 
 /// The authority as it signs.
@@ -290,21 +347,28 @@ fn own(world: &World, secret: &str, state: &mut State) {
 
 /// The owners a Secret should have: those it has, and the package. That owns its certificates, not
 /// the revision: they outlive revisions. Whatever came from a backup says who owned it by a uid
-/// that nobody has any more.
+/// that nobody has any more. What somebody else keeps in a Secret must not go with the package.
 fn owners(world: &World, live: Option<&Json>) -> Vec<Json> {
     let mut all = live.map(owners_of).unwrap_or_default().to_vec();
     let Some(package) = package(world) else { return all };
     let is_package = |one: &Json| is_reference_to(one, package);
     let mut is_first = true;
     all.retain(|one| !is_package(one) || std::mem::take(&mut is_first));
-    match all.iter_mut().find(|one| is_package(one)) {
-        Some(reference) => reference["uid"] = json!(package.uid),
-        None => all.push(json!({
+    if let Some(reference) = all.iter_mut().find(|one| is_package(one)) {
+        reference["uid"] = json!(package.uid);
+    } else if !live.is_some_and(has_more) {
+        all.push(json!({
             "apiVersion": package.api_version, "kind": package.kind, "name": package.name,
             "uid": package.uid,
-        })),
+        }));
     }
     all
+}
+
+/// Whether a Secret has fields that runtimes do not read.
+fn has_more(secret: &Json) -> bool {
+    let mut fields = secret["data"].as_object().into_iter().flatten();
+    fields.any(|(field, _)| !FIELDS.contains(&field.as_str()))
 }
 
 /// The package, as its revision names it. Of two that differ in their uid only, it is the one that
@@ -317,12 +381,16 @@ fn package(world: &World) -> Option<&OwnerReference> {
 
 /// Whether an owner is meant, whatever version of it and with whatever uid.
 fn is_reference_to(reference: &Json, owner: &OwnerReference) -> bool {
+    is_of(reference, &owner.api_version, &owner.kind) && reference["name"] == *owner.name
+}
+
+/// Whether an owner is of a kind, in whatever version.
+fn is_of(reference: &Json, api_version: &str, kind: &str) -> bool {
     fn group(api_version: &str) -> &str {
         api_version.rsplit_once('/').map_or("", |(group, _)| group)
     }
-    group(reference["apiVersion"].as_str().unwrap_or_default()) == group(&owner.api_version)
-        && reference["kind"] == *owner.kind
-        && reference["name"] == *owner.name
+    let its = reference["apiVersion"].as_str().unwrap_or_default();
+    group(its) == group(api_version) && reference["kind"] == kind
 }
 
 fn owners_of(secret: &Json) -> &[Json] {
@@ -352,13 +420,25 @@ fn make_authority(
         signer: None,
     };
     let expect = Expect::as_found(found(world, name));
-    Action::Issue { secret: secret_object(world, name), keep, make: Some(make), expect }
+    let secret = authority_object(world, &keep, &[certificate, key]);
+    Action::Issue { secret, keep, make: Some(make), expect }
 }
 
 fn keep_authority(world: &World, keep: Vec<(&'static str, &'static str)>) -> Action {
+    let expect = Expect::as_found(found(world, authority_name(world)));
+    Action::Issue { secret: authority_object(world, &keep, &[]), keep, make: None, expect }
+}
+
+/// The authority's Secret without what is neither kept nor made of that which comes and goes.
+fn authority_object(world: &World, keep: &[(&str, &str)], made: &[&str]) -> Json {
     let name = authority_name(world);
-    let expect = Expect::as_found(found(world, name));
-    Action::Issue { secret: secret_object(world, name), keep, make: None, expect }
+    let mut object = secret_object(world, name);
+    let stays = |field: &str| made.contains(&field) || keep.iter().any(|(_, to)| *to == field);
+    let live = found(world, name);
+    for field in PASSING.iter().filter(|field| !stays(field) && data(live, field).is_some()) {
+        object["data"][field] = Json::Null;
+    }
+    object
 }
 
 fn authority_name(world: &World) -> &str {

@@ -282,6 +282,122 @@ fn a_certificate_that_is_made_anew_has_no_owner_of_old() {
     assert_eq!((owners.as_array().unwrap().len(), &owners[0]["uid"]), (1, &json!("uid-p")));
 }
 
+/// A Secret that a person made.
+fn put_theirs(world: &mut World, name: &str, data: &Json) {
+    let metadata = json!({"name": name, "namespace": NAMESPACE});
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data});
+    put(world, secret, "kubectl-create");
+}
+
+#[test]
+fn what_somebody_keeps_in_a_secret_is_never_lost() {
+    let mut world = world();
+    put_theirs(&mut world, "p-tls-server", &json!({"password": "aHVudGVyMg=="}));
+    settle(&mut world);
+    assert!(data(&world, "p-tls-server", "tls.crt").is_some());
+    later(&mut world, 244);
+    let secret = live(&world, "Secret", "p-tls-server").unwrap();
+    assert_eq!(secret["data"]["password"], "aHVudGVyMg==");
+    // It would go with the package.
+    assert!(secret["metadata"]["ownerReferences"].is_null());
+    spoil(&mut world, "p-tls-client", "token", "bWluZQ==");
+    spoil(&mut world, "p-tls-client", "tls.key", "");
+    settle(&mut world);
+    assert_eq!(data(&world, "p-tls-client", "token"), Some("bWluZQ=="));
+    let secret = live(&world, "Secret", "p-tls-client").unwrap();
+    assert_eq!(secret["metadata"]["ownerReferences"][0]["uid"], "uid-p");
+}
+
+#[test]
+fn an_empty_secret_becomes_that_of_the_package() {
+    let mut world = world();
+    put_theirs(&mut world, "p-tls-server", &Json::Null);
+    settle(&mut world);
+    let secret = live(&world, "Secret", "p-tls-server").unwrap();
+    assert_eq!(secret["metadata"]["ownerReferences"][0]["name"], "p");
+}
+
+#[test]
+fn certificates_that_somebody_else_made_are_used_as_they_are() {
+    let mut world = world();
+    let certificate = Certificate { not_after: NOW + 30 * DAY, ..Certificate::default() };
+    world.certificates.insert("theirs".to_owned(), certificate);
+    world.pairs.insert(("theirs".to_owned(), "key".to_owned()));
+    let fields = json!({"tls.crt": "theirs", "tls.key": "key", "ca.crt": "them", "more": "x"});
+    put_theirs(&mut world, "p-tls-server", &fields);
+    let told = settle(&mut world);
+    assert!(
+        told.contains("issue p-tls-client") && !told.contains("p-tls-server tls.crt"),
+        "{told}"
+    );
+    let secret = live(&world, "Secret", "p-tls-server").unwrap();
+    assert_eq!((&secret["data"], secret["metadata"].get("ownerReferences")), (&fields, None));
+    assert!(act(&mut world).contains("# again in 30 days"));
+    established(&mut world, true);
+    assert!(settle(&mut world).contains("create Deployment p-1"));
+}
+
+#[test]
+fn certificates_that_somebody_else_made_and_that_are_of_no_use_are_told_of() {
+    for (fields, why) in [
+        (json!({"ca.crt": "them"}), "has no certificate in tls.crt"),
+        (json!({"tls.crt": "bm8="}), "has no certificate in tls.crt"),
+        (
+            json!({"tls.crt": "theirs", "tls.key": "other", "ca.crt": "them"}),
+            "does not have the key of its certificate in tls.key",
+        ),
+        (json!({"tls.crt": "theirs", "tls.key": "key"}), "does not say in ca.crt whom to trust"),
+        (
+            json!({"tls.crt": "over", "tls.key": "key", "ca.crt": "them"}),
+            "has a certificate that has ended",
+        ),
+    ] {
+        let mut world = world();
+        for (name, not_after) in [("theirs", NOW + DAY), ("over", NOW)] {
+            let certificate = Certificate { not_after, ..Certificate::default() };
+            world.certificates.insert(name.to_owned(), certificate);
+            world.pairs.insert((name.to_owned(), "key".to_owned()));
+        }
+        put_theirs(&mut world, "p-tls-server", &fields);
+        let told = settle(&mut world);
+        let said = format!(
+            "the Secret p-tls-server was made by somebody else and {why}; mend it, or rename or \
+             delete it to have certificates made"
+        );
+        assert!(told.contains(&said), "{told}");
+        assert_eq!(live(&world, "Secret", "p-tls-server").unwrap()["data"], fields);
+    }
+}
+
+#[test]
+fn a_secret_from_a_backup_is_known_by_its_owner() {
+    let mut world = prepared();
+    let owner = |kind: &str, name: &str| json!([{"apiVersion": "pkg.crossplane.io/v1", "kind": kind, "name": name, "uid": "old"}]);
+    for (owners, is_ours) in [
+        (owner("Provider", "p"), true),
+        (owner("ProviderRevision", "p-1"), true),
+        (owner("Provider", "q"), false),
+        (Json::Null, false),
+    ] {
+        let mut secret = live(&world, "Secret", "p-tls-client").unwrap().clone();
+        secret["data"]["tls.key"] = json!("");
+        secret["metadata"]["ownerReferences"] = owners.clone();
+        put(&mut world, secret, "velero");
+        assert_eq!(settle(&mut world).contains("issue p-tls-client"), is_ours, "{owners}");
+    }
+}
+
+#[test]
+fn what_somebody_keeps_beside_the_authority_is_never_lost() {
+    let mut world = prepared();
+    spoil(&mut world, "crossplane-root-ca", "notes", "bWluZQ==");
+    for _ in 0..15 {
+        later(&mut world, 244);
+        assert_eq!(data(&world, "crossplane-root-ca", "notes"), Some("bWluZQ=="));
+    }
+    assert_eq!(data(&world, "crossplane-root-ca", "next.key"), None);
+}
+
 #[test]
 fn two_kinds_of_one_name_do_not_take_turns() {
     let mut world = prepared();

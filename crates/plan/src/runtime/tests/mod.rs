@@ -221,6 +221,10 @@ fn carry_out(world: &mut World, action: Action) {
             let target = Target::of(&secret);
             expected(world, &target, &expect);
             let seen = world.live.get(&target).cloned().flatten().unwrap_or_default();
+            let mut data = seen["data"].as_object().cloned().unwrap_or_default();
+            data.extend(secret["data"].as_object().cloned().unwrap_or_default());
+            data.retain(|_, value| !value.is_null());
+            secret["data"] = json!(data);
             for (from, to) in keep {
                 secret["data"][to] = seen["data"][from].clone();
             }
