@@ -197,7 +197,8 @@ fn activated(revision: &str) -> impl Fn(&Meta) -> Wakes + Send + Sync + use<> {
     }
 }
 
-async fn all<T: DeserializeOwned>(
+/// All objects of a kind.
+pub(crate) async fn all<T: DeserializeOwned>(
     hands: &Hands,
     api_version: &str,
     kind: &str,

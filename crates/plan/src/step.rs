@@ -37,6 +37,8 @@ pub enum Need {
     Dependencies,
     /// The certificate that tells a runtime's endpoint is genuine, from the Secret of this name.
     Certificate(String),
+    /// All configurations that may say how packages are reached.
+    Configurations,
     /// What the cluster has of these objects; only their metadata is kept, and whether they say
     /// what the package says.
     Objects(Vec<Wanted>),

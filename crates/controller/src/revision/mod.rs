@@ -11,6 +11,7 @@ use crate::families::Families;
 use crate::forbidden::Subject;
 use crate::kind::{Kind, Learnt, Wakes, Watch};
 use crate::package::{self, ask, provided, treatment, typed};
+use crate::runtime::all;
 use crate::{Entry, Hands, act, held, lock, roles, secrets, signature};
 use api::condition::types;
 use api::meta::PackageKind;
@@ -21,7 +22,7 @@ use oci::{Digest, Reference};
 use plan::lock::{Verdict, Whose};
 use plan::package::pull::{Image, Policy};
 use plan::revision::{Contents, Settings, World, step};
-use plan::runtime::SECRETS;
+use plan::runtime::{Configurations, SECRETS};
 use plan::signature::Trust;
 use plan::step::{Need, Refusal, Step, Target};
 use std::collections::{BTreeMap, BTreeSet};
@@ -95,11 +96,11 @@ impl Kind for Revisions {
 
     fn watches(&self, hands: &Hands) -> Vec<Watch> {
         let group = hands.settings.group();
-        let stable = format!("{group}/v1");
+        let (stable, beta) = (format!("{group}/v1"), format!("{group}/v1beta1"));
         let mut watches = vec![
             Watch::itself(&stable, &self.revision()),
             self.families.watch(&stable, &self.revision()),
-            Watch::for_everyone(&format!("{group}/v1beta1"), "ImageConfig"),
+            Watch::for_everyone(&beta, "ImageConfig"),
             secrets::watch(hands, Wakes::Everyone),
         ];
         let brought: &[(&str, &str)] = match self.kind {
@@ -110,9 +111,13 @@ impl Kind for Revisions {
         for (api_version, kind) in brought {
             watches.push(self.disputes.watch(api_version, kind, &self.revision()));
         }
-        watches.push(self.disputes.record(&format!("{group}/v1beta1")));
+        watches.push(self.disputes.record(&beta));
         if self.kind == PackageKind::Provider {
             watches.push(self.certificates(&hands.settings.namespace));
+            if hands.settings.runs(self.kind) {
+                // They say which Service webhooks are to call.
+                watches.push(Watch::for_everyone(&beta, "DeploymentRuntimeConfig"));
+            }
             watches.extend(roles::allowed(hands));
         }
         watches
@@ -162,6 +167,7 @@ impl Kind for Revisions {
             contents: None,
             verdict: None,
             certificate: None,
+            configurations: None,
             seen: BTreeMap::new(),
             checked: None,
             refused: Vec::new(),
@@ -209,6 +215,10 @@ impl Kind for Revisions {
             }
             Need::Certificate(secret) => {
                 world.certificate = Some(certificate(hands, secret).await?);
+                Ok(Learnt::Known)
+            }
+            Need::Configurations => {
+                world.configurations = Some(configurations(hands).await?);
                 Ok(Learnt::Known)
             }
             Need::Objects(wanted) => {
@@ -312,6 +322,15 @@ async fn contents(
     };
     world.contents = Some(found.map(summary));
     Ok(learnt)
+}
+
+/// What may say how runtimes are reached.
+async fn configurations(hands: &Hands) -> Result<Configurations, cluster::Error> {
+    let beta = format!("{}/v1beta1", hands.settings.group());
+    Ok(Configurations {
+        image: all(hands, &beta, "ImageConfig").await?,
+        runtime: all(hands, &beta, "DeploymentRuntimeConfig").await?,
+    })
 }
 
 /// What the lock says; whoever hears nothing is called when it does.

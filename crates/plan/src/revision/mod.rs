@@ -30,6 +30,7 @@ pub(crate) use trust::is_made_for;
 use crate::image_config::Treatment;
 use crate::lock::Verdict;
 use crate::package::pull::{Image, RECHECK, Unavailable};
+use crate::runtime::Configurations;
 use crate::signature::Trust;
 use crate::step::{Action, Expect, Need, Plan, Refusal, Step, Target, Wake};
 use api::meta::{Meta, PackageKind, PermissionRequest, capability};
@@ -67,6 +68,8 @@ pub struct World {
     pub verdict: Option<Verdict>,
     /// The certificate of the runtime's endpoint in base64, once it was asked for.
     pub certificate: Option<Option<String>>,
+    /// What may say how the runtime is reached, once it was asked for.
+    pub configurations: Option<Configurations>,
     /// What the cluster has of the objects that were asked for; nothing where there is none.
     pub seen: BTreeMap<Target, Option<Seen>>,
     /// What the API server would refuse, once it was asked.

@@ -64,11 +64,25 @@ fn endpoint(world: &World, contents: &Contents) -> Result<Option<Endpoint>, Halt
             world.settings.namespace
         ))),
         Some(Some(certificate)) => {
-            let (name, namespace) = (world.package_name(), &world.settings.namespace);
+            let (name, namespace) = (service(world)?, &world.settings.namespace);
             let service = json!({"name": name, "namespace": namespace, "port": PORT});
             Ok(Some(Endpoint { certificate: certificate.clone(), service }))
         }
     }
+}
+
+/// The name of the Service that leads to the runtime. Where somebody else runs packages, it is the
+/// package's.
+fn service(world: &World) -> Result<String, Halt> {
+    if !world.settings.runs_packages {
+        return Ok(world.package_name().to_owned());
+    }
+    let Some(configurations) = &world.configurations else {
+        return Err(Halt::Need(vec![Need::Configurations]));
+    };
+    let image = world.treatment.name(&world.revision.spec.image);
+    let found = configurations.service(&world.revision, image, &world.settings.default_registry);
+    found.map_err(|why| Halt::waiting(format!("cannot tell which Service is called: {why}")))
 }
 
 fn overlay(

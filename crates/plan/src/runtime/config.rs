@@ -6,6 +6,7 @@
 
 use super::World;
 use crate::image_config::{self, Purpose};
+use api::pkg::ImageConfig;
 use api::pkg::controller_config::ControllerConfig;
 use api::pkg::revision::Revision;
 use api::pkg::runtime_config::{DeploymentRuntimeConfig, TemplateMeta};
@@ -26,11 +27,38 @@ pub(super) struct Chosen<'a> {
     pub(super) pull_secret: Option<&'a str>,
 }
 
-/// Finds what counts for a revision, or says what is missing.
-pub(super) fn choose<'a>(world: &'a World, revision: &'a Revision) -> Result<Chosen<'a>, String> {
-    let image = resolved_image(revision);
-    let registry = &world.settings.default_registry;
-    let by_image = image_config::select(&world.image_configs, Purpose::Runtime, image, registry);
+/// All configurations that may say how a package is reached.
+#[derive(Clone, Debug, Default)]
+pub struct Configurations {
+    /// Image configurations.
+    pub image: Vec<ImageConfig>,
+    /// Runtime configurations.
+    pub runtime: Vec<DeploymentRuntimeConfig>,
+}
+
+impl Configurations {
+    /// The name of the Service that leads to what runs a revision of this image, as image
+    /// configurations have rewritten it; or what is missing to tell.
+    pub fn service(
+        &self,
+        revision: &Revision,
+        image: &str,
+        default_registry: &str,
+    ) -> Result<String, String> {
+        let configs = (self.image.as_slice(), self.runtime.as_slice());
+        let (runtime, _) = runtime_config(configs, revision, image, default_registry)?;
+        Ok(service_name(runtime, revision))
+    }
+}
+
+/// The runtime configuration of a revision, and the image configuration that chose it.
+fn runtime_config<'a>(
+    (image_configs, runtime_configs): (&'a [ImageConfig], &'a [DeploymentRuntimeConfig]),
+    revision: &'a Revision,
+    image: &str,
+    registry: &str,
+) -> Result<(Option<&'a DeploymentRuntimeConfig>, Option<&'a str>), String> {
+    let by_image = image_config::select(image_configs, Purpose::Runtime, image, registry);
     let by_image = by_image.and_then(|found| {
         let runtime = found.config.spec.as_ref()?.runtime.as_ref()?;
         Some((runtime.config_ref.as_ref()?, found.config.metadata.name.as_str()))
@@ -48,13 +76,21 @@ pub(super) fn choose<'a>(world: &'a World, revision: &'a Revision) -> Result<Cho
         }
     }
     let name = reference.map_or(DEFAULT, |reference| reference.name.as_str());
-    let runtime = world.runtime_configs.iter().find(|one| one.metadata.name == name);
+    let runtime = runtime_configs.iter().find(|one| one.metadata.name == name);
     if runtime.is_none() && name != DEFAULT {
         return Err(format!(
             "cannot get referenced deployment runtime config: there is no \
              DeploymentRuntimeConfig {name}; make it, or name another in runtimeConfigRef"
         ));
     }
+    Ok((runtime, picked_by))
+}
+
+/// Finds what counts for a revision, or says what is missing.
+pub(super) fn choose<'a>(world: &'a World, revision: &'a Revision) -> Result<Chosen<'a>, String> {
+    let configs = (world.image_configs.as_slice(), world.runtime_configs.as_slice());
+    let (image, registry) = (resolved_image(revision), &world.settings.default_registry);
+    let (runtime, picked_by) = runtime_config(configs, revision, image, registry)?;
     let controller = match &revision.spec.controller_config_ref {
         None => None,
         Some(reference) => {
@@ -101,22 +137,29 @@ pub(super) struct Names {
     pub(super) account: String,
 }
 
+/// The name of the Service: that of a template, or the package's.
+fn service_name(runtime: Option<&DeploymentRuntimeConfig>, revision: &Revision) -> String {
+    let template = runtime.and_then(|config| config.spec.as_ref()?.service_template.as_ref());
+    let given = name(template.and_then(|one| one.metadata.as_ref()));
+    given.unwrap_or_else(|| super::package_name(revision).to_owned())
+}
+
+/// The name that a template gives, if it gives one.
+fn name(template: Option<&TemplateMeta>) -> Option<String> {
+    template.and_then(|meta| meta.name.clone()).filter(|name| !name.is_empty())
+}
+
 impl Chosen<'_> {
     pub(super) fn names(&self, revision: &Revision) -> Names {
         let spec = self.runtime.and_then(|config| config.spec.as_ref());
-        let name = |meta: Option<&TemplateMeta>| {
-            meta.and_then(|meta| meta.name.clone()).filter(|name| !name.is_empty())
-        };
         let deployment = spec.and_then(|spec| spec.deployment_template.as_ref());
-        let service = spec.and_then(|spec| spec.service_template.as_ref());
         let account = spec.and_then(|spec| spec.service_account_template.as_ref());
         let given = self.controller.and_then(|config| config.spec.as_ref());
         let given = given.and_then(|spec| spec.service_account_name.clone());
         let own = || revision.metadata.name.clone();
         Names {
             deployment: name(deployment.and_then(|one| one.metadata.as_ref())).unwrap_or_else(own),
-            service: name(service.and_then(|one| one.metadata.as_ref()))
-                .unwrap_or_else(|| super::package_name(revision).to_owned()),
+            service: service_name(self.runtime, revision),
             account: given
                 .or_else(|| name(account.and_then(|one| one.metadata.as_ref())))
                 .unwrap_or_else(own),

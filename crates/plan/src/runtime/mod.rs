@@ -24,6 +24,7 @@ mod tell;
 mod tests;
 
 pub use certificates::{Certificate, Lifetimes, SECRETS};
+pub use config::Configurations;
 pub use tell::STARTING;
 
 use crate::step::{Plan, Refusal, Step, Target, Wake};

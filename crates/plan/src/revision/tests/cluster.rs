@@ -6,6 +6,7 @@ use super::show::{owners, show};
 use crate::image_config::Treatment;
 use crate::lock::{Counts, Verdict};
 use crate::package::pull::Image;
+use crate::runtime::Configurations;
 use crate::signature::Trust;
 use crate::step::{Action, Expect, Need, Packaged, Refusal, Step, Target, Wake, Write};
 use api::meta::PackageKind;
@@ -25,6 +26,8 @@ pub(super) struct Cluster {
     pub(super) packages: BTreeSet<String>,
     pub(super) verdict: Verdict,
     pub(super) certificate: Option<String>,
+    /// What may say how runtimes are reached.
+    pub(super) configurations: Configurations,
     pub(super) settings: Settings,
     /// What the API server refuses, by name of the object.
     pub(super) refuses: BTreeMap<String, String>,
@@ -54,6 +57,7 @@ impl Cluster {
             packages: BTreeSet::new(),
             verdict: Verdict::Resolved(Counts::default()),
             certificate: None,
+            configurations: Configurations::default(),
             settings: Settings {
                 default_registry: "index.docker.io".to_owned(),
                 crossplane_version: "v2.5.0".to_owned(),
@@ -162,6 +166,7 @@ impl Cluster {
             contents: None,
             verdict: None,
             certificate: None,
+            configurations: None,
             seen: BTreeMap::new(),
             checked: None,
             refused: self.refused.clone(),
@@ -202,6 +207,7 @@ impl Cluster {
             Need::Signatures(_) => world.trust = self.judged.clone(),
             Need::Dependencies => world.verdict = Some(self.verdict.clone()),
             Need::Certificate(_) => world.certificate = Some(self.certificate.clone()),
+            Need::Configurations => world.configurations = Some(self.configurations.clone()),
             Need::Objects(wanted) => {
                 for one in wanted {
                     let live = self.objects.get(&one.target);

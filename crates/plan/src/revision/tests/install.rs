@@ -142,6 +142,55 @@ fn webhooks_and_conversions_are_led_to_the_runtime_once_it_has_a_certificate() {
 }
 
 #[test]
+fn webhooks_and_conversions_are_led_to_the_service_that_is_there() {
+    let mut cluster = Cluster::new();
+    cluster.publish(TAG, &called());
+    cluster.certificate = Some("Q0VSVA==".to_owned());
+    let name = cluster.revise(PackageKind::Provider, "p", TAG, "Active");
+    cluster.change(&name, |revision| {
+        let status = revision.status.get_or_insert_default();
+        status.tls_server_secret_name = Some("p-tls-server".to_owned());
+    });
+    cluster.settle(&name);
+    let called = |cluster: &Cluster, service: &str| {
+        let object = |name: &str| {
+            let (_, object) = cluster.objects.iter().find(|(one, _)| one.name == name).unwrap();
+            object
+        };
+        let (definition, webhooks) =
+            (object("buckets.example.org"), object("crossplane-provider-p"));
+        for client in [
+            &definition["spec"]["conversion"]["webhook"]["clientConfig"],
+            &webhooks["webhooks"][0]["clientConfig"],
+        ] {
+            assert_eq!(client["service"]["name"], service);
+        }
+    };
+    called(&cluster, "p");
+    let config = |name: &str, service: &str| {
+        let template = json!({"metadata": {"name": service}});
+        let config = json!({"metadata": {"name": name}, "spec": {"serviceTemplate": template}});
+        serde_json::from_value(config).unwrap()
+    };
+    // It may come later.
+    cluster.configurations.runtime = vec![config("default", "other")];
+    cluster.settle(&name);
+    called(&cluster, "other");
+    cluster.configurations.runtime.push(config("mine", "third"));
+    cluster.change(&name, |revision| {
+        let reference = json!({"name": "mine"});
+        revision.spec.runtime_config_ref = Some(serde_json::from_value(reference).unwrap());
+    });
+    cluster.settle(&name);
+    called(&cluster, "third");
+    // Who runs what is not known stays as it is.
+    cluster.configurations.runtime.pop();
+    let told = cluster.settle(&name);
+    assert!(told.contains("cannot tell which Service is called"), "{told}");
+    called(&cluster, "third");
+}
+
+#[test]
 fn where_nothing_is_run_packages_say_themselves_how_they_are_reached() {
     let mut cluster = Cluster::new();
     cluster.settings.runs_packages = false;
