@@ -21,6 +21,7 @@
 //! Only hands can make keys; this only says which should be made.
 
 use super::World;
+use crate::control::group;
 use crate::step::{Action, Expect, MANAGER, Make, Need, Target, Usage};
 use api::object::OwnerReference;
 use api::pkg::revision::Revision;
@@ -152,14 +153,16 @@ pub(super) fn decide(world: &World, service: &str) -> Result<State, Stop> {
     Ok(state)
 }
 
-/// The package of another kind that a Secret belongs to: each would have certificates of its own in
-/// it, and they would take turns for ever. Where both are owners, it is the first one's.
+/// The package of another kind, or of another manager, that a Secret belongs to: each would have
+/// certificates of its own in it, and they would take turns for ever. Where both are owners, it is
+/// the first one's.
 fn other_package(world: &World, secret: &str) -> Option<String> {
     let owners = found(world, secret)?["metadata"]["ownerReferences"].as_array()?;
     let is_run = |one: &&Json| matches!(one["kind"].as_str(), Some("Provider" | "Function"));
     let first = owners.iter().find(is_run)?;
     let (kind, name) = (first["kind"].as_str()?, first["name"].as_str()?);
-    (kind != world.kind.as_str()).then(|| format!("{kind} {name}"))
+    let is_ours = is_of(first, &world.revision.api_version, world.kind.as_str());
+    (!is_ours).then(|| format!("{kind} {name}"))
 }
 
 /// Whether somebody else made a Secret, and put certificates or keys into it.
@@ -386,9 +389,6 @@ fn is_reference_to(reference: &Json, owner: &OwnerReference) -> bool {
 
 /// Whether an owner is of a kind, in whatever version.
 fn is_of(reference: &Json, api_version: &str, kind: &str) -> bool {
-    fn group(api_version: &str) -> &str {
-        api_version.rsplit_once('/').map_or("", |(group, _)| group)
-    }
     let its = reference["apiVersion"].as_str().unwrap_or_default();
     group(its) == group(api_version) && reference["kind"] == kind
 }

@@ -201,12 +201,6 @@ fn carry_out(world: &mut World, action: Action) {
             expected(world, &target, &expect);
             remove(world, &target);
         }
-        Action::Merge { target, change, expect } => {
-            expected(world, &target, &expect);
-            let mut object = world.live[&target].clone().unwrap();
-            object["metadata"]["ownerReferences"] = change["metadata"]["ownerReferences"].clone();
-            put(world, object, MANAGER);
-        }
         Action::Status { status, .. } => {
             world.revision.status = serde_json::from_value(status).unwrap();
         }
