@@ -3,6 +3,7 @@
 use crate::access::access;
 use crate::forbidden::Subject;
 use crate::kind::{Kind, Learnt, Wakes, Watch};
+use crate::revision::owners;
 use crate::{Hands, cluster, fetch, secrets, signature};
 use api::condition::types;
 use api::meta::PackageKind;
@@ -16,6 +17,7 @@ use plan::signature::Trust;
 use plan::step::{Need, Refusal, Step, Target};
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
+use std::collections::BTreeMap;
 
 /// Packages of one kind.
 pub struct Packages(pub PackageKind);
@@ -81,6 +83,7 @@ impl Kind for Packages {
             image,
             treatment,
             trust,
+            owners: BTreeMap::new(),
             refused: Vec::new(),
             settings,
             now: hands.now(),
@@ -118,6 +121,10 @@ impl Kind for Packages {
         if let Need::Signatures(image) = &need {
             let policy = Policy::parse(spec.package_pull_policy.as_deref());
             return signature::learn(hands, &mut world.trust, image, &secrets, policy).await;
+        }
+        if let Need::Objects(wanted) = need {
+            world.owners.extend(owners(hands, wanted).await?);
+            return Ok(Learnt::Known);
         }
         Err(cluster::Error::Refused(format!("a package asks for {need:?}")))
     }

@@ -130,7 +130,10 @@ impl<'a> Cluster<'a> {
         }
         let limit = package["spec"]["revisionHistoryLimit"].as_u64().unwrap_or(1);
         let kept = revisions.iter().filter(|one| !is_going(one)).count();
-        if limit > 0 && kept as u64 > limit + 1 {
+        // What still stands while the active one has nothing does not count.
+        let is_done = active.iter().any(|one| condition(one, "RevisionHealthy").0 == "True");
+        let standing = u64::from(!active.is_empty() && !is_done);
+        if limit > 0 && kept as u64 > limit + 1 + standing {
             say(format!("{kept} revisions, and {limit} may be kept"));
         }
         let is_automatic = package["spec"]["revisionActivationPolicy"] != "Manual";

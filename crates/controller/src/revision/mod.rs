@@ -3,7 +3,7 @@
 mod disputes;
 mod objects;
 
-pub(crate) use objects::bare;
+pub(crate) use objects::{bare, owners};
 
 use crate::access::{access, allowed};
 use crate::cluster::{self, Which};

@@ -4,7 +4,7 @@ use crate::Hands;
 use crate::act::establish::parsed as document;
 use crate::cluster::{Error, MANAGER, Which};
 use crate::package::typed;
-use api::object::ObjectMeta;
+use api::object::{ObjectMeta, OwnerReference};
 use futures::{StreamExt as _, TryStreamExt as _};
 use plan::control::group;
 use plan::revision::{Seen, World, desired};
@@ -23,12 +23,7 @@ pub(super) async fn look(
     world: &mut World,
     wanted: Vec<Wanted>,
 ) -> Result<(), Error> {
-    let mut kinds: BTreeMap<(String, String), Vec<Wanted>> = BTreeMap::new();
-    for one in wanted {
-        let kind = (one.target.api_version.clone(), one.target.kind.clone());
-        kinds.entry(kind).or_default().push(one);
-    }
-    for ((api_version, kind), wanted) in kinds {
+    for ((api_version, kind), wanted) in by_kind(wanted) {
         let mut there = metadata(hands, &api_version, &kind, &wanted).await?;
         let looks: Vec<_> = wanted
             .into_iter()
@@ -42,6 +37,31 @@ pub(super) async fn look(
         world.seen.extend(looks);
     }
     Ok(())
+}
+
+/// Who owns objects; nobody where there is none.
+pub(crate) async fn owners(
+    hands: &Hands,
+    wanted: Vec<Wanted>,
+) -> Result<BTreeMap<Target, Vec<OwnerReference>>, Error> {
+    let mut owners = BTreeMap::new();
+    for ((api_version, kind), wanted) in by_kind(wanted) {
+        let mut there = metadata(hands, &api_version, &kind, &wanted).await?;
+        owners.extend(wanted.into_iter().map(|Wanted { target, .. }| {
+            let metadata = there.remove(&target.name).unwrap_or_default();
+            (target, metadata.owner_references)
+        }));
+    }
+    Ok(owners)
+}
+
+fn by_kind(wanted: Vec<Wanted>) -> BTreeMap<(String, String), Vec<Wanted>> {
+    let mut kinds: BTreeMap<(String, String), Vec<Wanted>> = BTreeMap::new();
+    for one in wanted {
+        let kind = (one.target.api_version.clone(), one.target.kind.clone());
+        kinds.entry(kind).or_default().push(one);
+    }
+    kinds
 }
 
 /// The metadata of objects of a kind, by name.

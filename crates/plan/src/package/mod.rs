@@ -15,11 +15,13 @@ use crate::signature::Trust;
 use crate::step::{Action, Expect, Need, Plan, Refusal, Step, Target, Wake};
 use api::condition::{self, Condition, reasons, types};
 use api::meta::PackageKind;
+use api::object::OwnerReference;
 use api::pkg::revision::{ACTIVE, Revision};
 use api::pkg::{ANNOTATION_PAUSED, Package, PackageStatus};
 use pull::{Image, Policy, Pull, RECHECK};
 use revisions::Decided;
 use serde_json::Value as Json;
+use std::collections::BTreeMap;
 
 /// Everything that decides about one package.
 #[derive(Clone, Debug)]
@@ -36,6 +38,8 @@ pub struct World {
     pub treatment: Treatment,
     /// Whether the image may be used.
     pub trust: Trust,
+    /// Who owns the objects that were asked for; nobody where there is none.
+    pub owners: BTreeMap<Target, Vec<OwnerReference>>,
     /// What the API server would not do when it was last asked.
     pub refused: Vec<Refusal>,
     /// How this manager is set up.
@@ -83,7 +87,10 @@ pub fn step(world: &World) -> Step {
                 Err((why, advice)) => Step::Do(world.unfetched(&why, &advice)),
             }
         }
-        Pull::Use(digest) => Step::Do(world.with_digest(policy, &digest)),
+        Pull::Use(digest) => match revisions::decide(world, &digest) {
+            Ok(decided) => Step::Do(world.with_revisions(policy, decided)),
+            Err(needs) => Step::Need(needs),
+        },
     }
 }
 
@@ -191,8 +198,7 @@ impl World {
         Plan { actions, report, wake: Wake::After(RECHECK) }
     }
 
-    fn with_digest(&self, policy: Policy, digest: &oci::Digest) -> Plan {
-        let decided = revisions::decide(self, digest);
+    fn with_revisions(&self, policy: Policy, decided: Decided) -> Plan {
         let mut status = self.status();
         resume(&mut status);
         status.current_revision = Some(decided.current.clone());

@@ -6,8 +6,10 @@
 //!   so until somebody activates another; then that one is, alone.
 //! - Numbers say who was active last: a new revision gets the highest, and one that becomes active
 //!   again does, too.
-//! - Of inactive revisions the limit allows the highest numbers stay, and 0 keeps them all. What
-//!   is active, or asked for, always stays.
+//! - Of inactive revisions the limit allows the highest numbers stay, and 0 keeps them all; those
+//!   that never ran go before those that did. What is active, or asked for, always stays. So does
+//!   what still stands for the package while the active one has nothing yet, and it
+//!   does not count: an upgrade that is refused must not take away what works.
 //!
 //! New comes before old in the list of actions, so there is always a revision that holds on to
 //! what is installed.
@@ -15,15 +17,16 @@
 use super::{World, target_of};
 use crate::control;
 use crate::same::same;
-use crate::step::{Action, Expect, MANAGER};
+use crate::step::{Action, Expect, MANAGER, Need, Target, Wanted as Object};
+use api::condition::{self, types};
 use api::meta::PackageKind;
 use api::object::OwnerReference;
-use api::pkg::revision::{ACTIVE, INACTIVE, Revision, RevisionSpec};
+use api::pkg::revision::{ACTIVE, INACTIVE, Revision, RevisionSpec, TypedReference};
 use api::pkg::{LABEL_PACKAGE, LocalReference};
 use oci::Digest;
 use serde_json::{Value as Json, json};
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The longest name an object may have.
 const NAME_SIZE_MAX: usize = 253;
@@ -46,15 +49,16 @@ struct Wanted {
     number: i64,
 }
 
-/// Decides about all revisions of a package, given what its image means now.
-pub(super) fn decide(world: &World, digest: &Digest) -> Decided {
+/// Decides about all revisions of a package, given what its image means now, or says what to find
+/// out first.
+pub(super) fn decide(world: &World, digest: &Digest) -> Result<Decided, Vec<Need>> {
     let asked = xpkg::label::friendly_id(&world.package.metadata.name, digest.hex());
     let seen = seen(world);
     let mut report = Vec::new();
     let active = winner(world, &seen, &asked, &mut report);
     let wanted = states(world, &seen, Some(&asked), active.as_deref());
     let mut actions = changes(world, &seen, &wanted, Some(&asked), &mut report);
-    for revision in outdated(world, &wanted, &asked) {
+    for revision in outdated(world, &wanted, &asked)? {
         let name = &revision.metadata.name;
         report.push(format!("{name} goes: more inactive revisions than are to be kept"));
         let expect = Expect::as_seen(&revision.metadata);
@@ -63,7 +67,7 @@ pub(super) fn decide(world: &World, digest: &Digest) -> Decided {
     }
     let current = active.clone().unwrap_or_else(|| asked.clone());
     let changes = actions.iter().any(|action| changes_something(action, &seen, &current));
-    Decided { is_active: active.is_some(), current, changes, actions, report }
+    Ok(Decided { is_active: active.is_some(), current, changes, actions, report })
 }
 
 /// Decides who is active where nobody can tell what the package asks for: the one that somebody
@@ -286,22 +290,74 @@ fn owner(world: &World) -> OwnerReference {
     }
 }
 
-/// Inactive revisions beyond the limit, the oldest first.
+/// Inactive revisions beyond the limit: those that were tried and never ran first, then the oldest.
 fn outdated<'a>(
     world: &'a World,
     wanted: &BTreeMap<String, Wanted>,
     asked: &str,
-) -> Vec<&'a Revision> {
+) -> Result<Vec<&'a Revision>, Vec<Need>> {
     let limit = world.package.spec.revision_history_limit.unwrap_or(1);
-    let Ok(limit @ 1..) = usize::try_from(limit) else { return Vec::new() };
+    let Ok(limit @ 1..) = usize::try_from(limit) else { return Ok(Vec::new()) };
+    let is_active = |name: &String| wanted.get(name).is_some_and(|wanted| wanted.state == ACTIVE);
     let stays = |one: &&Revision| {
         let name = &one.metadata.name;
-        let active = wanted.get(name).is_some_and(|wanted| wanted.state == ACTIVE);
-        !active && name != asked && one.metadata.deletion_timestamp.is_none()
+        !is_active(name) && name != asked && one.metadata.deletion_timestamp.is_none()
     };
     let mut inactive: Vec<&Revision> = world.revisions.iter().filter(stays).collect();
-    inactive.sort_by_key(|one| (one.spec.revision, &one.metadata.name));
+    let has_active = wanted.values().any(|one| one.state == ACTIVE);
+    let is_done = |one: &Revision| one.spec.desired_state == ACTIVE && one.is_established();
+    let is_settled = |one: &Revision| is_active(&one.metadata.name) && is_done(one);
+    if has_active && !world.revisions.iter().any(is_settled) {
+        // Whichever of them stands does not count, and nobody has to know yet which that is.
+        if inactive.len() <= limit.saturating_add(1) {
+            return Ok(Vec::new());
+        }
+        let standing = standing(world, &inactive)?;
+        inactive.retain(|one| !standing.contains(one.metadata.name.as_str()));
+    }
     let beyond = inactive.len().saturating_sub(limit);
+    inactive.sort_by_key(|one| (ran(one) != Some(false), one.spec.revision, &one.metadata.name));
     inactive.truncate(beyond);
-    inactive
+    Ok(inactive)
+}
+
+/// The revisions that still stand for the package, although another one is to be active: those that
+/// control objects, which the next one takes when it can, and the last one that ran, whose
+/// controller goes on until then.
+fn standing<'a>(world: &World, inactive: &[&'a Revision]) -> Result<BTreeSet<&'a str>, Vec<Need>> {
+    let brought: BTreeSet<Target> = inactive.iter().flat_map(|one| brought(one)).collect();
+    let unknown = brought.into_iter().filter(|target| !world.owners.contains_key(target));
+    let unknown: Vec<Object> = unknown.map(|target| Object { target, packaged: None }).collect();
+    if !unknown.is_empty() {
+        return Err(vec![Need::Objects(unknown)]);
+    }
+    let last = inactive.iter().filter(|one| ran(one) == Some(true));
+    let last = last.max_by_key(|one| (one.spec.revision, &one.metadata.name));
+    let controlling = inactive.iter().filter(|one| controls(world, one));
+    Ok(controlling.chain(last).map(|one| one.metadata.name.as_str()).collect())
+}
+
+/// Whether a revision controls one of the objects it brought. It is known by its name: after a
+/// restore it has another uid.
+fn controls(world: &World, revision: &Revision) -> bool {
+    let is_it = |owner: &OwnerReference| {
+        owner.controller == Some(true)
+            && owner.kind == revision.kind
+            && owner.name == revision.metadata.name
+    };
+    brought(revision)
+        .any(|target| world.owners.get(&target).is_some_and(|owners| owners.iter().any(is_it)))
+}
+
+fn brought(revision: &Revision) -> impl Iterator<Item = Target> {
+    let references = revision.status.iter().flat_map(|status| status.object_refs.iter().flatten());
+    references
+        .map(|TypedReference { api_version, kind, name, .. }| target_of(api_version, kind, name))
+}
+
+/// Whether what a revision runs was well when it was last active; nothing for those that run
+/// nothing, or never were.
+fn ran(revision: &Revision) -> Option<bool> {
+    let runtime = condition::find(revision.conditions(), types::RUNTIME_HEALTHY)?;
+    Some(runtime.status == "True")
 }

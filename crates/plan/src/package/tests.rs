@@ -10,6 +10,7 @@ use api::pkg::revision::Revision;
 use insta::assert_snapshot;
 use oci::Digest;
 use serde_json::{Value as Json, json};
+use std::collections::BTreeMap;
 
 fn digest(of: &str) -> Digest {
     Digest::of(of.as_bytes())
@@ -36,6 +37,7 @@ fn world(spec: &Json) -> World {
         image: Image { asked: Some(Ok(digest("one"))), ..Image::default() },
         treatment: Treatment::default(),
         trust: Trust::default(),
+        owners: BTreeMap::new(),
         refused: Vec::new(),
         settings: Settings { default_registry: registry(), runs_packages: true },
         now: "2026-01-01T00:00:00Z".to_owned(),
@@ -85,6 +87,10 @@ fn show(step: &Step) -> String {
                 Need::Digest(reference) => format!("need the digest of {reference}"),
                 Need::CachedFile(name) => format!("need the cached file {name}.xpkg"),
                 Need::Signatures(image) => format!("need the signatures of {image}"),
+                Need::Objects(wanted) => {
+                    let names = wanted.iter().map(|one| one.target.name.as_str());
+                    format!("need the owners of {}", names.collect::<Vec<_>>().join(", "))
+                }
                 other => panic!("no business of a package: {other:?}"),
             });
             return needs.collect::<Vec<_>>().join("\n");
@@ -338,13 +344,17 @@ fn automatic_moves_to_what_is_new_and_back() {
     for at in ["one", "two", "three", "four", "two"] {
         point(&mut world, at);
         told.push(format!("{at} = {}\n{}", name(at), act(&mut world)));
+        healthy(&mut world);
+        told.push(act(&mut world));
     }
-    told.push(act(&mut world));
     assert_snapshot!(told.join("\n--\n"), @r#"
     one = p-7692c3ad3540
     create p-7692c3ad3540 state "Active" number 1
     status current p-7692c3ad3540: Healthy=False UnhealthyPackageRevision (Package revision health is "Unknown"), Installed=True ActivePackageRevision
     # p-7692c3ad3540 is made as revision 1
+    --
+    event Normal InstallPackageRevision: Successfully installed package revision
+    status current p-7692c3ad3540: Healthy=True HealthyPackageRevision, Installed=True ActivePackageRevision
     --
     two = p-3fc4ccfe7458
     create p-3fc4ccfe7458 state "Active" number 2
@@ -353,6 +363,9 @@ fn automatic_moves_to_what_is_new_and_back() {
     # p-3fc4ccfe7458 is made as revision 2
     # p-7692c3ad3540 becomes Inactive
     --
+    event Normal InstallPackageRevision: Successfully installed package revision
+    status current p-3fc4ccfe7458: Healthy=True HealthyPackageRevision, Installed=True ActivePackageRevision
+    --
     three = p-8b5b9db0c13d
     create p-8b5b9db0c13d state "Active" number 3
     apply p-3fc4ccfe7458 state "Inactive" number 2
@@ -360,13 +373,19 @@ fn automatic_moves_to_what_is_new_and_back() {
     # p-8b5b9db0c13d is made as revision 3
     # p-3fc4ccfe7458 becomes Inactive
     --
+    event Normal InstallPackageRevision: Successfully installed package revision
+    status current p-8b5b9db0c13d: Healthy=True HealthyPackageRevision, Installed=True ActivePackageRevision
+    --
     four = p-04efaf080f5a
     create p-04efaf080f5a state "Active" number 4
     apply p-8b5b9db0c13d state "Inactive" number 3
-    delete p-7692c3ad3540
     status current p-04efaf080f5a: Healthy=False UnhealthyPackageRevision (Package revision health is "Unknown"), Installed=True ActivePackageRevision
     # p-04efaf080f5a is made as revision 4
     # p-8b5b9db0c13d becomes Inactive
+    --
+    delete p-7692c3ad3540
+    event Normal InstallPackageRevision: Successfully installed package revision
+    status current p-04efaf080f5a: Healthy=True HealthyPackageRevision, Installed=True ActivePackageRevision
     # p-7692c3ad3540 goes: more inactive revisions than are to be kept
     --
     two = p-3fc4ccfe7458
@@ -376,7 +395,8 @@ fn automatic_moves_to_what_is_new_and_back() {
     # p-3fc4ccfe7458 becomes Active
     # p-04efaf080f5a becomes Inactive
     --
-    nothing
+    event Normal InstallPackageRevision: Successfully installed package revision
+    status current p-3fc4ccfe7458: Healthy=True HealthyPackageRevision, Installed=True ActivePackageRevision
     "#);
 }
 
@@ -437,6 +457,8 @@ fn the_default_keeps_one_old_revision() {
     for at in ["one", "two", "three", "four", "five"] {
         point(&mut world, at);
         act(&mut world);
+        healthy(&mut world);
+        act(&mut world);
     }
     let mut kept: Vec<&str> =
         world.revisions.iter().map(|one| one.metadata.name.as_str()).collect();
@@ -445,6 +467,88 @@ fn the_default_keeps_one_old_revision() {
     let mut expected = vec![four.as_str(), five.as_str()];
     expected.sort_unstable();
     assert_eq!(kept, expected);
+}
+
+/// What a revision says of itself and of what it runs, and the definition that both bring.
+fn tells(world: &mut World, at: &str, revision: &str, runtime: Option<&str>) {
+    let condition = |of: &str, status: &str| {
+        json!({"type": of, "status": status, "reason": "x",
+               "lastTransitionTime": "2026-01-01T00:00:00Z"})
+    };
+    let mut conditions = vec![condition("RevisionHealthy", revision)];
+    conditions.extend(runtime.map(|runtime| condition("RuntimeHealthy", runtime)));
+    let mut status = json!({"conditions": conditions});
+    if revision == "True" {
+        status["objectRefs"] = json!([{"apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition", "name": "things.org"}]);
+    }
+    let revision = world.revisions.iter_mut().find(|one| one.metadata.name == name(at)).unwrap();
+    revision.status = serde_json::from_value(status).unwrap();
+}
+
+fn controlled(world: &mut World, by: &str) {
+    let target =
+        super::target_of("apiextensions.k8s.io/v1", "CustomResourceDefinition", "things.org");
+    let kind = world.revisions[0].kind.clone();
+    let owner = json!({"apiVersion": "pkg.crossplane.io/v1", "kind": kind, "name": name(by),
+                       "uid": "u", "controller": true});
+    world.owners = BTreeMap::from([(target, vec![serde_json::from_value(owner).unwrap()])]);
+}
+
+fn kept(world: &World) -> Vec<&'static str> {
+    let is_there = |at: &&str| world.revisions.iter().any(|one| one.metadata.name == name(at));
+    ["one", "two", "three", "four", "five"].into_iter().filter(is_there).collect()
+}
+
+/// One that works, and then upgrades that are refused, each of which is well once it is inactive.
+fn refused_upgrades(kind: PackageKind) -> World {
+    let mut world = world(&json!({}));
+    world.kind = kind;
+    world.package.kind = kind.as_str().to_owned();
+    let runs = |status: &'static str| (kind != PackageKind::Configuration).then_some(status);
+    act(&mut world);
+    tells(&mut world, "one", "True", runs("True"));
+    act(&mut world);
+    let mut before = None;
+    for at in ["two", "three", "two", "four"] {
+        point(&mut world, at);
+        if at == "four" {
+            assert_eq!(act(&mut world), "need the owners of things.org");
+            controlled(&mut world, "one");
+        }
+        act(&mut world);
+        tells(&mut world, at, "False", runs("False"));
+        act(&mut world);
+        if let Some(before) = before.replace(at) {
+            tells(&mut world, before, "True", runs("False"));
+            act(&mut world);
+        }
+        assert!(kept(&world).contains(&"one"), "what works goes after {at}: {:?}", kept(&world));
+    }
+    world
+}
+
+#[test]
+fn what_works_stays_however_many_upgrades_are_refused() {
+    for kind in PackageKind::ALL {
+        let mut world = refused_upgrades(kind);
+        assert_eq!(kept(&world), ["one", "two", "four"], "the refused one of before goes");
+        // Going back leaves one of those that were refused.
+        point(&mut world, "one");
+        act(&mut world);
+        assert_eq!(kept(&world), ["one", "two", "four"], "until it has everything again");
+        tells(&mut world, "one", "True", Some("True"));
+        act(&mut world);
+        assert_eq!(kept(&world), ["one", "four"]);
+    }
+}
+
+#[test]
+fn of_old_revisions_those_that_never_ran_go_first() {
+    let mut world = refused_upgrades(PackageKind::Provider);
+    tells(&mut world, "four", "True", Some("True"));
+    act(&mut world);
+    assert_eq!(kept(&world), ["one", "four"], "two was refused");
 }
 
 fn activate(world: &mut World, at: &str) {

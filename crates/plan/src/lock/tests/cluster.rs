@@ -215,6 +215,7 @@ impl Cluster {
                 },
                 treatment: Treatment::default(),
                 trust: Trust::default(),
+                owners: BTreeMap::new(),
                 refused: Vec::new(),
                 settings: package::Settings {
                     default_registry: self.world.settings.default_registry.clone(),
