@@ -247,6 +247,7 @@ impl Kind for Locks {
         let image_configs = hands.cluster.list(&beta, "ImageConfig", Which::default()).await?;
         let mut known = self.memory().fresh();
         known.revisions = cached(hands, &revisions).await;
+        known.failing = hands.verdicts.failing(&revisions);
         Ok(Some(World {
             lock,
             packages,

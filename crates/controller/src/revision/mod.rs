@@ -234,7 +234,10 @@ impl Kind for Revisions {
                 Ok(Learnt::Known)
             }
             Need::DryRun(writes) => {
-                world.checked = Some(act::try_out(hands, &writes).await?);
+                let refusals = act::try_out(hands, &writes).await?;
+                let has_failed = !refusals.is_empty() && world.has_nothing();
+                hands.verdicts.tried(Whose::of(&world.revision), has_failed);
+                world.checked = Some(refusals);
                 // That may have taken long. What is claimed next is claimed in the Lock of now:
                 // refused for an old one, all of this would be tried once more.
                 world.lock = lock::current(hands).await?;

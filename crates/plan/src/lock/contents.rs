@@ -16,6 +16,8 @@ pub struct Contents {
     pub kind: String,
     /// The versions of Crossplane that it is made for, if it says so.
     pub crossplane: Option<String>,
+    /// What keeps it from ever being installed, whatever else is there.
+    pub fault: Option<String>,
     /// What it needs.
     pub dependencies: Vec<Dependency>,
     /// The CRDs it brings, those of its definitions and of their claims among them.
@@ -32,6 +34,7 @@ impl Contents {
             return Err(faults.to_owned());
         };
         let mut contents = Self::new(package.package.clone(), meta);
+        contents.fault = package.faults.first().cloned();
         for document in &package.documents {
             contents.bring(&document.kind, &document.name);
             contents.crds.extend(document.claim.clone());
@@ -68,6 +71,7 @@ impl Contents {
             digest: entry.digest.as_ref().unwrap_or(&entry.version).parse().ok(),
             kind: entry.kind.clone().or_else(|| entry.package_type.clone()).unwrap_or_default(),
             crossplane: None,
+            fault: None,
             dependencies: entry.dependencies.iter().map(read).collect(),
             crds: owned(lock.custom_resource_definitions.as_ref(), package),
             compositions: owned(lock.compositions.as_ref(), package),

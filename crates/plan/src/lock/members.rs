@@ -1,7 +1,7 @@
 //! Who is there: packages with what they ask for, what is active of them, and what was before.
 
 use super::contents::Contents;
-use super::{Counts, Verdict, World};
+use super::{Counts, Verdict, Whose, World};
 use crate::image_config::{Name, Names};
 use crate::package::pull::Policy;
 use crate::revision::is_made_for;
@@ -11,7 +11,7 @@ use api::pkg::{LABEL_PACKAGE, Package};
 use oci::{Digest, Identifier, Reference};
 use solver::{Conflict, Dependencies, Movement, Pin, Root, Source, Want};
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// All packages that name an image, sorted by label.
 pub(super) struct Members<'a> {
@@ -80,6 +80,7 @@ impl<'a> Members<'a> {
         };
         let mut all: Vec<Member<'a>> = living.filter_map(member).collect();
         all.sort_by(|one, two| one.label.cmp(&two.label));
+        give_way(&mut all, &world.known.failing);
         Self { all }
     }
 
@@ -126,7 +127,10 @@ impl<'a> Member<'a> {
         let is_active = |one: &Revision| {
             active.as_ref().is_some_and(|active| active.revision.metadata.name == one.metadata.name)
         };
-        let before = revisions.iter().filter(|one| !is_active(one)).filter_map(|one| entry(one));
+        // Who was tried in vain has nothing that could go on.
+        let had_something = |one: &Revision| !world.known.failing.contains(&Whose::of(one));
+        let before = revisions.iter().filter(|one| !is_active(one) && had_something(one));
+        let before = before.filter_map(|one| entry(one));
         let previous = before.max_by(|one, two| one.name.cmp(&two.name)).map(|entry| {
             let lock = world.lock.as_ref();
             let remember = |lock: &Lock| Contents::remembered(lock, entry, package);
@@ -257,7 +261,8 @@ impl<'a> Active<'a> {
         let contents = contents.or_else(remembered).or_else(fetched);
         let pin = pin(&reference, contents.as_ref().and_then(|it| it.digest.as_ref()));
         let is_listed = entry.is_some();
-        let is_admitted = is_listed || revision.is_established();
+        let is_sound = contents.as_ref().is_none_or(|it| it.fault.is_none());
+        let is_admitted = is_listed && is_sound || revision.is_established();
         Some(Self { revision, reference, pin, contents, is_listed, is_admitted })
     }
 
@@ -268,7 +273,42 @@ impl<'a> Active<'a> {
         if !contents.kind.is_empty() && contents.kind != package.kind {
             return Some(format!("it is a {}, not a {}", contents.kind, package.kind));
         }
-        made_for_another(world, Some(package), contents)
+        unusable(world, Some(package), contents)
+    }
+
+    /// Something that both of two bring and only one can have, in words.
+    fn shares(&self, other: &Self) -> Option<String> {
+        let (ours, theirs) = (self.contents.as_deref()?, other.contents.as_deref()?);
+        let crd = ours.crds.intersection(&theirs.crds).next();
+        let composition = ours.compositions.intersection(&theirs.compositions).next();
+        let crd = crd.map(|name| format!("the CRD {name}"));
+        crd.or_else(|| composition.map(|name| format!("the composition {name}")))
+    }
+}
+
+/// Lets those that have nothing, and whose objects the API server refuses, give way to others that
+/// want the same: otherwise nobody would have it. Who failed stays known as such, so that two who
+/// fail do not take turns, and what is established is nobody else's.
+fn give_way(all: &mut [Member<'_>], failing: &BTreeSet<Whose>) {
+    let has_failed = |active: &Active<'_>| {
+        !active.is_established() && failing.contains(&Whose::of(active.revision))
+    };
+    let rival = |active: &Active<'_>| {
+        let rivals = all.iter().filter(|one| one.unfit.is_none());
+        let mut rivals = rivals.filter_map(|one| Some((one, one.active.as_ref()?)));
+        rivals.find_map(|(one, rival)| {
+            let shared = active.shares(rival).filter(|_| !has_failed(rival))?;
+            Some(format!("the API server refuses what it brings, so {} has {shared}", one.label))
+        })
+    };
+    let reasons: Vec<Option<String>> = all
+        .iter()
+        .map(|one| one.active.as_ref().filter(|active| has_failed(active)).and_then(rival))
+        .collect();
+    for (member, why) in all.iter_mut().zip(reasons) {
+        let (Some(why), Some(active)) = (why, &mut member.active) else { continue };
+        active.is_admitted = false;
+        member.unfit = Some(why);
     }
 }
 
@@ -277,12 +317,16 @@ fn is_held(package: &Package) -> bool {
     package.is_manual() || package.metadata.is_paused()
 }
 
-/// Why this Crossplane is not one that a package is made for, unless that does not matter.
-pub(super) fn made_for_another(
+/// Why a package cannot be installed here, by whatever name: because of what is in it, or because
+/// this Crossplane is not one that it is made for, unless that does not matter.
+pub(super) fn unusable(
     world: &World,
     package: Option<&Package>,
     contents: &Contents,
 ) -> Option<String> {
+    if let Some(fault) = &contents.fault {
+        return Some(fault.clone());
+    }
     let ignored = package.and_then(|one| one.spec.ignore_crossplane_constraints) == Some(true);
     let asked = contents.crossplane.as_deref().filter(|_| !ignored)?;
     let have = &world.settings.crossplane_version;

@@ -15,7 +15,9 @@
 //! A revision is *admitted* once it is in the lock, or established; from then on it counts as
 //! installed, and gives way to nobody. Before that it is a wish: if it cannot be granted without
 //! taking something from others, it is refused and told why, and nothing is touched for it. A
-//! package whose new revision is refused is still what its old one was.
+//! package whose new revision is refused is still what its old one was. Who cannot be installed
+//! keeps nothing from others: not who has a fault, whatever the lock says of it, nor who has
+//! nothing because the API server refuses its objects, if somebody else wants the same.
 //!
 //! Everything the lock says follows from packages, their revisions and what is inside them. A lock
 //! that is lost or damaged is simply written again; an entry that makes no sense hurts nobody.
@@ -46,7 +48,7 @@ use oci::{Digest, Repository};
 use question::Question;
 use serde_json::Value as Json;
 use solver::{Conflict, Outcome, Settlement};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// How long a registry's answer is believed while somebody lacks something.
@@ -86,6 +88,9 @@ pub struct Known {
     pub revisions: BTreeMap<String, Contents>,
     /// The digests behind tags, by full reference.
     pub digests: BTreeMap<String, Result<Digest, String>>,
+    /// Revisions of packages that have nothing, and whose objects the API server refused when they
+    /// were last tried.
+    pub failing: BTreeSet<Whose>,
     /// The definition of the lock's kind, once it was asked for.
     pub definition: Option<Option<Json>>,
 }

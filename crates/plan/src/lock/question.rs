@@ -2,7 +2,7 @@
 
 use super::World;
 use super::contents::Contents;
-use super::members::{Member, Members, made_for_another};
+use super::members::{Member, Members, unusable};
 use super::sources::{Sources, digest_of};
 use crate::image_config::Name;
 use crate::step::Need;
@@ -88,7 +88,7 @@ impl<'a> Question<'a> {
             };
             let package = members.by_source(&name.source).map(|member| member.package);
             match inside {
-                Ok(contents) => match made_for_another(world, package, contents) {
+                Ok(contents) => match unusable(world, package, contents) {
                     Some(why) => self.dismiss(&name.source, &pin, &why),
                     None => self.insert(&name.source, pin, contents),
                 },

@@ -33,6 +33,7 @@ use crate::package::pull::{Image, RECHECK, Unavailable};
 use crate::runtime::Configurations;
 use crate::signature::Trust;
 use crate::step::{Action, Expect, Need, Plan, Refusal, Step, Target, Wake};
+use api::condition::{self, types};
 use api::meta::{Meta, PackageKind, PermissionRequest, capability};
 use api::object::{ObjectMeta, OwnerReference};
 use api::pkg::lock::Lock;
@@ -275,6 +276,26 @@ fn listing(all: &[String]) -> String {
 }
 
 impl World {
+    /// Whether the package has nothing in the cluster, as far as can be seen: none of the objects
+    /// is its own, none of its other revisions brought one that was there, and none ever ran.
+    pub fn has_nothing(&self) -> bool {
+        let party = self.party();
+        let is_ours = |one: &OwnerReference| {
+            let revisions = self.siblings.iter().chain([&self.revision]);
+            owners::is_named(one, &party.package) || { revisions }
+                .any(|it| one.kind == it.kind && one.name == it.metadata.name)
+        };
+        let mut seen = self.seen.values().flatten();
+        let has_objects = seen.any(|one| one.metadata.owner_references.iter().any(is_ours));
+        let had_some = |one: &Revision| {
+            let status = one.status.iter();
+            let mut objects = status.flat_map(|status| status.object_refs.iter().flatten());
+            let runtime = condition::find(one.conditions(), types::RUNTIME_HEALTHY);
+            objects.any(|it| it.uid.is_some()) || runtime.is_some_and(|it| it.status == "True")
+        };
+        !has_objects && !self.siblings.iter().any(had_some)
+    }
+
     fn is_active(&self) -> bool {
         self.revision.spec.desired_state == ACTIVE
     }

@@ -11,7 +11,7 @@ use api::pkg::revision::Revision;
 use api::pkg::{ImageConfig, Package};
 use oci::{Digest, Reference};
 use serde_json::{Value as Json, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// More rounds than any of these worlds takes.
 const ROUNDS_MAX: usize = 30;
@@ -27,6 +27,8 @@ pub(super) struct Cluster {
     pub(super) report: Report,
     /// Whether the definition of the lock is one that has no record of owners.
     pub(super) prunes: bool,
+    /// Packages whose objects the API server refuses.
+    pub(super) refuses: BTreeSet<String>,
 }
 
 /// A cluster without packages, and a registry with these, one per line:
@@ -240,7 +242,15 @@ impl Cluster {
         let mut busy = false;
         for revision in &mut self.world.revisions {
             let verdict = verdicts.get(&Whose::of(revision));
-            let well = matches!(verdict, Some(Verdict::Resolved(_) | Verdict::Skipped));
+            let is_tried = matches!(verdict, Some(Verdict::Resolved(_) | Verdict::Skipped));
+            let is_refused =
+                self.refuses.contains(&revision.metadata.labels["pkg.crossplane.io/package"]);
+            if is_tried && is_refused {
+                self.world.known.failing.insert(Whose::of(revision));
+            } else if is_tried {
+                self.world.known.failing.remove(&Whose::of(revision));
+            }
+            let well = is_tried && !is_refused;
             let status = if well { "True" } else { "False" };
             let condition = json!({"type": "RevisionHealthy", "status": status, "reason": "x",
                                    "lastTransitionTime": "2026-01-01T00:00:00Z"});
@@ -363,11 +373,13 @@ impl Cluster {
 fn contents(kind: &str, needs: &str, line: &str) -> Contents {
     let mut bytes = line.to_owned();
     let (mut depends, mut brings, mut made_for) = (Vec::new(), Vec::new(), json!(null));
+    let mut fault = None;
     for need in needs.split(", ").filter(|need| !need.is_empty()) {
         match need.split(' ').collect::<Vec<_>>()[..] {
             ["brings", crd] => brings.push(("CustomResourceDefinition", crd)),
             ["composition", name] => brings.push(("Composition", name)),
             ["bytes", of] => of.clone_into(&mut bytes),
+            ["broken"] => fault = Some("line 9: ConfigMap cannot be part of it".to_owned()),
             ["crossplane", range] => made_for = json!({"version": range}),
             ["crd", crd] => depends.push(json!({
                 "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
@@ -389,6 +401,7 @@ fn contents(kind: &str, needs: &str, line: &str) -> Contents {
     });
     let meta = Meta::from_json(&meta).unwrap();
     let mut contents = Contents::new(Digest::of(bytes.as_bytes()), &meta);
+    contents.fault = fault;
     for (kind, name) in brings {
         contents.bring(kind, name);
     }

@@ -4,6 +4,7 @@ use super::cluster::{Cluster, cluster};
 use crate::lock::{Counts, Decided, Verdict};
 use crate::step::Refusal;
 use api::pkg::ANNOTATION_PAUSED;
+use insta::assert_snapshot;
 use std::collections::BTreeMap;
 
 #[test]
@@ -124,4 +125,105 @@ fn the_record_is_written_once_the_definition_of_the_lock_has_it() {
     cluster.asked.clear();
     assert_eq!(cluster.run(), "nothing");
     assert_eq!(cluster.asked, Vec::<String>::new());
+}
+
+fn owner(cluster: &Cluster, crd: &str) -> Option<String> {
+    cluster.world.lock.as_ref()?.custom_resource_definitions.as_ref()?.get(crd).cloned()
+}
+
+const THREE: &str = "
+    r.io/a v1.0.0 Provider: brings things.org
+    r.io/b v1.0.0 Provider: brings things.org
+    r.io/c v1.0.0 Provider: brings things.org
+";
+
+#[test]
+fn who_can_never_be_installed_keeps_nothing_from_others() {
+    let mut cluster = cluster(
+        "r.io/a v1.0.0 Provider: brings things.org, broken
+         r.io/b v1.0.0 Provider: brings things.org",
+    );
+    cluster.install("Provider", "a", "r.io/a:v1.0.0");
+    cluster.run();
+    cluster.install("Provider", "b", "r.io/b:v1.0.0");
+    cluster.run();
+    assert_snapshot!(cluster.show(), @r"
+    Provider a r.io/a:v1.0.0 conflict: r.io/a v1.0.0 cannot be installed: line 9: ConfigMap cannot be part of it; hint: install another version, or ask its author
+    Provider b r.io/b:v1.0.0 resolved 0/0/0
+    ");
+    assert_eq!(owner(&cluster, "things.org").as_deref(), Some("Provider/b"));
+    assert_eq!(cluster.run(), "nothing");
+}
+
+#[test]
+fn a_broken_package_leaves_the_lock_that_an_older_manager_put_it_into() {
+    let mut cluster = cluster(THREE);
+    cluster.refuses.insert("a".to_owned());
+    cluster.install("Provider", "a", "r.io/a:v1.0.0");
+    cluster.run();
+    assert_eq!(owner(&cluster, "things.org").as_deref(), Some("Provider/a"));
+    let a = cluster.registry.get_mut("r.io/a").unwrap().get_mut("v1.0.0").unwrap();
+    a.fault = Some("it is broken".to_owned());
+    let revision = cluster.world.revisions[0].metadata.name.clone();
+    cluster.world.known.revisions.insert(revision, a.clone());
+    cluster.run();
+    assert_eq!(owner(&cluster, "things.org"), None);
+}
+
+#[test]
+fn who_has_nothing_because_the_api_server_refuses_it_gives_way() {
+    let mut cluster = cluster(THREE);
+    cluster.refuses.insert("a".to_owned());
+    cluster.install("Provider", "a", "r.io/a:v1.0.0");
+    cluster.run();
+    assert_eq!(
+        owner(&cluster, "things.org").as_deref(),
+        Some("Provider/a"),
+        "nobody else wants it"
+    );
+    cluster.install("Provider", "b", "r.io/b:v1.0.0");
+    cluster.run();
+    assert_snapshot!(cluster.show(), @r"
+    Provider a r.io/a:v1.0.0 conflict: r.io/a v1.0.0 cannot be installed: the API server refuses what it brings, so b has the CRD things.org; hint: install another version, or ask its author
+    Provider b r.io/b:v1.0.0 resolved 0/0/0
+    ");
+    assert_eq!(owner(&cluster, "things.org").as_deref(), Some("Provider/b"));
+    // What is established stays whose it is, whatever would work by now.
+    cluster.refuses.clear();
+    assert_eq!(cluster.run(), "nothing");
+    cluster.uninstall("b");
+    cluster.run();
+    assert_snapshot!(cluster.show(), @"Provider a r.io/a:v1.0.0 resolved 0/0/0");
+    assert_eq!(owner(&cluster, "things.org").as_deref(), Some("Provider/a"));
+}
+
+#[test]
+fn what_was_tried_in_vain_is_nothing_to_fall_back_on() {
+    let mut cluster = cluster(THREE);
+    cluster.publish("r.io/a v2.0.0 Provider: brings things.org, broken");
+    cluster.refuses.insert("a".to_owned());
+    cluster.install("Provider", "a", "r.io/a:v1.0.0");
+    cluster.run();
+    cluster.install("Provider", "a", "r.io/a:v2.0.0");
+    cluster.run();
+    cluster.install("Provider", "b", "r.io/b:v1.0.0");
+    cluster.run();
+    assert_eq!(owner(&cluster, "things.org").as_deref(), Some("Provider/b"));
+    assert_eq!(cluster.run(), "nothing");
+}
+
+#[test]
+fn two_who_fail_do_not_take_turns() {
+    let mut cluster = cluster(THREE);
+    cluster.refuses = ["a".to_owned(), "b".to_owned()].into();
+    cluster.install("Provider", "a", "r.io/a:v1.0.0");
+    cluster.run();
+    cluster.install("Provider", "b", "r.io/b:v1.0.0");
+    cluster.run();
+    assert_eq!(owner(&cluster, "things.org").as_deref(), Some("Provider/b"), "it was tried, too");
+    assert_eq!(cluster.run(), "nothing");
+    cluster.install("Provider", "c", "r.io/c:v1.0.0");
+    cluster.run();
+    assert_eq!(owner(&cluster, "things.org").as_deref(), Some("Provider/c"));
+    assert_eq!(cluster.run(), "nothing");
 }

@@ -192,6 +192,17 @@ impl Cluster {
         panic!("{name} needs ever more: {:?}", step(&world));
     }
 
+    /// Whether the package of a revision has nothing, once the revision has looked around.
+    pub(super) fn has_nothing(&self, name: &str) -> bool {
+        let mut world = self.world(name);
+        while let Step::Need(needs) = step(&world) {
+            for need in needs {
+                self.answer(&mut world, need);
+            }
+        }
+        world.has_nothing()
+    }
+
     fn answer(&self, world: &mut World, need: Need) {
         match need {
             Need::Digest(reference) => {

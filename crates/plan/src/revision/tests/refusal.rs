@@ -63,6 +63,34 @@ fn who_is_first_in_the_lock_gets_everything_even_before_anything_is_there() {
     assert!(said.contains("buckets.example.org belongs to Provider p, so Provider q"), "{said}");
 }
 
+/// What a package may lose because it is refused depends on it.
+#[test]
+fn a_package_has_nothing_until_one_of_its_revisions_has_something() {
+    let (mut cluster, first) = provider(&["buckets"]);
+    let forbid = |cluster: &mut Cluster, name: &str| {
+        cluster.refuses.insert(name.to_owned(), "it is forbidden".to_owned());
+    };
+    forbid(&mut cluster, "buckets.example.org");
+    cluster.settle(&first);
+    assert!(cluster.has_nothing(&first));
+    publish(&mut cluster, OTHER, &["keys"]);
+    let second = cluster.revise(PackageKind::Provider, "p", OTHER, "Active");
+    cluster.state(&first, "Inactive");
+    cluster.settle(&first);
+    forbid(&mut cluster, "keys.example.org");
+    cluster.settle(&second);
+    assert!(cluster.has_nothing(&second), "neither has the one before");
+    cluster.refuses.clear();
+    cluster.settle(&second);
+    assert!(!cluster.has_nothing(&second));
+    // Whoever comes next brings something else, but the package has what it has.
+    cluster.state(&second, "Inactive");
+    cluster.state(&first, "Active");
+    forbid(&mut cluster, "buckets.example.org");
+    cluster.settle(&first);
+    assert!(!cluster.has_nothing(&first));
+}
+
 #[test]
 fn nothing_is_written_while_there_is_no_lock() {
     let (mut cluster, name) = provider(&["buckets"]);
