@@ -224,7 +224,14 @@ impl<'a> Member<'a> {
     /// Whether what is active of it may not be. Who does not want to know what it needs is refused
     /// for nothing that it needs, or others do.
     pub(super) fn is_refused(&self, conflicts: &[Conflict]) -> bool {
-        self.unfit.is_some() || !self.is_skipped() && self.refusal(conflicts).is_some()
+        let is_refused = !self.is_skipped() && self.refusal(conflicts).is_some();
+        self.unfit.is_some() || self.is_passed_over() || is_refused
+    }
+
+    /// Whether what is active was not granted before, and is not what the package asks for any
+    /// more: nobody decides about it, and the next revision is on its way.
+    pub(super) fn is_passed_over(&self) -> bool {
+        self.active.as_ref().is_some_and(|it| !it.is_admitted && it.pin != *self.wish())
     }
 
     /// The conflict that keeps the active revision from being what it is. One about what is only

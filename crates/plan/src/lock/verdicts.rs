@@ -23,7 +23,10 @@ pub(super) fn of(
     for member in &members.all {
         let Some(active) = &member.active else { continue };
         let judge = Judge { members, question, settlement };
-        let verdict = match member.refusal(&settlement.conflicts) {
+        let conflict = member.refusal(&settlement.conflicts).filter(|_| !member.is_skipped());
+        let verdict = match conflict {
+            // What is said of what comes after it is no news to it.
+            None if member.is_passed_over() => continue,
             _ if member.is_skipped() && active.contents.is_some() => Verdict::Skipped,
             _ if member.is_skipped() => unread(),
             Some(conflict) => {
@@ -127,13 +130,19 @@ impl Judge<'_> {
     }
 
     /// What a package has: what is active of it, or if that is refused, what was there before,
-    /// which goes on.
+    /// which goes on, or what comes next.
     fn granted<'m>(&self, member: &'m Member<'_>) -> Option<Granted<'m>> {
-        let is_refused = member.is_refused(&self.settlement.conflicts);
+        let conflicts = &self.settlement.conflicts;
+        let is_refused = member.is_refused(conflicts);
         match (&member.active, &member.previous) {
-            (Some(active), None) if is_refused && !active.is_admitted => None,
             (Some(active), Some((_, pin, contents))) if is_refused && !active.is_admitted => {
                 Some(Granted { member, pin, contents: Some(contents), is_established: true })
+            }
+            (Some(active), None) if is_refused && !active.is_admitted => {
+                let comes = member.is_passed_over() && member.refusal(conflicts).is_none();
+                let next =
+                    Granted { member, pin: member.wish(), contents: None, is_established: false };
+                comes.then_some(next)
             }
             (Some(active), _) => Some(Granted {
                 member,

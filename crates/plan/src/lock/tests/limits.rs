@@ -1,6 +1,7 @@
 //! What upstream cannot do, sentence by sentence, and the life of its own example.
 
 use super::cluster::{by_digest, cluster, digest};
+use crate::lock::Verdict;
 use api::pkg::ANNOTATION_PAUSED;
 use insta::assert_snapshot;
 use serde_json::json;
@@ -701,5 +702,65 @@ fn what_the_api_server_will_not_have_is_told_and_not_tried_again() {
     lock r.io/a v1.0.0, r.io/d v1.0.0
     # again in 60 s
     Resolved=False DependencyResolutionFailed (Error occurred during dependency resolution of c: the API server will not have the Provider: no more than 3 providers; hint: make it by hand)
+    ");
+}
+
+#[test]
+fn going_back_from_a_refused_upgrade_is_no_news_to_whoever_needs_it() {
+    let mut cluster = cluster(
+        "r.io/vpc v1.1.0 Provider: brings vpcs.org
+         r.io/vpc v2.0.0 Provider: brings vpcs.org
+         r.io/net v1.0.0 Configuration: r.io/vpc <v2.0.0",
+    );
+    cluster.install("Provider", "vpc", "r.io/vpc:v1.1.0");
+    cluster.install("Configuration", "net", "r.io/net:v1.0.0");
+    cluster.run();
+    let granted = cluster.world.lock.as_ref().unwrap().packages.clone();
+    cluster.install("Provider", "vpc", "r.io/vpc:v2.0.0");
+    cluster.run();
+    assert_snapshot!(cluster.show(), @r"
+    Configuration net r.io/net:v1.0.0 resolved 1/1/0
+    Provider vpc r.io/vpc:v2.0.0 conflict: r.io/net v1.0.0 needs r.io/vpc <v2.0.0; vpc asks for r.io/vpc v2.0.0 and may only go up (there are v1.1.0 and v2.0.0); hint: move vpc to a version that satisfies the others
+    ");
+    cluster.install("Provider", "vpc", "r.io/vpc:v1.1.0");
+    // What is asked for is another before its revision is active, and that before it is well again.
+    for moment in ["asked for", "active", "well"] {
+        let decided = cluster.decide();
+        let net =
+            decided.verdicts.iter().find(|(whose, _)| whose.kind.starts_with("Conf")).unwrap();
+        assert!(matches!(net.1, Verdict::Resolved(_)), "{moment}: {net:?}");
+        let vpc = decided.verdicts.iter().find(|(whose, _)| whose.kind.starts_with("Prov"));
+        assert_eq!(vpc.is_none(), moment == "asked for", "{moment}: {vpc:?}");
+        decided.plan.actions.into_iter().for_each(|action| cluster.carry_out(action));
+        assert_eq!(cluster.world.lock.as_ref().unwrap().packages, granted, "{moment}");
+        cluster.packages();
+    }
+    assert_eq!(cluster.run(), "nothing");
+}
+
+#[test]
+fn whoever_asks_for_something_else_at_once_is_granted_that_alone() {
+    let mut cluster = cluster(
+        "r.io/vpc v1.1.0 Provider: brings vpcs.org
+         r.io/vpc v2.0.0 Provider: brings vpcs.org
+         r.io/net v1.0.0 Configuration: r.io/vpc >=v1.0.0",
+    );
+    cluster.install("Provider", "vpc", "r.io/vpc:v2.0.0").spec.skip_dependency_resolution =
+        Some(true);
+    cluster.install("Configuration", "net", "r.io/net:v1.0.0");
+    cluster.packages();
+    cluster.install("Provider", "vpc", "r.io/vpc:v1.1.0");
+    let decided = cluster.decide();
+    let of = |kind: &str| decided.verdicts.keys().any(|whose| whose.kind.starts_with(kind));
+    assert!(!of("Prov"), "{decided:?}");
+    decided.plan.actions.into_iter().for_each(|action| cluster.carry_out(action));
+    let lock = cluster.world.lock.as_ref().unwrap();
+    let listed: Vec<&str> =
+        lock.packages.iter().flatten().map(|one| one.version.as_str()).collect();
+    assert_eq!(listed, ["v1.0.0"], "only the configuration");
+    cluster.run();
+    assert_snapshot!(cluster.show(), @r"
+    Configuration net r.io/net:v1.0.0 resolved 1/1/0
+    Provider vpc r.io/vpc:v1.1.0 skipped
     ");
 }
