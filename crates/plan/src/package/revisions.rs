@@ -346,6 +346,7 @@ fn controls(world: &World, revision: &Revision) -> bool {
         owner.controller == Some(true)
             && owner.kind == revision.kind
             && owner.name == revision.metadata.name
+            && control::group(&owner.api_version) == control::group(&revision.api_version)
     };
     brought(revision)
         .any(|target| world.owners.get(&target).is_some_and(|owners| owners.iter().any(is_it)))

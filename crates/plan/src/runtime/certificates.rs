@@ -107,7 +107,7 @@ pub(super) fn decide(world: &World, service: &str) -> Result<State, Stop> {
     let namespace = &world.settings.namespace;
     let served = ["", &format!(".{namespace}"), &format!(".{namespace}.svc")];
     let served: Vec<String> = served.iter().map(|end| format!("{service}{end}")).collect();
-    let called = vec![world.revision.metadata.name.clone()];
+    let called = vec![caller(world)];
     let wanted: Vec<(&str, Usage, Vec<String>)> = [
         (spec.tls_server_secret_name.as_deref(), Usage::Server, served),
         (spec.tls_client_secret_name.as_deref(), Usage::Client, called),
@@ -151,6 +151,19 @@ pub(super) fn decide(world: &World, service: &str) -> Result<State, Stop> {
         state.fingerprint = print.hex().get(..16).map(str::to_owned);
     }
     Ok(state)
+}
+
+/// Whom the certificate names that a runtime calls with. While the revision is not established,
+/// that of the one before stays: it still runs, and goes on if this one is refused.
+fn caller(world: &World) -> String {
+    let own = &world.revision.metadata.name;
+    let secret = world.revision.spec.tls_client_secret_name.as_deref();
+    let text = secret.and_then(|secret| data(found(world, secret), "tls.crt"));
+    let names = text.and_then(|text| world.certificates.get(text)).map(|one| &one.names);
+    let is_named = |one: &&Revision| names.is_some_and(|all| all.contains(&one.metadata.name));
+    let before = world.siblings.iter().find(is_named);
+    let before = before.filter(|_| !world.revision.is_established());
+    before.map_or(own, |before| &before.metadata.name).clone()
 }
 
 /// The package of another kind, or of another manager, that a Secret belongs to: each would have

@@ -110,14 +110,16 @@ fn the_next_revision_takes_over_what_is_the_packages() {
     world.revision = next(&world);
     world.siblings = vec![old];
     world.owned.clear();
-    // Until it is established, callers find what runs of the revision before.
+    // Until it is established, callers find what runs of the revision before, which calls as before.
     let told = settle(&mut world);
-    assert!(!told.contains("Service"), "{told}");
+    assert!(!told.contains("Service") && !told.contains("issue"), "{told}");
     world.revision.status.clone_from(&world.siblings[0].status);
     // And until there is a Deployment of its own, which may be refused.
     world.refusal = Some(Refusal { target: target("Deployment", "p-2"), message: "no".to_owned() });
     assert!(!act(&mut world).contains("Service"));
     world.refusal = None;
+    let told = act(&mut world);
+    assert!(told.starts_with("issue p-tls-client "), "{told}");
     let told = act(&mut world);
     assert!(told.contains("create Deployment p-2\n") && !told.contains(" Service "), "{told}");
     let told = act(&mut world);
@@ -146,7 +148,10 @@ fn what_is_ours_by_an_older_uid_becomes_ours_again() {
     becomes_ours_again(MANAGER);
     // The API server would leave what somebody else wrote, and two would be in control.
     let told = becomes_ours_again("somebody who restored it");
-    assert!(told.starts_with("merge Service p ") && told.contains("}\napply Service p\n"), "{told}");
+    assert!(
+        told.starts_with("merge Service p ") && told.contains("}\napply Service p\n"),
+        "{told}"
+    );
 }
 
 fn becomes_ours_again(manager: &str) -> String {
