@@ -13,6 +13,8 @@ use std::process::{Child, Command, Stdio};
 
 /// Not the usual one, so that nothing works by chance.
 const NAMESPACE: &str = "planes";
+/// The usual one.
+const USUAL: &str = "crossplane-system";
 
 fn chart() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../charts/apron")
@@ -28,9 +30,9 @@ fn helm(scratch: &Scratch, kubeconfig: Option<&Path>, words: &[&str]) -> Ran {
 }
 
 /// What Helm makes of the chart, without what only Helm says.
-fn rendered(scratch: &Scratch, words: &[&str]) -> Vec<Json> {
+fn rendered(scratch: &Scratch, namespace: &str, words: &[&str]) -> Vec<Json> {
     let chart = chart();
-    let first = ["template", "apron", chart.to_str().unwrap(), "--namespace", NAMESPACE];
+    let first = ["template", "apron", chart.to_str().unwrap(), "--namespace", namespace];
     let words: Vec<&str> = first.iter().chain(words).copied().collect();
     let text = helm(scratch, None, &words).ok().stdout;
     let documents = text.split("\n---\n").filter(|text| text.contains("apiVersion:"));
@@ -54,8 +56,8 @@ fn without_helm(mut object: Json) -> Json {
 
 /// What `apron manager install` would apply, besides the namespace and the definitions, which the
 /// manager brings itself where the chart is used.
-fn installed(scratch: &Scratch, words: &[&str]) -> Vec<Json> {
-    let first = ["manager", "install", "--dry-run", "-o", "json", "-n", NAMESPACE];
+fn installed(scratch: &Scratch, namespace: &str, words: &[&str]) -> Vec<Json> {
+    let first = ["manager", "install", "--dry-run", "-o", "json", "-n", namespace];
     let words: Vec<&str> = first.iter().chain(words).copied().collect();
     let list: Json = serde_json::from_str(&apron(scratch, words).ok().stdout).unwrap();
     let all = list["items"].as_array().unwrap().iter();
@@ -100,14 +102,49 @@ fn helm_makes_of_the_chart_what_the_command_applies() {
             ],
         ),
     ] {
-        assert_eq!(sorted(rendered(&scratch, values)), sorted(installed(&scratch, words)));
+        for namespace in [USUAL, NAMESPACE] {
+            let by_helm = sorted(rendered(&scratch, namespace, values));
+            assert_eq!(by_helm, sorted(installed(&scratch, namespace, words)));
+        }
     }
-    let claimed = rendered(&scratch, &["--set", "packageCache.pvc=c", "--set", "replicas=2"]);
+    let claimed =
+        rendered(&scratch, NAMESPACE, &["--set", "packageCache.pvc=c", "--set", "replicas=2"]);
     let deployment = claimed.iter().find(|one| one["kind"] == "Deployment").unwrap();
     assert_eq!(deployment["spec"]["strategy"]["type"], "Recreate");
     assert_eq!(deployment["spec"]["replicas"], 2);
     let volumes = &deployment["spec"]["template"]["spec"]["volumes"];
     assert_eq!(volumes[0]["persistentVolumeClaim"]["claimName"], "c");
+}
+
+/// What the role of the account is called, and its binding.
+fn roles(objects: &[Json]) -> [&str; 3] {
+    let of = |kind: &str, place: &str| {
+        let mut of_kind = objects.iter().filter(|one| one["kind"] == kind);
+        let name = |one: &Json| one["metadata"]["name"].as_str().unwrap().to_owned();
+        let own = of_kind.find(|one| name(one).starts_with("apron")).unwrap();
+        own.pointer(place).and_then(Json::as_str).unwrap()
+    };
+    [
+        of("ClusterRole", "/metadata/name"),
+        of("ClusterRoleBinding", "/metadata/name"),
+        of("ClusterRoleBinding", "/roleRef/name"),
+    ]
+}
+
+#[test]
+fn the_usual_manager_has_the_role_it_always_had_and_every_other_one_of_its_own() {
+    let scratch = Scratch::new();
+    for (namespace, suffix, role) in [
+        (USUAL, "crossplane.io", "apron"),
+        (USUAL, "apron.example.org", "apron:crossplane-system:apron.example.org"),
+        (NAMESPACE, "crossplane.io", "apron:planes:crossplane.io"),
+        (NAMESPACE, "apron.example.org", "apron:planes:apron.example.org"),
+    ] {
+        let by_helm = rendered(&scratch, namespace, &["--set", &format!("groupSuffix={suffix}")]);
+        assert_eq!(roles(&by_helm), [role; 3]);
+        let by_command = installed(&scratch, namespace, &["--group-suffix", suffix]);
+        assert_eq!(roles(&by_command), [role; 3]);
+    }
 }
 
 /// A manager that runs as the pod would.

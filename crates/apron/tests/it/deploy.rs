@@ -1,5 +1,6 @@
 //! `apron manager install`, and the values of the Helm chart; what Helm makes of it is in `chart`.
 
+use crate::control_plane::Asked;
 use crate::kubectl::plane::{Ours, Real};
 use crate::support::{Ran, Scratch, command, peer, until};
 use serde_json::Value as Json;
@@ -36,6 +37,56 @@ fn the_manager_is_installed_alike_on_both_servers() {
     // It can be repeated.
     assert_eq!(install(&ours.kubeconfig), here);
     assert_eq!(install(&real.kubeconfig), here);
+}
+
+#[test]
+fn a_second_manager_leaves_the_first_its_rights_and_its_place() {
+    let scratch = Scratch::new();
+    let ours = Ours::start(&scratch.join("ours"));
+    let real = Real::start(&scratch.join("real"), &ours);
+    for kubeconfig in [&ours.kubeconfig, &real.kubeconfig] {
+        stand_side_by_side(&scratch, kubeconfig);
+    }
+}
+
+fn stand_side_by_side(scratch: &Scratch, kubeconfig: &Path) {
+    let install = |words: &[&str]| {
+        let mut command = command(scratch);
+        command.env("KUBECONFIG", kubeconfig).args(["manager", "install"]).args(words);
+        Ran::from(command.output().unwrap())
+    };
+    let other = "apron.example.org";
+    install(&[]).ok();
+    let asked = Asked::new(kubeconfig);
+    let people = || {
+        let path = "/apis/rbac.authorization.k8s.io/v1/clusterroles/crossplane-view";
+        asked.get(path).unwrap()["aggregationRule"].clone()
+    };
+    let before = people();
+    assert!(before.is_object(), "{before}");
+    // The second lives elsewhere, and there it can be installed again.
+    for words in [&["--group-suffix", other, "-n", "apron-system"][..], &["-n", "third"]] {
+        install(words).ok();
+        install(words).ok();
+    }
+    for (namespace, group) in [
+        ("crossplane-system", "pkg.crossplane.io"),
+        ("apron-system", "pkg.apron.example.org"),
+        ("third", "pkg.crossplane.io"),
+    ] {
+        let account = format!("system:serviceaccount:{namespace}:crossplane");
+        until(&format!("{account} has its rights"), || {
+            asked.may(&account, ["create", group, "providers"]).then_some(())
+        });
+    }
+    assert_eq!(people(), before);
+    // Where one is, a manager of another group is refused, and nothing changes.
+    let path = "/apis/apps/v1/namespaces/crossplane-system/deployments/apron";
+    let first = asked.get(path).unwrap()["spec"].clone();
+    let refused = install(&["--group-suffix", other]).failed();
+    let why = "the manager in the namespace crossplane-system is for packages of pkg.crossplane.io";
+    assert!(refused.contains(why) && refused.contains("in another namespace"), "{refused}");
+    assert_eq!(asked.get(path).unwrap()["spec"], first);
 }
 
 #[test]

@@ -47,6 +47,7 @@ pub(crate) async fn run(request: &Request, settings: &Settings) -> Outcome {
         return print(request.format, &objects);
     }
     let cluster = Cluster::connect(&request.cluster, settings).await?;
+    refuse_rival(&cluster, &request.cluster).await?;
     for object in &objects {
         let (resource, name) = address(object)?;
         cluster.apply(&resource, &name, object).await?;
@@ -62,6 +63,26 @@ pub(crate) async fn run(request: &Request, settings: &Settings) -> Outcome {
         Format::Text => Ok(()),
         format => print(format, &objects),
     }
+}
+
+/// A namespace has room for one manager: a second one would be the end of the first.
+async fn refuse_rival(cluster: &Cluster, arguments: &ClusterArguments) -> Outcome {
+    let (namespace, suffix) = (&arguments.namespace, &arguments.group_suffix);
+    let deployments = Resource::in_namespace("apps", "v1", namespace, "deployments");
+    let found: Option<Json> = cluster.get(&deployments, objects::NAME).await?;
+    let Some(found) = found else { return Ok(()) };
+    let managed = objects::managed(&found);
+    if managed == suffix {
+        return Ok(());
+    }
+    Err(Failure::new(
+        format!("the manager in the namespace {namespace} is for packages of pkg.{managed}"),
+        format!(
+            "install the one for pkg.{suffix} beside it, in another namespace: give --namespace; \
+             or remove the one that is there: `kubectl -n {namespace} delete deployment {}`",
+            objects::NAME
+        ),
+    ))
 }
 
 fn print(format: Format, objects: &[Json]) -> Outcome {

@@ -2,15 +2,18 @@
 //! a test holds the two together.
 
 use super::Request;
+use crate::args::cluster::NAMESPACE;
 use crate::failure::{Failure, Outcome};
 use serde_json::{Value as Json, json};
 
-/// What the Deployment and the roles are called.
+/// What the Deployment is called, and what labels say.
 pub(super) const NAME: &str = "apron";
 /// The service account; packages' runtimes know it by upstream's name.
 const ACCOUNT: &str = "crossplane";
 /// Where the manager is asked how it is.
 const PORT: (&str, u16) = ("metrics", 8080);
+/// What says the group to the manager.
+const SUFFIX_FLAG: &str = "--group-suffix=";
 /// A user that is nobody.
 const NOBODY: u32 = 65532;
 
@@ -21,20 +24,20 @@ pub(super) fn objects(request: &Request) -> Outcome<Vec<Json>> {
         let hint = "give a suffix such as crossplane.io or ibm.crossplane.io";
         Failure::new("cannot make definitions", hint).because(&error)
     })?;
-    let namespace = &request.cluster.namespace;
+    let (namespace, role) = (&request.cluster.namespace, role(request));
     let mut all =
         vec![json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})];
     all.extend(definitions);
     all.push(account(request));
     all.push(json!({
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
-        "metadata": {"name": NAME, "labels": labels()},
+        "metadata": {"name": role, "labels": labels()},
         "rules": rules(suffix),
     }));
     all.push(json!({
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
-        "metadata": {"name": NAME, "labels": labels()},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": NAME},
+        "metadata": {"name": role, "labels": labels()},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
         "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": namespace}],
     }));
     // Beside Crossplane, its own chart has these.
@@ -43,6 +46,24 @@ pub(super) fn objects(request: &Request) -> Outcome<Vec<Json>> {
     }
     all.push(deployment(request));
     Ok(all)
+}
+
+/// What the role and its binding are called. They have no namespace, so whatever tells managers
+/// apart is in their name: one must not take the rights of another. The usual manager has the short
+/// name it always had.
+fn role(request: &Request) -> String {
+    let (namespace, suffix) = (&request.cluster.namespace, &request.cluster.group_suffix);
+    if namespace == NAMESPACE && suffix == api::crd::SUFFIX {
+        return NAME.to_owned();
+    }
+    format!("{NAME}:{namespace}:{suffix}")
+}
+
+/// The suffix of the group that an installed Deployment manages.
+pub(super) fn managed(deployment: &Json) -> &str {
+    let words = &deployment["spec"]["template"]["spec"]["containers"][0]["args"];
+    let mut words = words.as_array().into_iter().flatten().filter_map(Json::as_str);
+    words.find_map(|word| word.strip_prefix(SUFFIX_FLAG)).unwrap_or(api::crd::SUFFIX)
 }
 
 /// The account with the Secrets that images are pulled with. What packages run gets them from here.
@@ -98,7 +119,7 @@ fn deployment(request: &Request) -> Json {
     let first = ["manager", "--cache-dir=/cache", "--leader-election", "--listen=0.0.0.0:8080"];
     let mut arguments: Vec<String> = first.map(str::to_owned).into();
     if request.cluster.group_suffix != api::crd::SUFFIX {
-        arguments.push(format!("--group-suffix={}", request.cluster.group_suffix));
+        arguments.push(format!("{SUFFIX_FLAG}{}", request.cluster.group_suffix));
     }
     arguments.extend(request.arguments.iter().cloned());
     let field = |name: &str, path: &str| json!({"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}});
