@@ -45,6 +45,9 @@ pub enum Error {
     /// The server does not want it, and will not later.
     #[error("{0}")]
     Refused(String),
+    /// This manager does not hold the lease any more, so it must not work.
+    #[error("the lease was lost: {0}")]
+    Deposed(String),
 }
 
 /// Where objects of a kind are.

@@ -3,7 +3,8 @@
 //! Whoever holds it renews it, and stops working if it could not for [`Timing::deadline`]. Others
 //! take it only after it did not change for as long as it says it is good for, by their own clocks, which
 //! need not agree with anybody's. One that stops cleanly gives it up, so that the next need not
-//! wait.
+//! wait. If somebody deletes it, whoever held it makes it again when it would have renewed it, and
+//! those who saw it held wait as if it were still there.
 
 use crate::Hands;
 use crate::cluster::{Error, Mode};
@@ -38,10 +39,11 @@ impl Default for Timing {
     }
 }
 
-/// What the lease was when it last changed, and when that was seen.
+/// What the lease was when another held it and it last changed, and when that was seen.
 #[derive(Default)]
 struct Watched {
     version: Option<(String, Instant)>,
+    good_for: Duration,
 }
 
 /// Works while this manager holds the lease, until told to stop. That the lease was lost is an error:
@@ -73,7 +75,7 @@ pub(crate) async fn lead<W: Future<Output = ()>>(
     // Whatever has not ended by now ends here, before others may begin.
     drop(work);
     if let Some(why) = lost {
-        return Err(Error::Busy(format!("the lease was lost: {why}")));
+        return Err(Error::Deposed(why));
     }
     release(hands).await;
     Ok(())
@@ -163,13 +165,12 @@ async fn release(hands: &Hands) {
 async fn attempt(hands: &Hands, watched: &mut Watched) -> Result<Option<Instant>, Error> {
     let target = target(hands);
     let Some(mut live) = hands.cluster.get(&target).await? else {
-        let lease = json!({
-            "apiVersion": target.api_version, "kind": target.kind,
-            "metadata": {"name": target.name, "namespace": target.namespace},
-            "spec": held(hands, 0),
-        });
+        // Whoever held it works on until it would have been renewed, and makes it again then.
+        if !watched.is_over() {
+            return Ok(None);
+        }
         let asked = Instant::now();
-        hands.cluster.create(&target, &lease, Mode::Real).await?;
+        make(hands).await?;
         return Ok(Some(asked));
     };
     let holder = live["spec"]["holderIdentity"].as_str().unwrap_or_default().to_owned();
@@ -177,8 +178,11 @@ async fn attempt(hands: &Hands, watched: &mut Watched) -> Result<Option<Instant>
         let asked = Instant::now();
         return Ok(renew(hands).await?.then_some(asked));
     }
-    if !holder.is_empty() && !watched.is_over(&live) {
-        return Ok(None);
+    if !holder.is_empty() {
+        watched.see(&live);
+        if !watched.is_over() {
+            return Ok(None);
+        }
     }
     let before = live["spec"]["leaseTransitions"].as_i64().unwrap_or_default();
     live["spec"] = held(hands, before.saturating_add(1));
@@ -187,9 +191,30 @@ async fn attempt(hands: &Hands, watched: &mut Watched) -> Result<Option<Instant>
     Ok(Some(asked))
 }
 
-/// Renews the lease; false if somebody else holds it.
+/// Makes the lease, held by this manager. The API server makes it for one only: for others there
+/// is one already.
+async fn make(hands: &Hands) -> Result<(), Error> {
+    let target = target(hands);
+    let lease = json!({
+        "apiVersion": target.api_version, "kind": target.kind,
+        "metadata": {"name": target.name, "namespace": target.namespace},
+        "spec": held(hands, 0),
+    });
+    hands.cluster.create(&target, &lease, Mode::Real).await.map(|_| ())
+}
+
+/// Renews the lease; false if somebody else holds it. One that somebody deleted is made again: it is
+/// held only if that worked.
 async fn renew(hands: &Hands) -> Result<bool, Error> {
-    let Some(mut live) = hands.cluster.get(&target(hands)).await? else { return Ok(false) };
+    let Some(mut live) = hands.cluster.get(&target(hands)).await? else {
+        make(hands).await?;
+        hands.say(Entry::news(
+            "lease",
+            &hands.settings.identity,
+            "somebody deleted it; it is made again",
+        ));
+        return Ok(true);
+    };
     if live["spec"]["holderIdentity"] != hands.settings.identity {
         return Ok(false);
     }
@@ -218,26 +243,31 @@ fn target(hands: &Hands) -> Target {
 }
 
 impl Watched {
-    /// Whether the lease has not changed for as long as it is good for.
-    fn is_over(&mut self, live: &Json) -> bool {
+    /// Notes what the lease is, if it is not what it was.
+    fn see(&mut self, live: &Json) {
         let version = live["metadata"]["resourceVersion"].as_str().unwrap_or_default();
-        let since = match &self.version {
-            Some((seen, since)) if seen == version => *since,
-            _ => {
-                let now = Instant::now();
-                self.version = Some((version.to_owned(), now));
-                now
-            }
-        };
         let good_for = live["spec"]["leaseDurationSeconds"].as_u64().map(Duration::from_secs);
-        since.elapsed() >= good_for.unwrap_or(Timing::default().duration)
+        self.good_for = good_for.unwrap_or(Timing::default().duration);
+        if self.version.as_ref().is_none_or(|(seen, _)| seen != version) {
+            self.version = Some((version.to_owned(), Instant::now()));
+        }
+    }
+
+    /// Whether the lease has not changed for as long as it is good for, or was never seen.
+    fn is_over(&self) -> bool {
+        self.version.as_ref().is_none_or(|(_, since)| since.elapsed() >= self.good_for)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::metrics::Metrics;
+    use crate::testing::Shelf;
+    use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
+    use tokio::sync::watch::{Sender, channel};
+    use tokio::task::JoinHandle;
 
     #[tokio::test(start_paused = true)]
     async fn nobody_leads_for_longer_than_the_lease_however_long_answers_take() {
@@ -281,12 +311,105 @@ mod tests {
             })
         };
         let mut watched = Watched::default();
-        assert!(!watched.is_over(&lease("1")), "whatever times it has");
+        let mut is_over = |version: &str| {
+            watched.see(&lease(version));
+            watched.is_over()
+        };
+        assert!(!is_over("1"), "whatever times it has");
         sleep(Duration::from_secs(59)).await;
-        assert!(!watched.is_over(&lease("2")), "it was renewed");
+        assert!(!is_over("2"), "it was renewed");
         sleep(Duration::from_secs(59)).await;
-        assert!(!watched.is_over(&lease("2")));
+        assert!(!is_over("2"));
         sleep(Duration::from_secs(1)).await;
-        assert!(watched.is_over(&lease("2")));
+        assert!(is_over("2"));
+    }
+
+    const PATH: &str = "/apis/coordination.k8s.io/v1/namespaces/crossplane-system/leases/\
+                        apron-manager.pkg.crossplane.io";
+
+    /// A manager that has nothing to do but to hold the lease.
+    struct Idle {
+        metrics: Arc<Metrics>,
+        stop: Sender<bool>,
+        ended: JoinHandle<Result<(), Error>>,
+    }
+
+    impl Idle {
+        fn start(shelf: &Shelf, identity: &str) -> Self {
+            let hands = shelf.hands(identity);
+            let (stop, told) = channel(false);
+            let metrics = Arc::clone(&hands.metrics);
+            let ended = tokio::spawn(async move {
+                lead(&hands, told, async |mut told| asked_to_stop(&mut told).await).await
+            });
+            Self { metrics, stop, ended }
+        }
+
+        fn leads(&self) -> bool {
+            self.metrics.render().lines().any(|line| line == "apron_is_leader 1")
+        }
+    }
+
+    async fn seconds(seconds: u64) {
+        sleep(Duration::from_secs(seconds)).await;
+    }
+
+    fn holder(shelf: &Shelf) -> Option<String> {
+        shelf.get(PATH)?["spec"]["holderIdentity"].as_str().map(str::to_owned)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_lease_that_is_deleted_is_made_again_by_whoever_held_it() {
+        let shelf = Shelf::empty();
+        let first = Idle::start(&shelf, "first");
+        seconds(1).await;
+        let second = Idle::start(&shelf, "second");
+        seconds(9).await;
+        for _ in 0..3 {
+            shelf.remove(PATH);
+            // It is renewed every 20 s.
+            seconds(21).await;
+            assert_eq!(holder(&shelf).as_deref(), Some("first"));
+            assert!(first.leads() && !second.leads());
+        }
+        // And it is given up as always.
+        first.stop.send(true).unwrap();
+        assert_eq!(first.ended.await.unwrap(), Ok(()));
+        seconds(6).await;
+        assert_eq!(holder(&shelf).as_deref(), Some("second"));
+        assert!(second.leads());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_deleted_lease_is_taken_by_others_only_when_it_would_be_over() {
+        let shelf = Shelf::empty();
+        let spec = json!({"holderIdentity": "away", "leaseDurationSeconds": 60});
+        shelf.put(
+            PATH,
+            json!({"metadata": {"name": "apron-manager.pkg.crossplane.io"}, "spec": spec}),
+        );
+        let second = Idle::start(&shelf, "second");
+        seconds(1).await;
+        shelf.remove(PATH);
+        seconds(57).await;
+        assert_eq!(holder(&shelf), None);
+        assert!(!second.leads());
+        seconds(7).await;
+        assert_eq!(holder(&shelf).as_deref(), Some("second"));
+        assert!(second.leads());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_finds_another_in_its_place_ends_and_says_so() {
+        let shelf = Shelf::empty();
+        let first = Idle::start(&shelf, "first");
+        seconds(1).await;
+        // It was deleted, and one that never saw it was faster.
+        shelf.remove(PATH);
+        let second = Idle::start(&shelf, "second");
+        let error = first.ended.await.unwrap().unwrap_err();
+        assert_eq!(error.to_string(), "the lease was lost: somebody else holds it");
+        assert_eq!(holder(&shelf).as_deref(), Some("second"));
+        assert!(second.leads());
     }
 }

@@ -37,10 +37,19 @@ const LEADER: Family = Family {
 };
 
 /// Everything counted so far.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Metrics {
     prepared: AtomicBool,
     numbers: Mutex<BTreeMap<(&'static str, String), f64>>,
+}
+
+impl Default for Metrics {
+    /// Nobody leads from the start: who stands by says so, and does not keep silent.
+    fn default() -> Self {
+        let metrics = Self { prepared: AtomicBool::default(), numbers: Mutex::default() };
+        metrics.leads(false);
+        metrics
+    }
 }
 
 impl Metrics {
@@ -108,6 +117,21 @@ impl Metrics {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_stands_by_says_that_it_does_not_lead() {
+        let metrics = Metrics::default();
+        let said = |metrics: &Metrics| {
+            let text = metrics.render();
+            let line = text.lines().find(|line| line.starts_with("apron_is_leader"));
+            line.map(str::to_owned)
+        };
+        assert_eq!(said(&metrics).as_deref(), Some("apron_is_leader 0"));
+        metrics.leads(true);
+        assert_eq!(said(&metrics).as_deref(), Some("apron_is_leader 1"));
+        metrics.leads(false);
+        assert_eq!(said(&metrics).as_deref(), Some("apron_is_leader 0"));
+    }
 
     #[test]
     fn prometheus_can_read_it() {
