@@ -7,12 +7,13 @@ use crate::revision::owners;
 use crate::{Hands, cluster, fetch, secrets, signature};
 use api::condition::types;
 use api::meta::PackageKind;
+use api::pkg::revision::Revision;
 use api::pkg::{LABEL_PACKAGE, LocalReference, Package};
 use cluster::Which;
 use oci::{Digest, Identifier, Reference, Rules};
 use plan::image_config::{ImageConfigError, Treatment, treat};
 use plan::package::pull::{Image, Policy, Unavailable};
-use plan::package::{Settings, World, step};
+use plan::package::{Settings, World, can_be_labelled, step};
 use plan::signature::Trust;
 use plan::step::{Need, Refusal, Step, Target};
 use serde::de::DeserializeOwned;
@@ -29,6 +30,22 @@ impl Packages {
 
     fn revision(&self) -> String {
         format!("{}Revision", self.kind())
+    }
+
+    /// The revisions of a package. API servers refuse to be asked for a label that cannot be.
+    async fn revisions_of(
+        &self,
+        hands: &Hands,
+        api_version: &str,
+        package: &str,
+    ) -> Result<Vec<Revision>, cluster::Error> {
+        if !can_be_labelled(package) {
+            return Ok(Vec::new());
+        }
+        let labels = format!("{LABEL_PACKAGE}={package}");
+        let which = Which { labels: Some(&labels), ..Which::default() };
+        let found = hands.cluster.list(api_version, &self.revision(), which).await?;
+        found.into_iter().map(typed).collect()
     }
 }
 
@@ -65,10 +82,7 @@ impl Kind for Packages {
         let Some((target, _)) = self.subject(hands, key) else { return Ok(None) };
         let Some(found) = hands.cluster.get(&target).await? else { return Ok(None) };
         let package: Package = typed(found)?;
-        let labels = format!("{LABEL_PACKAGE}={key}");
-        let which = Which { labels: Some(&labels), ..Which::default() };
-        let revisions = hands.cluster.list(&api_version, &self.revision(), which).await?;
-        let revisions = revisions.into_iter().map(typed).collect::<Result<_, _>>()?;
+        let revisions = self.revisions_of(hands, &api_version, key).await?;
         let treated = treatment(hands, &package.spec.package).await?;
         let (trust, treatment) = (Trust::of(&treated), treated.unwrap_or_default());
         let image = known(hands, &package, &treatment);
@@ -229,4 +243,47 @@ pub(crate) fn typed<T: DeserializeOwned>(object: Json) -> Result<T, cluster::Err
     let name = format!("{} {}", object["kind"], object["metadata"]["name"]);
     serde_json::from_value(object)
         .map_err(|error| cluster::Error::Refused(format!("{name} cannot be read: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::look;
+    use crate::testing::Shelf;
+    use serde_json::json;
+
+    #[tokio::test]
+    async fn a_package_whose_name_no_label_can_hold_says_so_in_its_conditions_and_in_an_event() {
+        let shelf = Shelf::empty();
+        // Cut where an event's name is, it would end with a dash.
+        let name = format!("{}-{}", "n".repeat(199), "n".repeat(53));
+        let path = format!("/apis/pkg.crossplane.io/v1/providers/{name}");
+        shelf.put(
+            &path,
+            json!({
+                "apiVersion": "pkg.crossplane.io/v1", "kind": "Provider",
+                "metadata": {"name": name, "uid": "u"},
+                "spec": {"package": "registry.example.org/p:v1"},
+            }),
+        );
+        let hands = shelf.hands("manager");
+        look(&Packages(PackageKind::Provider), &hands, &name).await.unwrap();
+        let said = shelf.get(&path).unwrap()["status"]["conditions"].clone();
+        let why = "cannot unpack package: the name of a package may have at most 63 characters, \
+                   because its revisions carry it as a label, and this one has 253; install it \
+                   under another name, and delete this one";
+        for (one, of) in said.as_array().unwrap().iter().zip(["Installed", "Healthy"]) {
+            assert_eq!((&one["type"], &one["status"]), (&json!(of), &json!("False")));
+            assert_eq!(one["message"], why);
+        }
+        let events = shelf.under("/apis/events.k8s.io/v1/namespaces/default/events/");
+        let [event] = &events[..] else { panic!("{events:?}") };
+        assert_eq!(event["note"], why);
+        assert!(
+            event["metadata"]["name"]
+                .as_str()
+                .unwrap()
+                .starts_with(&format!("{}.", "n".repeat(199)))
+        );
+    }
 }

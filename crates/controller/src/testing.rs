@@ -14,7 +14,15 @@ use store::remote;
 use tempfile::TempDir;
 
 /// The kinds it serves: version of the API, kind, plural, and whether objects have a namespace.
-const KINDS: [(&str, &str, &str, bool); 1] = [("coordination.k8s.io/v1", "Lease", "leases", true)];
+const KINDS: [(&str, &str, &str, bool); 5] = [
+    ("coordination.k8s.io/v1", "Lease", "leases", true),
+    ("events.k8s.io/v1", "Event", "events", true),
+    ("pkg.crossplane.io/v1", "Provider", "providers", false),
+    ("pkg.crossplane.io/v1", "ProviderRevision", "providerrevisions", false),
+    ("pkg.crossplane.io/v1beta1", "ImageConfig", "imageconfigs", false),
+];
+/// The longest value of a label.
+const LABEL_SIZE_MAX: usize = 63;
 
 /// An answer: its code, and what it says.
 type Answer = (u16, Json);
@@ -63,6 +71,11 @@ impl Shelf {
         self.objects.lock().unwrap().by_path.get(path).cloned()
     }
 
+    /// Everything whose path begins like that.
+    pub(crate) fn under(&self, path: &str) -> Vec<Json> {
+        self.objects.lock().unwrap().under(path)
+    }
+
     /// Puts an object under a path, whatever was there.
     pub(crate) fn put(&self, path: &str, object: Json) {
         self.objects.lock().unwrap().put(path, object);
@@ -80,6 +93,7 @@ impl Shelf {
         let (code, said) = {
             let mut objects = self.objects.lock().unwrap();
             match head.method {
+                Method::GET if is_list(path) => objects.list(path, head.uri.query()),
                 Method::GET => objects.read(path),
                 Method::POST => objects.create(path, body),
                 Method::PUT => objects.replace(path, body),
@@ -106,6 +120,22 @@ impl Objects {
         self.by_path.get(path).map_or_else(|| missing(path), |found| (200, found.clone()))
     }
 
+    /// Everything of a kind; asked for a label that cannot be, it refuses as real ones do.
+    fn list(&self, path: &str, query: Option<&str>) -> Answer {
+        let selector =
+            query.unwrap_or_default().split('&').find(|it| it.starts_with("labelSelector"));
+        let value = selector.and_then(|it| it.rsplit("%3D").next()).unwrap_or_default();
+        if value.len() > LABEL_SIZE_MAX {
+            return failure(400, &format!("{value}: must be no more than 63 characters"));
+        }
+        (200, json!({"metadata": {}, "items": self.under(&format!("{path}/"))}))
+    }
+
+    fn under(&self, path: &str) -> Vec<Json> {
+        let found = self.by_path.iter().filter(|(at, _)| at.starts_with(path));
+        found.map(|(_, object)| object.clone()).collect()
+    }
+
     fn create(&mut self, path: &str, object: Json) -> Answer {
         let path = format!("{path}/{}", object["metadata"]["name"].as_str().unwrap());
         if self.by_path.contains_key(&path) {
@@ -114,13 +144,24 @@ impl Objects {
         self.put(&path, object)
     }
 
-    fn replace(&mut self, path: &str, object: Json) -> Answer {
+    fn replace(&mut self, path: &str, mut object: Json) -> Answer {
+        let whole = path.strip_suffix("/status");
+        let path = whole.unwrap_or(path);
         let Some(live) = self.by_path.get(path) else { return missing(path) };
         if live["metadata"]["resourceVersion"] != object["metadata"]["resourceVersion"] {
             return failure(409, &format!("{path} has changed"));
         }
+        if whole.is_some() {
+            let status = object["status"].take();
+            object = live.clone();
+            object["status"] = status;
+        }
         self.put(path, object)
     }
+}
+
+fn is_list(path: &str) -> bool {
+    KINDS.iter().any(|(_, _, plural, _)| path.ends_with(&format!("/{plural}")))
 }
 
 /// The kinds of an API, if the path is that of one.

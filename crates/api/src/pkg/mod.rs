@@ -28,6 +28,9 @@ pub use package::{
 pub const GROUP: &str = "pkg.crossplane.io";
 /// The label of a revision that names its package.
 pub const LABEL_PACKAGE: &str = "pkg.crossplane.io/package";
+/// The longest name of a package, in bytes: it is the value of that label, and values of labels are
+/// shorter than names of objects may be.
+pub const PACKAGE_NAME_SIZE_MAX: usize = 63;
 /// The label of a revision that names its family of providers.
 pub const LABEL_FAMILY: &str = "pkg.crossplane.io/provider-family";
 /// The label of a pod that names the provider it runs.

@@ -11,6 +11,7 @@ use crate::output;
 use crate::place::{self, Place};
 use crate::settings::Settings;
 use api::meta::PackageKind;
+use api::pkg::PACKAGE_NAME_SIZE_MAX;
 use serde_json::{Value as Json, json};
 use std::time::Duration;
 
@@ -56,9 +57,11 @@ pub(crate) struct Options {
 pub(crate) async fn run(request: &Request, settings: &Settings) -> Outcome {
     let place = Place::parse(&request.package, &request.registry)?;
     let Place::Registry(parsed) = &place else { return Err(not_in_a_registry(&request.package)) };
+    let words = ("install", request.package.as_str());
+    // Names that nobody gave are short enough.
+    request.name.iter().try_for_each(|name| refuse_long(name, words))?;
     let cluster = Cluster::connect(&request.cluster, settings).await?;
     let inventory = Inventory::gather(&cluster).await?;
-    let words = ("install", request.package.as_str());
     let kind = match request.kind {
         Some(kind) => kind,
         None => find_out_kind(&place, &request.registry, words, settings).await?,
@@ -91,6 +94,21 @@ pub(super) fn not_in_a_registry(text: &str) -> Failure {
         format!("{text} is a file, and clusters fetch packages from registries"),
         "push it first with `apron push`, then install the reference it was pushed to",
     )
+}
+
+/// No package manager can do anything with a package whose name does not fit into a label.
+pub(super) fn refuse_long(name: &str, (verb, package): (&str, &str)) -> Outcome {
+    if name.len() <= PACKAGE_NAME_SIZE_MAX {
+        return Ok(());
+    }
+    Err(Failure::new(
+        format!(
+            "the name of a package may have at most {PACKAGE_NAME_SIZE_MAX} characters, and {name} \
+             has {}",
+            name.len()
+        ),
+        format!("give it another name: apron {verb} {package} NAME"),
+    ))
 }
 
 /// Reads the package to see what it is.

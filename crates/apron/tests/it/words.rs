@@ -214,6 +214,20 @@ fn mistake_a_reference_that_is_none() {
 }
 
 #[test]
+fn mistake_a_name_that_is_too_long() {
+    let scratch = Scratch::new();
+    let (reference, name) = ("xpkg.example.org/team/nop:v1.0.0", "n".repeat(64));
+    // Before anybody is asked: there is neither a cluster nor a registry.
+    for words in [&["install", reference, &name][..], &["plan", reference, &name]] {
+        let said = apron(&scratch, words).failed();
+        let why =
+            format!("the name of a package may have at most 63 characters, and {name} has 64");
+        let hint = format!("give it another name: apron {} {reference} NAME", words[0]);
+        assert!(said.contains(&why) && said.contains(&hint), "{said}");
+    }
+}
+
+#[test]
 fn mistake_initialising_where_something_is() {
     let scratch = built();
     let mut story =

@@ -40,7 +40,9 @@ async fn send(
     let said = Digest::of(format!("{uid}\n{reason}\n{is_warning}\n{note}").as_bytes());
     // Events of what has no namespace are where kubectl looks for them.
     let namespace = target.namespace.as_deref().unwrap_or("default");
-    let name = format!("{}.{}", shortened(&target.name, NAME_SIZE_MAX), &said.hex()[..16]);
+    // What is cut off may leave an end that a name must not have before the dot.
+    let begin = shortened(&target.name, NAME_SIZE_MAX).trim_end_matches(['-', '.']);
+    let name = format!("{begin}.{}", &said.hex()[..16]);
     let event = json!({
         "apiVersion": "events.k8s.io/v1", "kind": "Event",
         "metadata": {"name": name, "namespace": namespace},

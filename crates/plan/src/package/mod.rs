@@ -17,7 +17,7 @@ use api::condition::{self, Condition, reasons, types};
 use api::meta::PackageKind;
 use api::object::OwnerReference;
 use api::pkg::revision::{ACTIVE, Revision};
-use api::pkg::{ANNOTATION_PAUSED, Package, PackageStatus};
+use api::pkg::{ANNOTATION_PAUSED, PACKAGE_NAME_SIZE_MAX, Package, PackageStatus};
 use pull::{Image, Policy, Pull, RECHECK};
 use revisions::Decided;
 use serde_json::Value as Json;
@@ -67,6 +67,9 @@ pub fn step(world: &World) -> Step {
     if metadata.is_paused() {
         return Step::Do(world.paused());
     }
+    if !can_be_labelled(&metadata.name) {
+        return Step::Do(world.unnameable());
+    }
     if let Some(refusal) = world.refused.first() {
         return Step::Do(world.rejected(refusal));
     }
@@ -92,6 +95,12 @@ pub fn step(world: &World) -> Step {
             Err(needs) => Step::Need(needs),
         },
     }
+}
+
+/// Whether the label of revisions can name a package. One that it cannot name has no revisions, and
+/// nobody can ask for them.
+pub fn can_be_labelled(name: &str) -> bool {
+    name.len() <= PACKAGE_NAME_SIZE_MAX
 }
 
 impl World {
@@ -158,6 +167,17 @@ impl World {
     /// What is there goes on as it was; only what was asked for is not to be had.
     fn unfetched(&self, why: &str, advice: &str) -> Plan {
         self.failed("UnpackPackage", format!("cannot unpack package: {why}; {advice}"))
+    }
+
+    /// No revision could say whose it is. Names do not change, so it is not looked at again.
+    fn unnameable(&self) -> Plan {
+        let why = format!(
+            "the name of a package may have at most {PACKAGE_NAME_SIZE_MAX} characters, because its \
+             revisions carry it as a label, and this one has {}",
+            self.package.metadata.name.len()
+        );
+        let advice = "install it under another name, and delete this one";
+        Plan { wake: Wake::OnChange, ..self.unfetched(&why, advice) }
     }
 
     /// The API server would not have what was decided.

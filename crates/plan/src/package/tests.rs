@@ -257,6 +257,25 @@ fn a_name_without_registry_is_looked_for_in_the_cache_when_nothing_may_be_pulled
 }
 
 #[test]
+fn a_name_that_no_label_can_hold_is_told_before_anything_is_tried() {
+    let mut world = world(&json!({}));
+    world.image = Image::default();
+    world.package.metadata.name = "n".repeat(63);
+    let mut told = vec![act(&mut world)];
+    world.package.metadata.name = "n".repeat(64);
+    told.extend([act(&mut world), act(&mut world)]);
+    assert_snapshot!(told.join("\n--\n"), @r"
+    need the digest of registry.example.org/p:v1
+    --
+    status current none: Installed=False UnpackingPackage (cannot unpack package: the name of a package may have at most 63 characters, because its revisions carry it as a label, and this one has 64; install it under another name, and delete this one), Healthy=False UnhealthyPackageRevision (cannot unpack package: the name of a package may have at most 63 characters, because its revisions carry it as a label, and this one has 64; install it under another name, and delete this one)
+    event Warning UnpackPackage: cannot unpack package: the name of a package may have at most 63 characters, because its revisions carry it as a label, and this one has 64; install it under another name, and delete this one
+    # cannot unpack package: the name of a package may have at most 63 characters, because its revisions carry it as a label, and this one has 64; install it under another name, and delete this one
+    --
+    # cannot unpack package: the name of a package may have at most 63 characters, because its revisions carry it as a label, and this one has 64; install it under another name, and delete this one
+    ");
+}
+
+#[test]
 fn a_package_gets_a_revision_and_then_there_is_nothing_to_do() {
     let mut world = world(&json!({}));
     let mut told = vec![act(&mut world), act(&mut world)];
@@ -893,9 +912,10 @@ fn what_waits_to_be_activated_is_not_unhealthy_for_running_nothing() {
 #[test]
 fn the_names_of_secrets_are_never_too_long() {
     let mut world = world(&json!({}));
+    // Longer than a step would let it be.
     world.package.metadata.name = "n".repeat(253);
-    let Step::Do(plan) = step(&world) else { panic!("{:?}", step(&world)) };
-    let Action::Apply { object, .. } = &plan.actions[0] else { panic!("{plan:?}") };
+    let actions = super::revisions::decide(&world, &digest("one")).actions;
+    let Action::Apply { object, .. } = &actions[0] else { panic!("{actions:?}") };
     let secret = object["spec"]["tlsServerSecretName"].as_str().unwrap();
     assert!(secret.len() == 253 && secret.ends_with("-tls-server"));
 }

@@ -9,7 +9,7 @@ use crate::args::cluster::ClusterArguments;
 use crate::args::registry::RegistryArguments;
 use crate::cluster::Cluster;
 use crate::cluster::inventory::{Installed, Inventory, Which, reference};
-use crate::command::install::{find_out_kind, not_in_a_registry};
+use crate::command::install::{find_out_kind, not_in_a_registry, refuse_long};
 use crate::command::manager::{assemble, now};
 use crate::command::up::manager::settings;
 use crate::command::update::wanted;
@@ -45,6 +45,13 @@ pub(crate) struct Request {
     pub(crate) registry: RegistryArguments,
 }
 
+impl Request {
+    /// Whether the first word can only be a reference, and so the second a name.
+    fn is_of_reference(&self) -> bool {
+        self.first.contains([':', '@'])
+    }
+}
+
 /// With `--detailed-exitcode`: something would change.
 const CHANGES: u8 = 2;
 
@@ -54,11 +61,22 @@ enum Wish {
     Update { kind: PackageKind, name: String, package: String },
 }
 
+impl Wish {
+    fn name(&self) -> &str {
+        let (Self::Install { name, .. } | Self::Update { name, .. }) = self;
+        name
+    }
+}
+
 /// Says what would change.
 pub(crate) async fn run(request: &Request, settings: &Settings) -> Outcome<ExitCode> {
+    let words = ("plan", request.first.as_str());
+    let named = request.second.iter().filter(|_| request.is_of_reference());
+    named.into_iter().try_for_each(|name| refuse_long(name, words))?;
     let cluster = Cluster::connect(&request.cluster, settings).await?;
     let inventory = Inventory::gather(&cluster).await?;
     let wish = wish(request, &inventory, settings).await?;
+    refuse_long(wish.name(), words)?;
     let preview = preview(request, settings, &cluster, &wish).await?;
     match request.format {
         Format::Json => output::print_json(&preview)?,
@@ -78,7 +96,7 @@ pub(crate) async fn run(request: &Request, settings: &Settings) -> Outcome<ExitC
 /// What is meant: a reference to something that is installed is an update, to something else an
 /// install; a name of something that is installed, with a version, is an update.
 async fn wish(request: &Request, inventory: &Inventory, settings: &Settings) -> Outcome<Wish> {
-    if let Some(to) = request.second.as_ref().filter(|_| !request.first.contains([':', '@'])) {
+    if let Some(to) = request.second.as_ref().filter(|_| !request.is_of_reference()) {
         let mut which = Which::parse(&request.first);
         which.kind = request.kind.or(which.kind);
         match inventory.find(&which) {
