@@ -69,7 +69,7 @@ mod watch;
 pub mod written;
 
 pub use kind::Kind;
-pub use plan::runtime::{AUTHORITY, Lifetimes, STARTING};
+pub use plan::runtime::{AUTHORITY, Lifetimes, STARTING, UNESTABLISHED};
 
 use api::meta::{PackageKind, PermissionRequest};
 use cache::Cache;

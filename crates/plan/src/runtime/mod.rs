@@ -25,7 +25,7 @@ mod tests;
 
 pub use certificates::{Certificate, Lifetimes, SECRETS};
 pub use config::Configurations;
-pub use tell::STARTING;
+pub use tell::{STARTING, UNESTABLISHED};
 
 use crate::step::{Plan, Refusal, Step, Target, Wake};
 use api::condition::{self, Condition, reasons, types};

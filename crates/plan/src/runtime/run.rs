@@ -2,7 +2,7 @@
 
 use super::certificates::{self, Stop};
 use super::config::{Chosen, Names};
-use super::tell::Trouble;
+use super::tell::{Trouble, UNESTABLISHED};
 use super::{World, called, deployment, objects};
 use crate::control::{self, controller_of};
 use crate::package::pull::RECHECK;
@@ -88,7 +88,7 @@ impl World {
         let deployed = if self.may_run(&names)? {
             self.deploy(chosen, &names, certificates.fingerprint.as_deref(), &mut work)?
         } else {
-            Err(Trouble::Waits("Package revision is not healthy yet".to_owned()))
+            Err(Trouble::Waits(UNESTABLISHED.to_owned()))
         };
         let again = work.again;
         let mut plan = match deployed {

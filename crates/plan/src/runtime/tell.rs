@@ -37,6 +37,9 @@ impl Trouble {
 /// What is said of a Deployment of which nothing is known yet: it was made only just now.
 pub const STARTING: &str = "has no condition of type \"Available\" yet";
 
+/// What is said of a runtime whose revision does not have its objects: the revision says why.
+pub const UNESTABLISHED: &str = "Package revision is not healthy yet";
+
 impl World {
     /// Whether the Deployment is available, or why not.
     pub(super) fn availability(&self, live: Option<&Json>) -> Result<(), Trouble> {
