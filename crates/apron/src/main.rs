@@ -12,6 +12,7 @@ mod failure;
 mod hands;
 mod interrupt;
 mod listen;
+mod nearby;
 mod output;
 mod place;
 mod registry;

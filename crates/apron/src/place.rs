@@ -10,6 +10,7 @@ use oci::{Descriptor, Document, Identifier, ImageConfig, Platform, Raw, Referenc
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use store::remote::Client;
 use store::{Layout, Store, Tarball, VerifiedBlob};
 use xpkg::locate::{self, Contents};
 
@@ -117,6 +118,17 @@ pub(crate) struct Opened {
     pub(crate) name: String,
 }
 
+impl Opened {
+    /// What a reference names, reached by a client.
+    pub(crate) fn of(client: &Client, reference: &Reference) -> Self {
+        Self {
+            store: Box::new(client.repository(reference.repository().clone())),
+            id: reference.identifier().clone(),
+            name: reference.to_string(),
+        }
+    }
+}
+
 /// Opens a place to read an image from.
 pub(crate) async fn open(
     place: &Place,
@@ -133,11 +145,7 @@ pub(crate) async fn open(
         Place::Layout(path, id) => open_layout(path, id.as_ref()).await,
         Place::Registry(reference) => {
             let client = registry::client(arguments, settings).await?;
-            Ok(Opened {
-                store: Box::new(client.repository(reference.repository().clone())),
-                id: reference.identifier().clone(),
-                name: reference.to_string(),
-            })
+            Ok(Opened::of(&client, reference))
         }
     }
 }

@@ -5,8 +5,13 @@ use crate::failure::{Failure, Outcome};
 use crate::settings::Settings;
 use kube::config::{InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+/// The extension of a cluster that names the registry it looks into first. It is written anew, with
+/// everything else, whenever `apron up` starts, and goes wherever the kubeconfig is copied.
+pub(crate) const REGISTRY: &str = "registry.apron";
 
 /// How long a cluster may take to be reached.
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(10);
@@ -29,16 +34,33 @@ impl<'a> From<&'a ClusterArguments> for Choice<'a> {
     }
 }
 
-/// A client for somebody who waits for answers, and what its cluster is called.
-pub(super) async fn for_commands(
-    choice: Choice<'_>,
-    settings: &Settings,
-) -> Outcome<(Client, String)> {
+/// A way to a cluster, for somebody who waits for answers.
+pub(super) struct Way {
+    pub(super) client: Client,
+    /// What messages call the cluster.
+    pub(super) place: String,
+    /// Where the registry is that the cluster looks into first.
+    pub(super) registry: Option<SocketAddr>,
+}
+
+/// The way to the cluster that is meant.
+pub(super) async fn for_commands(choice: Choice<'_>, settings: &Settings) -> Outcome<Way> {
     let there = there(choice, settings);
-    let mut config = load(choice, &there, settings).await?;
+    let file = read(&there, settings)?;
+    let registry = registry(&file, choice.context);
+    let mut config = load(choice, file).await?;
     config.read_timeout = Some(READ_TIME_MAX);
     let place = config.cluster_url.to_string().trim_end_matches('/').to_owned();
-    Ok((client(config)?, place))
+    Ok(Way { client: client(config)?, place, registry })
+}
+
+/// The registry that the cluster of a context looks into first, if its kubeconfig says so.
+fn registry(file: &Kubeconfig, context: Option<&str>) -> Option<SocketAddr> {
+    let name = context.or(file.current_context.as_deref())?;
+    let context = file.contexts.iter().find(|one| one.name == name)?.context.as_ref()?;
+    let cluster = file.clusters.iter().find(|one| one.name == context.cluster)?.cluster.as_ref()?;
+    let said = cluster.extensions.as_ref()?.iter().find(|one| one.name == REGISTRY)?;
+    said.extension["address"].as_str()?.parse().ok()
 }
 
 /// A client for somebody who watches: the next news may take as long as a watch lasts. Without a
@@ -46,7 +68,7 @@ pub(super) async fn for_commands(
 pub(crate) async fn for_watches(choice: Choice<'_>, settings: &Settings) -> Outcome<Client> {
     let there = there(choice, settings);
     if !there.is_empty() || choice.context.is_some() {
-        return client(watching(load(choice, &there, settings).await?));
+        return client(watching(load(choice, read(&there, settings)?).await?));
     }
     let mut config = Config::incluster().map_err(|error| {
         let hint = "name a kubeconfig with --kubeconfig or KUBECONFIG, or run in a pod";
@@ -89,9 +111,8 @@ fn nowhere(settings: &Settings) -> String {
     }
 }
 
-/// What these kubeconfigs say about the cluster that is meant.
-async fn load(choice: Choice<'_>, there: &[PathBuf], settings: &Settings) -> Outcome<Config> {
-    let file = read(there, settings)?;
+/// What kubeconfigs say about the cluster that is meant.
+async fn load(choice: Choice<'_>, file: Kubeconfig) -> Outcome<Config> {
     let known: Vec<String> = file.contexts.iter().map(|one| one.name.clone()).collect();
     let context = choice.context.map(str::to_owned);
     let chosen = context.clone().or_else(|| file.current_context.clone());
@@ -164,4 +185,26 @@ fn client(config: Config) -> Outcome<Client> {
         )
         .because(&error)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_kubeconfig_names_the_registry_of_the_cluster_that_is_meant() {
+        let cluster = |name: &str, extensions: serde_json::Value| json!({"name": name, "cluster": {"server": "https://h", "extensions": extensions}});
+        let near = json!([{"name": REGISTRY, "extension": {"address": "127.0.0.1:5000"}}]);
+        let other = json!([{"name": "other", "extension": {"address": "127.0.0.1:1"}}]);
+        let context = |name: &str| json!({"name": name, "context": {"cluster": name, "user": "u"}});
+        let file: Kubeconfig = serde_json::from_value(json!({
+            "current-context": "near", "contexts": [context("near"), context("far")],
+            "clusters": [cluster("near", near), cluster("far", other)],
+        }))
+        .unwrap();
+        let found = |context| registry(&file, context).map(|it| it.to_string());
+        assert_eq!(found(None).as_deref(), Some("127.0.0.1:5000"));
+        assert_eq!((found(Some("far")), found(Some("nobody"))), (None, None));
+    }
 }

@@ -11,7 +11,9 @@ pub(crate) mod state;
 pub(crate) mod wait;
 
 use crate::args::cluster::ClusterArguments;
+use crate::args::registry::RegistryArguments;
 use crate::failure::{Failure, Outcome};
+use crate::nearby::nearby;
 use crate::settings::Settings;
 use api::meta::PackageKind;
 use kube::Client;
@@ -21,6 +23,8 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
 use std::error::Error as _;
+use std::net::SocketAddr;
+use store::remote::Transport;
 
 /// Who wrote a field, as API servers remember it.
 const MANAGER: &str = "apron";
@@ -32,6 +36,8 @@ pub(crate) struct Cluster {
     place: String,
     /// The API group of packages.
     pub(crate) group: String,
+    /// Where the registry is that its package manager looks into first.
+    registry: Option<SocketAddr>,
 }
 
 /// One kind of object, as addresses name it.
@@ -80,13 +86,28 @@ impl Cluster {
         arguments: &ClusterArguments,
         settings: &Settings,
     ) -> Outcome<Self> {
-        let (client, place) = kubeconfig::for_commands(arguments.into(), settings).await?;
-        Ok(Self::of(client, place, &arguments.group_suffix))
+        let way = kubeconfig::for_commands(arguments.into(), settings).await?;
+        let cluster = Self::of(way.client, way.place, &arguments.group_suffix);
+        Ok(Self { registry: way.registry, ..cluster })
     }
 
     /// A cluster that a client reaches.
     pub(crate) fn of(client: Client, place: String, suffix: &str) -> Self {
-        Self { client, place, group: format!("pkg.{suffix}") }
+        Self { client, place, group: format!("pkg.{suffix}"), registry: None }
+    }
+
+    /// The way to registries as the package manager of this cluster sees them: one that `apron up`
+    /// brought up finds what its own registry has there, whatever the name.
+    pub(crate) fn transport(
+        &self,
+        arguments: &RegistryArguments,
+        settings: &Settings,
+    ) -> Outcome<Transport> {
+        let world = crate::registry::transport(arguments, settings)?;
+        Ok(match self.registry {
+            Some(address) => nearby(world.clone(), address, world),
+            None => world,
+        })
     }
 
     /// What requests are sent with.

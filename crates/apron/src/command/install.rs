@@ -8,12 +8,14 @@ use crate::cluster::{Cluster, Resource, lower};
 use crate::command::change::{Change, Voice};
 use crate::failure::{Failure, Outcome};
 use crate::output;
-use crate::place::{self, Place};
+use crate::place::{self, Opened, Place};
 use crate::settings::Settings;
 use api::meta::PackageKind;
 use api::pkg::PACKAGE_NAME_SIZE_MAX;
+use oci::Reference;
 use serde_json::{Value as Json, json};
 use std::time::Duration;
+use store::remote::Client;
 
 /// What to install, and how.
 pub(crate) struct Request {
@@ -64,7 +66,14 @@ pub(crate) async fn run(request: &Request, settings: &Settings) -> Outcome {
     let inventory = Inventory::gather(&cluster).await?;
     let kind = match request.kind {
         Some(kind) => kind,
-        None => find_out_kind(&place, &request.registry, words, settings).await?,
+        None => find_out_kind(parsed, &cluster, &request.registry, settings).await.map_err(
+            |mut failure| {
+                let what = "or say what it is, and it will not be read from here";
+                let words = format!("apron install provider {}", request.package);
+                failure.hint = format!("{}; {what}: {words}", failure.hint);
+                failure
+            },
+        )?,
     };
     request.options.check(kind)?;
     let name = match (&request.name, request.naming) {
@@ -111,32 +120,27 @@ pub(super) fn refuse_long(name: &str, (verb, package): (&str, &str)) -> Outcome 
     ))
 }
 
-/// Reads the package to see what it is.
+/// Reads the package, from where the cluster would, to see what it is.
 pub(super) async fn find_out_kind(
-    place: &Place,
+    reference: &Reference,
+    cluster: &Cluster,
     registry: &RegistryArguments,
-    words: (&str, &str),
     settings: &Settings,
 ) -> Outcome<PackageKind> {
-    let read = async {
-        let opened = place::open(place, registry, settings).await?;
-        let located = place::locate(&opened, None, settings).await?;
-        let limits = xpkg::Limits::default();
-        let package = xpkg::open::package_yaml(&located.layers, &limits)
-            .and_then(|reader| xpkg::open::read(reader, &limits))
-            .map_err(|error| place::unreadable(&opened.name, &error))?;
-        package.meta().map(api::meta::Meta::kind).ok_or_else(|| {
-            Failure::new(
-                format!("{} does not say what kind of package it is", opened.name),
-                "`apron lint` says what is wrong with it",
-            )
-        })
-    };
-    read.await.map_err(|mut failure| {
-        let ((verb, package), what) =
-            (words, "or say what it is, and it will not be read from here");
-        failure.hint = format!("{}; {what}: apron {verb} provider {package}", failure.hint);
-        failure
+    let keychain = crate::registry::keychain(registry, settings).await?;
+    let transport = cluster.transport(registry, settings)?;
+    let client = Client::new(transport, keychain, crate::registry::remote(registry));
+    let opened = Opened::of(&client, reference);
+    let located = place::locate(&opened, None, settings).await?;
+    let limits = xpkg::Limits::default();
+    let package = xpkg::open::package_yaml(&located.layers, &limits)
+        .and_then(|reader| xpkg::open::read(reader, &limits))
+        .map_err(|error| place::unreadable(&opened.name, &error))?;
+    package.meta().map(api::meta::Meta::kind).ok_or_else(|| {
+        Failure::new(
+            format!("{} does not say what kind of package it is", opened.name),
+            "`apron lint` says what is wrong with it",
+        )
     })
 }
 

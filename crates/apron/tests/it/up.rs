@@ -110,6 +110,13 @@ fn a_control_plane_installs_the_packages_of_a_directory_and_keeps_them() {
         // What was built is in the registry, for everybody.
         let inside = format!("{}/{top}", up.registry);
         assert!(up.say(&["inspect", &inside]).ok().stdout.contains("platform"));
+        // Whoever asks about the plane's packages finds them under their names, as the plane does.
+        let next = inside.replace(":v0.1.0", ":v0.2.0");
+        up.say(&["copy", &inside, &next]).ok();
+        let planned = up.say(&["plan", "platform", "v0.2.0"]).ok().stdout;
+        assert!(planned.contains("v0.2.0"), "{planned}");
+        let again = up.say(&["install", top, "platform"]).ok().stderr;
+        assert!(again.contains("configuration platform is installed already"), "{again}");
         up.stop();
     }
     // Without the directory: everything is still there.

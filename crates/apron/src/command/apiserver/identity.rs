@@ -158,15 +158,27 @@ impl Identity {
     }
 
     /// Writes a kubeconfig with everything in it, readable by its owner only.
-    pub(super) fn write_kubeconfig(&self, path: &Path, address: SocketAddr) -> Outcome {
+    pub(super) fn write_kubeconfig(
+        &self,
+        path: &Path,
+        address: SocketAddr,
+        registry: Option<SocketAddr>,
+    ) -> Outcome {
+        let extensions = registry.map(|registry| {
+            let of = crate::cluster::kubeconfig::REGISTRY;
+            format!(
+                "    extensions:\n    - name: {of}\n      extension:\n        address: {registry}\n"
+            )
+        });
         let code = |text: &str| base64::engine::general_purpose::STANDARD.encode(text);
         let text = format!(
             "apiVersion: v1\nkind: Config\ncurrent-context: apron\nclusters:\n- name: apron\n  \
-             cluster:\n    server: https://{address}\n    certificate-authority-data: {}\nusers:\n\
+             cluster:\n    server: https://{address}\n    certificate-authority-data: {}\n{}users:\n\
              - name: apron-admin\n  user:\n    client-certificate-data: {}\n    \
              client-key-data: {}\ncontexts:\n- name: apron\n  context:\n    cluster: apron\n    \
              user: apron-admin\n",
             code(&self.authority),
+            extensions.unwrap_or_default(),
             code(&self.admin),
             code(&self.admin_key)
         );

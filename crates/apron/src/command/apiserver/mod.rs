@@ -39,7 +39,7 @@ pub(crate) async fn run(request: &Request) -> Outcome {
     let listener = listen::bind(request.listen).await?;
     let address = listener.local_addr().map_err(|error| Failure::file(&error))?;
     let path = request.kubeconfig.clone().unwrap_or_else(|| request.data_dir.join("kubeconfig"));
-    prepared.write_kubeconfig(&path, address)?;
+    prepared.write_kubeconfig(&path, address, None)?;
     let ((door, limits), stop) = (prepared.door()?, stop()?);
     announce(request, address, &path);
     serve(listener, prepared.router, door, limits, stop).await;
@@ -93,9 +93,15 @@ impl Prepared {
         Ok((Door::new(&self.identity)?, listen::LIMITS))
     }
 
-    /// Writes a kubeconfig for the administrator.
-    pub(crate) fn write_kubeconfig(&self, path: &std::path::Path, address: SocketAddr) -> Outcome {
-        self.identity.write_kubeconfig(path, address)
+    /// Writes a kubeconfig for the administrator, which names the registry that the cluster looks
+    /// into first, if there is one.
+    pub(crate) fn write_kubeconfig(
+        &self,
+        path: &std::path::Path,
+        address: SocketAddr,
+        registry: Option<SocketAddr>,
+    ) -> Outcome {
+        self.identity.write_kubeconfig(path, address, registry)
     }
 }
 

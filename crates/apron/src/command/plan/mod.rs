@@ -75,7 +75,7 @@ pub(crate) async fn run(request: &Request, settings: &Settings) -> Outcome<ExitC
     named.into_iter().try_for_each(|name| refuse_long(name, words))?;
     let cluster = Cluster::connect(&request.cluster, settings).await?;
     let inventory = Inventory::gather(&cluster).await?;
-    let wish = wish(request, &inventory, settings).await?;
+    let wish = wish(request, &cluster, &inventory, settings).await?;
     refuse_long(wish.name(), words)?;
     let preview = preview(request, settings, &cluster, &wish).await?;
     match request.format {
@@ -95,7 +95,12 @@ pub(crate) async fn run(request: &Request, settings: &Settings) -> Outcome<ExitC
 
 /// What is meant: a reference to something that is installed is an update, to something else an
 /// install; a name of something that is installed, with a version, is an update.
-async fn wish(request: &Request, inventory: &Inventory, settings: &Settings) -> Outcome<Wish> {
+async fn wish(
+    request: &Request,
+    cluster: &Cluster,
+    inventory: &Inventory,
+    settings: &Settings,
+) -> Outcome<Wish> {
     if let Some(to) = request.second.as_ref().filter(|_| !request.is_of_reference()) {
         let mut which = Which::parse(&request.first);
         which.kind = request.kind.or(which.kind);
@@ -119,7 +124,7 @@ async fn wish(request: &Request, inventory: &Inventory, settings: &Settings) -> 
     }
     let kind = match request.kind {
         Some(kind) => kind,
-        None => find_out_kind(&place, &request.registry, ("plan", package), settings).await?,
+        None => find_out_kind(parsed, cluster, &request.registry, settings).await?,
     };
     let name = request.second.clone().unwrap_or_else(|| xpkg::label::object_name(parsed));
     if let Ok(one) = inventory.find(&Which { kind: Some(kind), name: name.clone() }) {
@@ -147,7 +152,7 @@ async fn preview(
     })?;
     let checks = if request.checks { Checks::Server } else { Checks::Nobody };
     let imagined = Imagined::new(cluster.client(), checks, now());
-    let hands = hands(request, settings, &imagined, cache).await?;
+    let hands = hands(request, settings, cluster, &imagined, cache).await?;
     let rehearsed = async {
         ask(&hands, &cluster.group, wish).await?;
         rehearse(&hands, &imagined).await
@@ -159,10 +164,11 @@ async fn preview(
 async fn hands(
     request: &Request,
     environment: &Settings,
+    cluster: &Cluster,
     imagined: &Imagined,
     cache: Cache,
 ) -> Outcome<Hands> {
-    let transport = crate::registry::transport(&request.registry, environment)?;
+    let transport = cluster.transport(&request.registry, environment)?;
     let keychain = crate::registry::keychain(&request.registry, environment).await?;
     let allowed = match request.allowed_role {
         Some(_) => Vec::new(),

@@ -11,7 +11,6 @@
 mod home;
 mod install;
 pub(super) mod manager;
-mod nearby;
 mod packages;
 mod plane;
 

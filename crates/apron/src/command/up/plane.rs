@@ -3,12 +3,12 @@
 use super::Request;
 use super::home::Home;
 use super::manager;
-use super::nearby::nearby;
 use crate::cluster::Cluster;
 use crate::command::apiserver;
 use crate::command::registry::{self as own_registry, serve};
 use crate::failure::{Failure, Outcome};
 use crate::listen;
+use crate::nearby::nearby;
 use crate::output;
 use crate::settings::Settings;
 use ::registry::{Options, Registry};
@@ -67,7 +67,7 @@ impl Plane {
         let listener = bind(request.listen, API, "--listen").await?;
         let api = address(&listener)?;
         let kubeconfig = home.join("kubeconfig");
-        prepared.write_kubeconfig(&kubeconfig, api)?;
+        prepared.write_kubeconfig(&kubeconfig, api, Some(registry))?;
         let (door, limits) = prepared.door()?;
         tasks.spawn(listen::serve(listener, prepared.router(), door, limits, done(&told)));
 
@@ -77,7 +77,7 @@ impl Plane {
             Keychain::anonymous(),
             store::remote::Settings::default(),
         );
-        let world = nearby(router, registry, world(settings)?);
+        let world = nearby(transport(router), registry, world(settings)?);
         let manager = manager::manager(request, home, prepared.client(), world, settings).await?;
         tasks.spawn(manager::run(manager, told));
         let kept = if request.in_memory {

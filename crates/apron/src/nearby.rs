@@ -4,18 +4,21 @@
 //!
 //! A package `registry.example.org/team/p` that was built here is the repository
 //! `registry.example.org/team/p` of the own registry. So packages name their dependencies as
-//! they always will, and nobody has to push anything anywhere to try them.
+//! they always will, and nobody has to push anything anywhere to try them. Commands that read what
+//! such a control plane reads (`plan`) see registries the same way, through the socket of its
+//! registry, which its kubeconfig names.
 
-use axum::Router;
-use axum::http::{Method, Request, Response, Uri, uri::PathAndQuery};
+use axum::http::uri::{Authority, PathAndQuery, Scheme};
+use axum::http::{Method, Request, Response, Uri, header};
 use futures::future::BoxFuture;
 use std::net::SocketAddr;
 use std::task::{Context, Poll};
 use store::remote::{Body, BoxError, Transport, transport};
 use tower::{Service, ServiceExt as _};
 
-/// A transport that looks into the own registry first.
-pub(super) fn nearby(own: Router, address: SocketAddr, world: Transport) -> Transport {
+/// A transport that looks first into the registry of a control plane, which listens at an address
+/// and is reached some way.
+pub(crate) fn nearby(own: Transport, address: SocketAddr, world: Transport) -> Transport {
     transport(Nearby { own, world, address: address.to_string() })
 }
 
@@ -23,7 +26,7 @@ type Answer = BoxFuture<'static, Result<Response<Body>, BoxError>>;
 
 #[derive(Clone)]
 struct Nearby {
-    own: Router,
+    own: Transport,
     world: Transport,
     /// Where the own registry listens.
     address: String,
@@ -49,24 +52,26 @@ impl Nearby {
             return through(self.world, request).await;
         };
         if authority == self.address {
-            return through(transport(self.own), request).await;
+            return through(self.own, request).await;
         }
         let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
         if is_read
-            && let Some(inner) = inside(&authority, request.uri())
+            && let Some(inner) = inside(&authority, request.uri(), &self.address)
             && self.has(&inner).await
         {
             *request.uri_mut() = inner.uri;
-            return through(transport(self.own), request).await;
+            // It is for somebody else, and the own registry asks for none.
+            request.headers_mut().remove(header::AUTHORIZATION);
+            return through(self.own, request).await;
         }
         through(self.world, request).await
     }
 
     /// Whether the own registry has such a repository, whatever is in it.
     async fn has(&self, inner: &Inner) -> bool {
-        let path = format!("/v2/{}/tags/list?n=1", inner.repository);
-        let Ok(request) = Request::get(path).body(axum::body::Body::empty()) else { return false };
-        let answer = self.own.clone().oneshot(request).await;
+        let address = format!("http://{}/v2/{}/tags/list?n=1", self.address, inner.repository);
+        let Ok(request) = Request::get(address).body(Body::default()) else { return false };
+        let answer = through(self.own.clone(), request).await;
         answer.is_ok_and(|answer| answer.status().is_success())
     }
 }
@@ -82,7 +87,7 @@ struct Inner {
 }
 
 /// Reads `/v2/REPOSITORY/…`; nothing if that is not a repository's.
-fn inside(authority: &str, uri: &Uri) -> Option<Inner> {
+fn inside(authority: &str, uri: &Uri, address: &str) -> Option<Inner> {
     // A port cannot be part of a repository's name.
     if authority.contains(':') {
         return None;
@@ -97,6 +102,8 @@ fn inside(authority: &str, uri: &Uri) -> Option<Inner> {
     let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
     let path = format!("/v2/{whole}{}{query}", &rest[end..]);
     let mut parts = uri.clone().into_parts();
+    parts.scheme = Some(Scheme::HTTP);
+    parts.authority = Some(address.parse::<Authority>().ok()?);
     parts.path_and_query = Some(path.parse::<PathAndQuery>().ok()?);
     Some(Inner { repository: whole, uri: Uri::from_parts(parts).ok()? })
 }
@@ -110,10 +117,10 @@ mod tests {
         let check = |uri: &str, expected: Option<(&str, &str)>| {
             let uri: Uri = uri.parse().unwrap();
             let authority = uri.authority().unwrap().to_string();
-            let found = inside(&authority, &uri);
-            let found = found
-                .map(|it| (it.repository.clone(), it.uri.path_and_query().unwrap().to_string()));
-            let expected = expected.map(|(name, path)| (name.to_owned(), path.to_owned()));
+            let found = inside(&authority, &uri, "127.0.0.1:5000");
+            let found = found.map(|it| (it.repository.clone(), it.uri.to_string()));
+            let inside = |path: &str| format!("http://127.0.0.1:5000{path}");
+            let expected = expected.map(|(name, path)| (name.to_owned(), inside(path)));
             assert_eq!(found, expected, "{uri}");
         };
         check(
