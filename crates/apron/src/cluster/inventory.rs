@@ -166,7 +166,36 @@ impl Inventory {
             let installed = self.by_source(&dependency.package);
             Needed { dependency, installed }
         };
-        entry.dependencies.iter().map(needed).collect()
+        let mut needs: Vec<Needed<'a>> = entry.dependencies.iter().map(needed).collect();
+        let unknown = needs.iter().filter(|it| it.installed.is_none()).count();
+        let revision = one.revisions.iter().find(|it| it.metadata.name == entry.name);
+        if revision.and_then(missing_dependencies).is_some_and(|missing| missing < unknown) {
+            for need in needs.iter_mut().filter(|it| it.installed.is_none()) {
+                need.installed = self.alike(need.dependency);
+            }
+        }
+        needs
+    }
+
+    /// The package that may count for a dependency though it comes from elsewhere: the manager
+    /// knows of copies and rewritten names, and looks for them where repositories end alike.
+    fn alike(&self, dependency: &Dependency) -> Option<&Installed> {
+        let last = |text: &str| {
+            let repository = repository(text)?;
+            Some(repository.path().rsplit('/').next()?.to_owned())
+        };
+        let wanted = last(&dependency.package)?;
+        let is_kind =
+            |entry: &LockPackage| dependency.kind.is_none() || dependency.kind == entry.kind;
+        let mut entries = self.entries().iter();
+        let entry = entries.find(|it| is_kind(it) && last(&it.source).as_ref() == Some(&wanted))?;
+        self.of_entry(entry)
+    }
+
+    /// The package whose revision the lock lists.
+    fn of_entry(&self, entry: &LockPackage) -> Option<&Installed> {
+        let has = |one: &&Installed| one.revisions.iter().any(|it| it.metadata.name == entry.name);
+        self.packages.iter().find(has)
     }
 
     /// Who needs a package.
@@ -208,12 +237,7 @@ impl Inventory {
         let same =
             |other: &str| other == source || (wanted.is_some() && repository(other) == wanted);
         let entry = self.entries().iter().find(|entry| same(&entry.source));
-        let by_lock = entry.and_then(|entry| {
-            let has =
-                |one: &&Installed| one.revisions.iter().any(|it| it.metadata.name == entry.name);
-            self.packages.iter().find(has)
-        });
-        by_lock.or_else(|| {
+        entry.and_then(|entry| self.of_entry(entry)).or_else(|| {
             let asks = |one: &&Installed| {
                 let reference = one.reference();
                 wanted.is_some() && reference.map(|it| it.repository().clone()) == wanted
@@ -221,6 +245,13 @@ impl Inventory {
             self.packages.iter().find(asks)
         })
     }
+}
+
+/// How many packages are missing that a revision needs, as its manager counts them.
+fn missing_dependencies(revision: &Revision) -> Option<usize> {
+    let status = revision.status.as_ref()?;
+    let there = status.installed_dependencies.unwrap_or_default();
+    usize::try_from(status.found_dependencies? - there).ok()
 }
 
 /// Packages of a kind, and those of which only revisions are left.
@@ -319,6 +350,7 @@ pub(crate) fn version(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[test]
     fn packages_are_named_as_kubectl_names_them() {
@@ -331,6 +363,68 @@ mod tests {
         check("functions/a", Some(PackageKind::Function), "a");
         check("configuration.pkg.crossplane.io/a", Some(PackageKind::Configuration), "a");
         check("example.org/a", None, "example.org/a");
+    }
+
+    /// A configuration that needs two providers from elsewhere, and one that comes from here; what
+    /// the manager says of it.
+    fn needing(found: i64, installed: i64) -> Inventory {
+        let package = |kind: &str, name: &str, image: &str| {
+            json!({
+                "apiVersion": "pkg.crossplane.io/v1", "kind": kind, "metadata": {"name": name},
+                "spec": {"package": image},
+            })
+        };
+        let revision = |kind: &str, name: &str, image: &str| {
+            json!({
+                "apiVersion": "pkg.crossplane.io/v1", "kind": format!("{kind}Revision"),
+                "metadata": {
+                    "name": format!("{name}-1"), "labels": {"pkg.crossplane.io/package": name},
+                },
+                "spec": {"desiredState": "Active", "image": image, "revision": 1},
+                "status": {"foundDependencies": found, "installedDependencies": installed},
+            })
+        };
+        let both = |kind: PackageKind, name: &str, image: &str| {
+            let word = kind.as_str();
+            (kind, package(word, name, image), vec![revision(word, name, image)])
+        };
+        let dependency = |package: &str| {
+            json!({"package": package, "kind": "Provider", "apiVersion": "pkg.crossplane.io/v1",
+                "constraints": ">=v1.0.0"})
+        };
+        let entry = |kind: &str, name: &str, source: &str, dependencies: Json| {
+            json!({"name": format!("{name}-1"), "kind": kind, "source": source, "version": "v1.0.0",
+                "dependencies": dependencies})
+        };
+        let needs =
+            json!([dependency("old.example.org/t/low"), dependency("far.example.org/gone")]);
+        let lock = json!({
+            "apiVersion": "pkg.crossplane.io/v1beta1", "kind": "Lock", "metadata": {"name": "lock"},
+            "packages": [
+                entry("Function", "fun", "other.example.org/t/low", json!([])),
+                entry("Configuration", "top", "example.org/t/top", needs),
+                entry("Provider", "low", "new.example.org/t/low", json!([])),
+            ],
+        });
+        let packages = vec![
+            both(PackageKind::Configuration, "top", "example.org/t/top:v1.0.0"),
+            both(PackageKind::Provider, "low", "new.example.org/t/low:v1.0.0"),
+            both(PackageKind::Function, "fun", "other.example.org/t/low:v1.0.0"),
+        ];
+        Inventory::of(packages, lock)
+    }
+
+    #[test]
+    fn a_copy_from_elsewhere_is_needed_if_the_manager_counts_it() {
+        let users = |inventory: &Inventory, name: &str| -> Vec<String> {
+            let one = inventory.find(&Which::parse(name)).unwrap();
+            inventory.needed_by(one).into_iter().map(Installed::id).collect()
+        };
+        // One of two is missing: that is not the one whose repository ends like what is there.
+        let counted = needing(2, 1);
+        assert_eq!(users(&counted, "low"), ["configuration/top"]);
+        assert!(users(&counted, "fun").is_empty());
+        assert!(users(&needing(2, 0), "low").is_empty());
     }
 
     #[test]
