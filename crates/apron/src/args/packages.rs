@@ -22,6 +22,9 @@ pub(super) enum PackageWords {
     /// REFERENCE` works where the cluster can reach the registry and this machine cannot.
     Install(Box<InstallArguments>),
     /// Change the version of an installed package
+    ///
+    /// Under manual activation the new version waits until somebody activates it, and so does
+    /// `--wait`: it ends well only once the new version is the one that is healthy.
     Update(UpdateArguments),
     /// Say what an install or update would change, before anything does
     ///

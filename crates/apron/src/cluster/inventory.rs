@@ -308,9 +308,40 @@ impl Installed {
         reference(&self.package.spec.package)
     }
 
-    /// The tag or digest it asks for.
+    /// What is there of it: what it asks for, or, where somebody decides when that becomes active,
+    /// what is active until then.
+    pub(crate) fn image(&self) -> &str {
+        let asked = &self.package.spec.package;
+        self.active().filter(|_| self.package.is_manual()).map_or(asked, |it| &it.spec.image)
+    }
+
+    /// The tag or digest of what is there.
     pub(crate) fn version(&self) -> String {
+        version(self.image())
+    }
+
+    /// The tag or digest it asks for.
+    pub(crate) fn asked_version(&self) -> String {
         version(&self.package.spec.package)
+    }
+
+    /// The revision it asks for, if that waits for somebody to activate it in place of another.
+    pub(crate) fn waiting(&self) -> Option<&Revision> {
+        self.asked().filter(|one| one.spec.desired_state != ACTIVE && self.is_held())
+    }
+
+    /// The revision that would be activated next: what is asked for, or the newest.
+    pub(crate) fn next(&self) -> Option<&Revision> {
+        self.asked().or(self.revisions.first())
+    }
+
+    fn asked(&self) -> Option<&Revision> {
+        self.revisions.iter().find(|one| one.spec.image == self.package.spec.package)
+    }
+
+    /// Whether what is active stays so until somebody activates another.
+    fn is_held(&self) -> bool {
+        self.package.is_manual() && self.active().is_some()
     }
 
     /// The revision that stands for it.

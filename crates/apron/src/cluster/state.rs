@@ -114,8 +114,13 @@ impl Installed {
         !revision.conditions().iter().any(is_bad)
     }
 
-    /// What is in the way, in sentences; nothing if all is well.
+    /// What there is to say of it, in sentences: what is in the way, and what waits to be activated.
     pub(crate) fn complaints(&self) -> Vec<String> {
+        self.troubles().into_iter().chain(self.waits()).collect()
+    }
+
+    /// What is in the way, in sentences; nothing if all is well.
+    fn troubles(&self) -> Vec<String> {
         let state = self.state();
         if state == State::New {
             return vec!["no package manager has looked at it yet".to_owned()];
@@ -139,15 +144,18 @@ impl Installed {
             }
         }
         if state == State::Inactive
-            && let Some(waiting) = self.revisions.first()
+            && let Some(waiting) = self.next()
         {
-            all = vec![format!(
-                "revision {} waits to be activated: apron activate {}",
-                waiting.metadata.name,
-                self.name()
-            )];
+            let (name, revision) = (self.name(), &waiting.metadata.name);
+            all = vec![format!("revision {revision} waits to be activated: apron activate {name}")];
         }
         all
+    }
+
+    /// That another version waits to be activated than the one that is, if one does.
+    fn waits(&self) -> Option<String> {
+        let version = super::inventory::version(&self.waiting()?.spec.image);
+        Some(format!("{version} waits to be activated: apron activate {}", self.name()))
     }
 
     /// One line on how it comes along.
@@ -155,7 +163,8 @@ impl Installed {
         let state = self.state();
         let word = state.word();
         if state.is_well() {
-            return word.to_owned();
+            let waits = self.waits().map(|it| format!(" with {}; {it}", self.version()));
+            return format!("{word}{}", waits.unwrap_or_default());
         }
         let missing: Vec<String> = inventory
             .needs(self)
@@ -166,8 +175,8 @@ impl Installed {
         if !missing.is_empty() && state != State::New {
             return format!("{word}, waits for {}", missing.join(", "));
         }
-        match self.complaints().first() {
-            Some(complaint) => format!("{word}: {complaint}"),
+        match self.troubles().first() {
+            Some(trouble) => format!("{word}: {trouble}"),
             None => word.to_owned(),
         }
     }
@@ -233,6 +242,48 @@ mod tests {
             revisions: vec![serde_json::from_value(revision).unwrap()],
             json,
         }
+    }
+
+    /// A package under manual activation that asks for the second version while the first is active.
+    fn waiting() -> Installed {
+        let condition = |of: &str, reason: &str| {
+            json!({"type": of, "status": "True", "reason": reason,
+                "lastTransitionTime": "2026-01-31T12:00:00Z"})
+        };
+        let package = json!({
+            "apiVersion": "pkg.crossplane.io/v1", "kind": "Provider", "metadata": {"name": "p"},
+            "spec": {"package": "p:v2", "revisionActivationPolicy": "Manual"},
+            "status": {"currentRevision": "p-1", "conditions": [
+                condition("Installed", "R"), condition("Healthy", "R"),
+            ]},
+        });
+        let revision = |number: i64, image: &str, state: &str| {
+            json!({
+                "apiVersion": "pkg.crossplane.io/v1", "kind": "ProviderRevision",
+                "metadata": {
+                    "name": format!("p-{number}"), "labels": {"pkg.crossplane.io/package": "p"},
+                },
+                "spec": {"image": image, "revision": number, "desiredState": state},
+            })
+        };
+        let revisions = vec![
+            revision(1, "p:v1", "Active"),
+            revision(2, "p:v2", "Inactive"),
+            revision(3, "p:v3", "Inactive"),
+        ];
+        let found = vec![(PackageKind::Provider, package, revisions)];
+        Inventory::of(found, json!({})).packages.remove(0)
+    }
+
+    #[test]
+    fn what_waits_to_be_activated_is_not_what_is_healthy() {
+        let one = waiting();
+        assert_eq!((one.state(), one.version()), (State::Healthy, "v1".to_owned()));
+        let waits = "v2 waits to be activated: apron activate p";
+        assert_eq!(one.complaints(), [waits]);
+        assert_eq!(one.progress(&Inventory::default()), format!("healthy with v1; {waits}"));
+        // Although there is one that was made later.
+        assert_eq!(one.next().unwrap().metadata.name, "p-2");
     }
 
     #[test]

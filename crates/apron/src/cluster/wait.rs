@@ -25,6 +25,9 @@ pub(crate) enum Goal {
     Installed,
     /// Gone, with their revisions
     Deleted,
+    /// Healthy, and what is asked for is what is active.
+    #[value(skip)]
+    Updated,
 }
 
 impl Goal {
@@ -33,6 +36,9 @@ impl Goal {
         match self {
             Self::Deleted => inventory.is_gone(which),
             Self::Healthy => found.is_some_and(|one| one.state().is_well()),
+            Self::Updated => {
+                found.is_some_and(|one| one.state().is_well() && one.waiting().is_none())
+            }
             Self::Installed => found.is_some_and(|one| {
                 let installed = one.condition(types::INSTALLED);
                 let is_now = |it: &&Condition| !it.is_past(one.package.metadata.generation);
@@ -46,6 +52,7 @@ impl Goal {
             Self::Healthy => "healthy",
             Self::Installed => "installed",
             Self::Deleted => "gone",
+            Self::Updated => "healthy in the version that is asked for",
         }
     }
 }
@@ -113,4 +120,44 @@ fn overdue(which: &[Which], goal: Goal, time: Duration, found: Outcome<Inventory
         }
     }
     failure
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use api::meta::PackageKind;
+    use serde_json::json;
+
+    #[test]
+    fn a_package_is_not_updated_while_the_new_version_waits_to_be_activated() {
+        let said = |of: &str| {
+            json!({"type": of, "status": "True", "reason": "R",
+                "lastTransitionTime": "2026-01-31T12:00:00Z"})
+        };
+        let package = json!({
+            "apiVersion": "pkg.crossplane.io/v1", "kind": "Provider", "metadata": {"name": "p"},
+            "spec": {"package": "p:v2", "revisionActivationPolicy": "Manual"},
+            "status": {"conditions": [said(types::INSTALLED), said(types::HEALTHY)]},
+        });
+        let revision = |number: i64, active: i64| {
+            let state = if number == active { "Active" } else { "Inactive" };
+            json!({
+                "apiVersion": "pkg.crossplane.io/v1", "kind": "ProviderRevision",
+                "metadata": {
+                    "name": format!("p-{number}"), "labels": {"pkg.crossplane.io/package": "p"},
+                },
+                "spec": {"image": format!("p:v{number}"), "revision": number, "desiredState": state},
+            })
+        };
+        let met = |active: i64| {
+            let mut package = package.clone();
+            package["status"]["currentRevision"] = json!(format!("p-{active}"));
+            let revisions = vec![revision(1, active), revision(2, active)];
+            let inventory =
+                Inventory::of(vec![(PackageKind::Provider, package, revisions)], json!({}));
+            [Goal::Healthy, Goal::Updated].map(|it| it.is_met(&Which::parse("p"), &inventory))
+        };
+        assert_eq!(met(1), [true, false]);
+        assert_eq!(met(2), [true, true]);
+    }
 }

@@ -22,7 +22,7 @@ const LOOKS_MAX: usize = 8;
 /// Which package, and which revision of it.
 pub(crate) struct Request {
     pub(crate) which: Which,
-    /// By name or number; the newest, or the one before.
+    /// By name or number; the one that is asked for, or the one before.
     pub(crate) revision: Option<String>,
     /// Back to what was, instead of on to what is new.
     pub(crate) back: Option<Back>,
@@ -56,7 +56,7 @@ pub(crate) async fn run(request: &Request, settings: &Settings) -> Outcome {
 async fn forward(request: &Request, cluster: &Cluster, one: &Installed) -> Outcome {
     let revision = match &request.revision {
         Some(named) => find(one, named)?,
-        None => one.revisions.first().ok_or_else(|| no_revisions(one))?,
+        None => one.next().ok_or_else(|| no_revisions(one))?,
     };
     if revision.spec.desired_state == ACTIVE {
         output::say(format_args!("{} is active already", revision.metadata.name));

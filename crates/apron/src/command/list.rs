@@ -1,7 +1,7 @@
 //! `list`: what is installed, and how it is.
 
 use crate::args::cluster::ClusterArguments;
-use crate::cluster::inventory::{Installed, Inventory};
+use crate::cluster::inventory::{Installed, Inventory, version};
 use crate::cluster::{Cluster, lower};
 use crate::failure::Outcome;
 use crate::output::{self, ObjectFormat, table};
@@ -24,6 +24,9 @@ struct Listed<'a> {
     kind: &'static str,
     version: String,
     state: &'static str,
+    /// The version that waits to be activated instead of that one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    waiting: Option<String>,
     package: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     revision: Option<&'a str>,
@@ -62,6 +65,7 @@ impl<'a> Listed<'a> {
             kind: one.kind.as_str(),
             version: one.version(),
             state: one.state().word(),
+            waiting: one.waiting().map(|it| version(&it.spec.image)),
             package: &one.package.spec.package,
             revision: one.current().map(|it| it.metadata.name.as_str()),
             messages: one.complaints(),
@@ -79,7 +83,10 @@ fn columns(listed: &[Listed<'_>], is_wide: bool) {
             one.name.to_owned(),
             one.kind.to_owned(),
             one.version.clone(),
-            one.state.to_owned(),
+            match &one.waiting {
+                Some(version) => format!("{}; {version} waits to be activated", one.state),
+                None => one.state.to_owned(),
+            },
         ];
         if is_wide {
             row.push(one.revision.unwrap_or("-").to_owned());

@@ -2,7 +2,7 @@
 
 use crate::args::cluster::ClusterArguments;
 use crate::cluster::Cluster;
-use crate::cluster::inventory::{Installed, Inventory, Needed, Which};
+use crate::cluster::inventory::{Installed, Inventory, Needed, Which, reference, version};
 use crate::failure::{Failure, Outcome};
 use crate::output::tree::{self, Branch};
 use crate::output::{self, ObjectFormat, bold, dim};
@@ -30,6 +30,9 @@ struct Status {
     version: String,
     package: String,
     state: &'static str,
+    /// The version that waits to be activated instead of that one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    waiting: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     messages: Vec<String>,
     revisions: Vec<RevisionStatus>,
@@ -148,6 +151,7 @@ impl Status {
             version: one.version(),
             package: one.package.spec.package.clone(),
             state: one.state().word(),
+            waiting: one.waiting().map(|it| version(&it.spec.image)),
             messages: one.complaints(),
             revisions: one.revisions.iter().map(RevisionStatus::new).collect(),
             dependencies: inventory.needs(one).iter().map(DependencyStatus::new).collect(),
@@ -162,7 +166,7 @@ impl RevisionStatus {
             name: one.metadata.name.clone(),
             number: one.spec.revision,
             state: state_of(one),
-            version: crate::cluster::inventory::version(&one.spec.image),
+            version: version(&one.spec.image),
             objects: objects_of(one),
         }
     }
@@ -195,7 +199,7 @@ fn objects_of(one: &Revision) -> usize {
 fn fits(it: &Needed<'_>) -> Option<bool> {
     let installed = it.installed?;
     let constraints = &it.dependency.constraints;
-    let reference = installed.reference()?;
+    let reference = reference(installed.image())?;
     if constraints.starts_with("sha256:") {
         return Some(reference.identifier().to_string() == *constraints);
     }
@@ -211,7 +215,7 @@ struct Drawing<'a> {
 impl Drawing<'_> {
     fn package(&self, one: &Installed, note: Option<String>, seen: &mut Vec<String>) -> Branch {
         let state = one.state();
-        let about = if self.is_wide { one.package.spec.package.clone() } else { one.version() };
+        let about = if self.is_wide { one.image().to_owned() } else { one.version() };
         let kind = one.kind.as_str().to_lowercase();
         let note = note.map(|note| format!(" {}", dim(note))).unwrap_or_default();
         let head = format!("{kind} {} {about}{note}: {}", bold(one.name()), state.word());
@@ -252,6 +256,6 @@ fn revision(one: &Revision) -> Branch {
         ACTIVE => format!("{state}, {objects}"),
         _ => state,
     };
-    let version = crate::cluster::inventory::version(&one.spec.image);
+    let version = version(&one.spec.image);
     Branch::leaf(format!("revision {} {} {version}: {about}", one.spec.revision, one.metadata.name))
 }

@@ -19,7 +19,8 @@ pub(crate) struct Request {
     pub(crate) name: Option<String>,
     /// A reference; with a name, also a tag or digest alone.
     pub(crate) to: String,
-    /// How long to wait until it is healthy; not at all if it is not said.
+    /// How long to wait until it is healthy in the new version, which under manual activation needs
+    /// somebody to activate it; not at all if it is not said.
     pub(crate) wait: Option<Duration>,
     pub(crate) voice: Voice,
     pub(crate) cluster: ClusterArguments,
@@ -33,7 +34,7 @@ pub(crate) async fn run(request: &Request, settings: &Settings) -> Outcome {
     let package = wanted(&request.to, one)?;
     change(&cluster, one, &package, request.voice, "updated").await?;
     if let Some(time) = request.wait {
-        wait::until(&cluster, &[one.which()], Goal::Healthy, time).await?;
+        wait::until(&cluster, &[one.which()], Goal::Updated, time).await?;
     }
     Ok(())
 }
@@ -53,7 +54,7 @@ pub(super) async fn change(
     }
     let patch = json!({"spec": {"package": package}});
     let object = cluster.merge(&cluster.packages(kind), &name, &patch).await?;
-    let (before, after) = (one.version(), version(package));
+    let (before, after) = (one.asked_version(), version(package));
     let detail =
         format!("{} {} from {before} to {after}", crate::cluster::lower(kind), output::bold(&name));
     Change { word: "updated", said, kind, name, detail, object }.tell(voice, cluster)

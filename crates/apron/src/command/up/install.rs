@@ -90,7 +90,7 @@ async fn renew(plane: &Plane, there: &Installed, one: &Local) -> Outcome {
     }
     let patch = json!({"spec": {"package": wanted}});
     plane.cluster.merge(&plane.cluster.packages(there.kind), name, &patch).await?;
-    let (before, after) = (there.version(), crate::cluster::inventory::version(&wanted));
+    let (before, after) = (there.asked_version(), crate::cluster::inventory::version(&wanted));
     let name = output::bold(name);
     output::say(format_args!("updated {} {name} from {before} to {after}", lower(there.kind)));
     Ok(())
