@@ -4,7 +4,7 @@ use crate::cluster::{Cluster, lower};
 use crate::failure::Outcome;
 use crate::output::{self, ObjectFormat};
 use api::meta::PackageKind;
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 
 /// Who asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +31,32 @@ pub(crate) struct Change {
     pub(crate) object: Json,
 }
 
+/// Tells several changes: each by itself in words, all in one document to programs, as kubectl does.
+pub(crate) fn tell_all(changes: &[Change], format: ObjectFormat, cluster: &Cluster) -> Outcome {
+    match (format, changes) {
+        (ObjectFormat::Json, [_, _, ..]) => output::print_json(&list(changes)),
+        (ObjectFormat::Yaml, [_, _, ..]) => output::print_yaml(&list(changes)),
+        _ => changes.iter().try_for_each(|one| one.tell(Voice::Apron(format), cluster)),
+    }
+}
+
+/// Several objects as one.
+fn list(changes: &[Change]) -> Json {
+    let items: Vec<Json> = changes.iter().map(Change::shown).collect();
+    json!({"apiVersion": "v1", "kind": "List", "items": items})
+}
+
 impl Change {
+    /// The object as people want to see it: without the book that API servers keep on who wrote
+    /// which field.
+    fn shown(&self) -> Json {
+        let mut object = self.object.clone();
+        if let Some(metadata) = object["metadata"].as_object_mut() {
+            metadata.remove("managedFields");
+        }
+        object
+    }
+
     /// Tells it.
     pub(crate) fn tell(&self, voice: Voice, cluster: &Cluster) -> Outcome {
         let (kind, name, word) = (lower(self.kind), &self.name, self.word);
@@ -46,9 +71,29 @@ impl Change {
             Voice::Apron(ObjectFormat::Name) => {
                 output::print(format_args!("{kind}.{}/{name}", cluster.group));
             }
-            Voice::Apron(ObjectFormat::Json) => return output::print_json(&self.object),
-            Voice::Apron(ObjectFormat::Yaml) => return output::print_yaml(&self.object),
+            Voice::Apron(ObjectFormat::Json) => return output::print_json(&self.shown()),
+            Voice::Apron(ObjectFormat::Yaml) => return output::print_yaml(&self.shown()),
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn several_objects_are_one_document_without_the_book_on_fields() {
+        let change = |name: &str| Change {
+            word: "deleted",
+            said: "uninstalled",
+            kind: PackageKind::Provider,
+            name: name.to_owned(),
+            detail: String::new(),
+            object: json!({"metadata": {"name": name, "managedFields": [{"manager": "m"}]}}),
+        };
+        let items = json!([{"metadata": {"name": "a"}}, {"metadata": {"name": "b"}}]);
+        let expected = json!({"apiVersion": "v1", "kind": "List", "items": items});
+        assert_eq!(list(&[change("a"), change("b")]), expected);
     }
 }

@@ -4,7 +4,7 @@ use crate::args::cluster::ClusterArguments;
 use crate::cluster::inventory::{Installed, Inventory, Which};
 use crate::cluster::wait::{self, Goal};
 use crate::cluster::{Cluster, lower};
-use crate::command::change::{Change, Voice};
+use crate::command::change::{Change, tell_all};
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, ObjectFormat};
 use crate::settings::Settings;
@@ -34,22 +34,33 @@ pub(crate) async fn run(request: &Request, settings: &Settings) -> Outcome {
     for one in &found {
         refuse_needed(request, &inventory, one, &found)?;
     }
+    let (mut gone, mut failed) = (Vec::new(), None);
     for one in &found {
         warn_of_kinds(one);
-        if !request.dry_run {
-            cluster.delete(&cluster.packages(one.kind), one.name()).await?;
+        if !request.dry_run
+            && let Err(failure) = cluster.delete(&cluster.packages(one.kind), one.name()).await
+        {
+            failed = Some(failure);
+            break;
         }
-        let (kind, name) = (one.kind, one.name().to_owned());
-        let said = if request.dry_run { "would uninstall" } else { "uninstalled" };
-        let detail = format!("{} {}", lower(kind), output::bold(&name));
-        Change { word: "deleted", said, kind, name, detail, object: one.json.clone() }
-            .tell(Voice::Apron(request.format), &cluster)?;
+        gone.push(change(request, one));
+    }
+    tell_all(&gone, request.format, &cluster)?;
+    if let Some(failure) = failed {
+        return Err(failure);
     }
     if let (Some(time), false) = (request.wait, request.dry_run) {
         let which: Vec<Which> = found.iter().map(|one| one.which()).collect();
         wait::until(&cluster, &which, Goal::Deleted, time).await?;
     }
     Ok(())
+}
+
+fn change(request: &Request, one: &Installed) -> Change {
+    let (kind, name) = (one.kind, one.name().to_owned());
+    let said = if request.dry_run { "would uninstall" } else { "uninstalled" };
+    let detail = format!("{} {}", lower(kind), output::bold(&name));
+    Change { word: "deleted", said, kind, name, detail, object: one.json.clone() }
 }
 
 /// What others need stays, unless they go, too.
