@@ -158,8 +158,20 @@ fn mistake_a_directory_without_packages() {
     let ran: Ran = command.output().unwrap().into();
     assert_eq!(ran.code, Some(1));
     insta::assert_snapshot!(ran.stderr, @r"
-    stopped
     error: there is no package in empty
     hint: a package is a directory with a crossplane.yaml; `apron init` makes one
     ");
+}
+
+#[test]
+fn mistake_a_directory_that_is_not_there() {
+    let scratch = Scratch::new();
+    let mut command = command(&scratch);
+    // It would serve until it is stopped.
+    command.args(["up", "missing", "--data-dir", "data"]);
+    command.args(["--listen", "127.0.0.1:0", "--registry-listen", "127.0.0.1:0"]);
+    let ran: Ran = command.output().unwrap().into();
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""));
+    assert!(ran.stderr.ends_with("hint: check the path\n"), "{}", ran.stderr);
+    assert!(!scratch.join("data").exists());
 }

@@ -46,6 +46,10 @@ pub(crate) async fn run(request: &Request, settings: &Settings) -> Outcome {
     let start = Instant::now();
     // Before anybody is told that it serves: whoever ends it at once ends it cleanly.
     let mut stop = std::pin::pin!(listen::stop()?);
+    // A directory that cannot be meant is told before anything is there to be stopped.
+    if let Some(directory) = &request.packages {
+        packages::find(directory)?;
+    }
     let home = Home::open(request, settings)?;
     let plane = Plane::start(request, &home, settings).await?;
     plane.introduce();

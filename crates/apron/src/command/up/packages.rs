@@ -81,7 +81,7 @@ fn request(root: PathBuf, file: &Path) -> build::Request {
 }
 
 /// Directories with a crossplane.yaml, in order; what is inside one belongs to it.
-fn find(directory: &Path) -> Outcome<Vec<PathBuf>> {
+pub(super) fn find(directory: &Path) -> Outcome<Vec<PathBuf>> {
     let mut found = Vec::new();
     descend(directory, DEPTH_MAX, &mut found)?;
     if !found.is_empty() {
