@@ -3,7 +3,7 @@
 use super::inventory::{Installed, Inventory};
 use api::condition::{self, Condition, reasons, types};
 use api::pkg::revision::{ACTIVE, Revision};
-use controller::STARTING;
+use controller::{STARTING, UNESTABLISHED};
 
 /// How a package is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,7 +110,7 @@ impl Installed {
         let Some(revision) = self.current() else { return true };
         let starts =
             |one: &Condition| one.message.as_deref().is_some_and(|text| text.ends_with(STARTING));
-        let is_bad = |one: &Condition| one.status == "False" && told(one) && !starts(one);
+        let is_bad = |one: &Condition| names_cause(one) && !starts(one);
         !revision.conditions().iter().any(is_bad)
     }
 
@@ -137,7 +137,9 @@ impl Installed {
             .collect();
         let own =
             of_package.filter(|one| of_revision.is_empty() || one.condition_type != types::HEALTHY);
-        for one in own.chain(of_revision.iter().copied()) {
+        let mut bad: Vec<&Condition> = own.chain(of_revision.iter().copied()).collect();
+        bad.sort_by_key(|one| !names_cause(one));
+        for one in bad {
             let sentence = sentence(one);
             if !all.contains(&sentence) {
                 all.push(sentence);
@@ -184,6 +186,12 @@ impl Installed {
 
 fn is_bad(one: &Condition) -> bool {
     one.status != "True"
+}
+
+/// Whether a condition that is not true says why, and not only that it waits for another.
+fn names_cause(one: &Condition) -> bool {
+    let message = one.message.as_deref().map(str::trim).unwrap_or_default();
+    one.status == "False" && !message.is_empty() && !message.ends_with(UNESTABLISHED)
 }
 
 /// A condition that is not true, as a sentence.
@@ -287,9 +295,26 @@ mod tests {
     }
 
     #[test]
+    fn the_cause_is_told_before_what_waits_for_it() {
+        let mut one = installed(UNESTABLISHED);
+        let refused = json!({"type": "RevisionHealthy", "status": "False", "reason": "R",
+            "message": "the API server refuses it", "lastTransitionTime": "2026-01-31T12:00:00Z"});
+        let unknown = json!({"type": "Verified", "status": "Unknown", "reason": "R",
+            "lastTransitionTime": "2026-01-31T12:00:00Z"});
+        let conditions = one.revisions[0].status.as_mut().unwrap().conditions.as_mut().unwrap();
+        conditions.insert(0, serde_json::from_value(unknown).unwrap());
+        conditions.push(serde_json::from_value(refused).unwrap());
+        let cause = "its objects are not in place: the API server refuses it";
+        let waits = format!("it does not run: {UNESTABLISHED}");
+        assert_eq!(one.complaints(), [cause, "Verified is Unknown: R", &waits]);
+        assert_eq!(one.progress(&Inventory::default()), format!("unhealthy: {cause}"));
+    }
+
+    #[test]
     fn a_package_whose_deployment_was_made_only_just_now_is_not_called_unhealthy() {
         let state = |message: &str| installed(message).state();
         assert_eq!(state(&format!("package deployment {STARTING}")), State::Installing);
+        assert_eq!(state(UNESTABLISHED), State::Installing);
         assert_eq!(state("package deployment is unavailable"), State::Unhealthy);
         assert_eq!(state(""), State::Installing);
     }
