@@ -262,12 +262,7 @@ impl Watched {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metrics::Metrics;
-    use crate::testing::Shelf;
-    use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
-    use tokio::sync::watch::{Sender, channel};
-    use tokio::task::JoinHandle;
 
     #[tokio::test(start_paused = true)]
     async fn nobody_leads_for_longer_than_the_lease_however_long_answers_take() {
@@ -322,94 +317,5 @@ mod tests {
         assert!(!is_over("2"));
         sleep(Duration::from_secs(1)).await;
         assert!(is_over("2"));
-    }
-
-    const PATH: &str = "/apis/coordination.k8s.io/v1/namespaces/crossplane-system/leases/\
-                        apron-manager.pkg.crossplane.io";
-
-    /// A manager that has nothing to do but to hold the lease.
-    struct Idle {
-        metrics: Arc<Metrics>,
-        stop: Sender<bool>,
-        ended: JoinHandle<Result<(), Error>>,
-    }
-
-    impl Idle {
-        fn start(shelf: &Shelf, identity: &str) -> Self {
-            let hands = shelf.hands(identity);
-            let (stop, told) = channel(false);
-            let metrics = Arc::clone(&hands.metrics);
-            let ended = tokio::spawn(async move {
-                lead(&hands, told, async |mut told| asked_to_stop(&mut told).await).await
-            });
-            Self { metrics, stop, ended }
-        }
-
-        fn leads(&self) -> bool {
-            self.metrics.render().lines().any(|line| line == "apron_is_leader 1")
-        }
-    }
-
-    async fn seconds(seconds: u64) {
-        sleep(Duration::from_secs(seconds)).await;
-    }
-
-    fn holder(shelf: &Shelf) -> Option<String> {
-        shelf.get(PATH)?["spec"]["holderIdentity"].as_str().map(str::to_owned)
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_lease_that_is_deleted_is_made_again_by_whoever_held_it() {
-        let shelf = Shelf::empty();
-        let first = Idle::start(&shelf, "first");
-        seconds(1).await;
-        let second = Idle::start(&shelf, "second");
-        seconds(9).await;
-        for _ in 0..3 {
-            shelf.remove(PATH);
-            // It is renewed every 20 s.
-            seconds(21).await;
-            assert_eq!(holder(&shelf).as_deref(), Some("first"));
-            assert!(first.leads() && !second.leads());
-        }
-        // And it is given up as always.
-        first.stop.send(true).unwrap();
-        assert_eq!(first.ended.await.unwrap(), Ok(()));
-        seconds(6).await;
-        assert_eq!(holder(&shelf).as_deref(), Some("second"));
-        assert!(second.leads());
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_deleted_lease_is_taken_by_others_only_when_it_would_be_over() {
-        let shelf = Shelf::empty();
-        let spec = json!({"holderIdentity": "away", "leaseDurationSeconds": 60});
-        shelf.put(
-            PATH,
-            json!({"metadata": {"name": "apron-manager.pkg.crossplane.io"}, "spec": spec}),
-        );
-        let second = Idle::start(&shelf, "second");
-        seconds(1).await;
-        shelf.remove(PATH);
-        seconds(57).await;
-        assert_eq!(holder(&shelf), None);
-        assert!(!second.leads());
-        seconds(7).await;
-        assert_eq!(holder(&shelf).as_deref(), Some("second"));
-        assert!(second.leads());
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn whoever_finds_another_in_its_place_ends_and_says_so() {
-        let shelf = Shelf::empty();
-        let first = Idle::start(&shelf, "first");
-        seconds(1).await;
-        // It was deleted, and one that never saw it was faster.
-        shelf.remove(PATH);
-        let second = Idle::start(&shelf, "second");
-        let error = first.ended.await.unwrap().unwrap_err();
-        assert_eq!(error.to_string(), "the lease was lost: somebody else holds it");
-        assert_eq!(holder(&shelf).as_deref(), Some("second"));
-        assert!(second.leads());
     }
 }

@@ -61,8 +61,6 @@ pub mod run;
 pub mod runtime;
 pub mod secrets;
 mod signature;
-#[cfg(test)]
-mod testing;
 mod tidy;
 pub mod verdicts;
 mod watch;

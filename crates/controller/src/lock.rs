@@ -24,7 +24,7 @@ use plan::lock::{Contents, Known, RECHECK, Report, Settings, World, decide};
 use plan::package::pull::Policy;
 use plan::revision;
 use plan::step::{Need, Refusal, Step, Target, Wake};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use store::auth::Keychain;
@@ -42,8 +42,11 @@ pub struct Locks {
     heard: broadcast::Sender<String>,
 }
 
-/// How long the lock waits for an answer. Nobody is decided on meanwhile.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// How long the lock waits for an answer. Nobody is decided on meanwhile; but whoever is decided on
+/// without it is decided on as if the registry were away.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// The same, of a registry that was not heard of when it was last asked.
+const PATIENCE_LEFT: Duration = Duration::from_secs(1);
 
 /// How old an answer may be on which somebody is refused: what they lack may have been pushed since.
 const FRESH: Duration = Duration::from_secs(5);
@@ -65,6 +68,8 @@ struct Memory {
     silent: HashMap<Asked, (Instant, String)>,
     /// What was asked and is not answered yet, since when, and of which registry.
     open: HashMap<Asked, (Instant, String)>,
+    /// Registries that were not heard of when they were last asked.
+    away: HashSet<String>,
 }
 
 /// What a registry is asked.
@@ -115,8 +120,10 @@ impl Memory {
 
     /// How long an answer of a registry is waited for: not at all, where another one is.
     fn patience(&self, registry: &str) -> Duration {
-        let is_silent = self.open.values().any(|(_, one)| one == registry);
-        if is_silent { Duration::ZERO } else { PATIENCE }
+        if self.open.values().any(|(_, one)| one == registry) {
+            return Duration::ZERO;
+        }
+        if self.away.contains(registry) { PATIENCE_LEFT } else { PATIENCE }
     }
 
     /// How long until somebody may be asked again who took long to answer nothing.
@@ -167,15 +174,24 @@ impl Locks {
     async fn ask(&self, asked: Asked, registry: &str, mut question: Question) -> (Learnt, Heard) {
         let (then, patience) = (Instant::now(), self.memory().patience(registry));
         if let Ok(answer) = tokio::time::timeout(patience, &mut question).await {
-            return (self.memory().hear(asked, then, &answer), answer);
+            let mut memory = self.memory();
+            memory.away.remove(registry);
+            return (memory.hear(asked, then, &answer), answer);
         }
-        self.memory().open.insert(asked.clone(), (then, registry.to_owned()));
+        let away = registry.to_owned();
+        let mut memory = self.memory();
+        memory.open.insert(asked.clone(), (then, away.clone()));
+        memory.away.insert(away.clone());
+        drop(memory);
         let (memory, heard) = (Arc::clone(&self.memory), self.heard.clone());
         let errand = async move {
             let answer = question.await;
             let mut memory = memory.lock().unwrap_or_else(PoisonError::into_inner);
             // It may have been asked again, of somebody else.
             if memory.open.get(&asked).is_some_and(|(since, _)| *since == then) {
+                if answer.is_ok() {
+                    memory.away.remove(&away);
+                }
                 memory.hear(asked, then, &answer);
                 let _ = heard.send(NAME.to_owned());
             }
@@ -215,6 +231,7 @@ impl Kind for Locks {
                 let mut memory = memory.lock().unwrap_or_else(PoisonError::into_inner);
                 memory.silent.clear();
                 memory.open.clear();
+                memory.away.clear();
                 Wakes::These(vec![NAME.to_owned()])
             }),
             secrets::watch(hands, Wakes::These(vec![NAME.to_owned()])),
@@ -616,6 +633,11 @@ mod tests {
         assert_eq!(news.recv().await.as_deref(), Ok(NAME), "the lock is called");
         assert_eq!(start.elapsed(), Duration::from_secs(50));
         assert_eq!(locks.memory().fresh().digests["r.io/a:v1"], Ok(digest));
+        // The other one never comes.
+        locks.memory().open.clear();
+        assert_eq!(locks.memory().patience("r.io"), PATIENCE, "it answers again");
+        locks.memory().away.insert("r.io".to_owned());
+        assert_eq!(locks.memory().patience("r.io"), PATIENCE_LEFT, "it did not, the last time");
     }
 
     #[tokio::test(start_paused = true)]

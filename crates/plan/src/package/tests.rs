@@ -914,7 +914,7 @@ fn the_names_of_secrets_are_never_too_long() {
     let mut world = world(&json!({}));
     // Longer than a step would let it be.
     world.package.metadata.name = "n".repeat(253);
-    let actions = super::revisions::decide(&world, &digest("one")).actions;
+    let actions = super::revisions::decide(&world, &digest("one")).unwrap().actions;
     let Action::Apply { object, .. } = &actions[0] else { panic!("{actions:?}") };
     let secret = object["spec"]["tlsServerSecretName"].as_str().unwrap();
     assert!(secret.len() == 253 && secret.ends_with("-tls-server"));

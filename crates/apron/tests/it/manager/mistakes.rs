@@ -13,6 +13,8 @@ use std::collections::BTreeSet;
 
 pub(super) const ALL: &[Scenario] = &[
     ("an unreachable registry is waited for", an_unreachable_registry_is_waited_for),
+    ("a silent registry keeps nobody waiting", a_silent_registry_keeps_nobody_waiting),
+    ("a name that is too long is named", a_name_that_is_too_long_is_named),
     ("a tag that is not there is named", a_tag_that_is_not_there_is_named),
     ("a missing secret is named", a_missing_secret_is_named),
     ("a digest that is not there is waited for", a_digest_that_is_not_there_is_waited_for),
@@ -50,6 +52,38 @@ fn push_raw(stage: &Stage, reference: &str, documents: &[&str]) {
     program(&stage.scratch, "tar", ["-cf", &layer, "-C", &directory, "package.yaml"]).ok();
     let words = ["append", "--oci-empty-base", "-f", &layer, "-t", reference];
     peer(&stage.scratch, "crane", words).ok();
+}
+
+/// It takes connections, and that is all.
+fn a_silent_registry_keeps_nobody_waiting(stage: &Stage) {
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = silent.local_addr().unwrap();
+    let needs = json!({"dependsOn": [{"provider": format!("{address}/mute"), "version": ">=v1"}]});
+    let needs = stage.push_package(KIND, "needs-mute", "v1.0.0", &needs, &[]);
+    stage.install(KIND, "needs-mute", &json!({"package": needs}));
+    stage.install("Provider", "mute", &json!({"package": format!("{address}/mute:v1.0.0")}));
+    let other = stage.push(KIND, "beside-mute", "v1.0.0");
+    stage.install(KIND, "beside-mute", &json!({"package": other}));
+    stage.installed(KIND, "beside-mute");
+    let said = stage.condition("Provider", "mute", "Installed", "False", "UnpackingPackage");
+    assert!(said.contains("nothing for 30 seconds"), "{said}");
+    let revision = stage.revisions(KIND, "needs-mute").pop().unwrap().2;
+    let path = format!("{}/{revision}", super::stage::packages("ConfigurationRevision"));
+    until("who needs it says of whom nothing is heard", || {
+        let told = condition(&stage.ask(&path)?, "RevisionHealthy")?;
+        told["message"].as_str()?.contains(&address.to_string()).then_some(())
+    });
+}
+
+fn a_name_that_is_too_long_is_named(stage: &Stage) {
+    let name = format!("{}-{}", "n".repeat(199), "n".repeat(53));
+    let package = stage.push("Provider", "long", "v1.0.0");
+    stage.install("Provider", &name, &json!({"package": package}));
+    let said = "cannot unpack package: the name of a package may have at most 63 characters, \
+                because its revisions carry it as a label, and this one has 253; install it \
+                under another name, and delete this one";
+    stage.says("Provider", &name, "Installed", said);
+    stage.says("Provider", &name, "Healthy", said);
 }
 
 fn an_unreachable_registry_is_waited_for(stage: &Stage) {

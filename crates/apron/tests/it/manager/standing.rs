@@ -153,12 +153,19 @@ pub(super) fn another_takes_over(stage: &mut Stage) {
                 apron-manager.pkg.crossplane.io";
     let lease = |stage: &Stage| stage.ask(path).unwrap()["spec"].clone();
     let transitions = |stage: &Stage| lease(stage)["leaseTransitions"].as_i64().unwrap();
-    let before = transitions(stage);
     assert_eq!(lease(stage)["leaseDurationSeconds"], 60);
     let (other, log) = stage.another("other", WORDS);
     until("the other stands by", || metrics(&log).contains("# TYPE").then_some(()));
     assert!(leads(&stage.log));
     assert!(metrics(&log).lines().any(|line| line == "apron_is_leader 0"));
+    // Whoever holds the lease makes it again if somebody deletes it, and works on.
+    let held = stage.ask(path).unwrap();
+    stage.change("DELETE", path, "application/json", &json!({}));
+    let again = until("the lease is there again", || stage.ask(path));
+    assert_ne!(again["metadata"]["uid"], held["metadata"]["uid"]);
+    assert_eq!(again["spec"]["holderIdentity"], held["spec"]["holderIdentity"]);
+    assert!(leads(&stage.log) && !leads(&log));
+    let before = transitions(stage);
     // The one that works is gone, without a word.
     stage.manager.kill().unwrap();
     stage.manager.wait().unwrap();
