@@ -7,8 +7,7 @@
 //! - Numbers say who was active last: a new revision gets the highest, and one that becomes active
 //!   again does, too.
 //! - Of inactive revisions the limit allows the highest numbers stay, and 0 keeps them all; those
-//!   that never ran go before those that did. What is active always stays, and so does what is
-//!   asked for, which counts while it waits for somebody to activate it. So does
+//!   that never ran go before those that did. What is active, or asked for, always stays. So does
 //!   what still stands for the package while the active one has nothing yet, and it
 //!   does not count: an upgrade that is refused must not take away what works.
 //!
@@ -300,10 +299,11 @@ fn outdated<'a>(
     let limit = world.package.spec.revision_history_limit.unwrap_or(1);
     let Ok(limit @ 1..) = usize::try_from(limit) else { return Ok(Vec::new()) };
     let is_active = |name: &String| wanted.get(name).is_some_and(|wanted| wanted.state == ACTIVE);
-    let is_inactive = |one: &&Revision| {
-        !is_active(&one.metadata.name) && one.metadata.deletion_timestamp.is_none()
+    let stays = |one: &&Revision| {
+        let name = &one.metadata.name;
+        !is_active(name) && name != asked && one.metadata.deletion_timestamp.is_none()
     };
-    let mut inactive: Vec<&Revision> = world.revisions.iter().filter(is_inactive).collect();
+    let mut inactive: Vec<&Revision> = world.revisions.iter().filter(stays).collect();
     let has_active = wanted.values().any(|one| one.state == ACTIVE);
     let is_done = |one: &Revision| one.spec.desired_state == ACTIVE && one.is_established();
     let is_settled = |one: &Revision| is_active(&one.metadata.name) && is_done(one);
@@ -316,8 +316,6 @@ fn outdated<'a>(
         inactive.retain(|one| !standing.contains(one.metadata.name.as_str()));
     }
     let beyond = inactive.len().saturating_sub(limit);
-    // What waits for somebody to activate it is inactive, and it is what the package asks for.
-    inactive.retain(|one| one.metadata.name != asked);
     inactive.sort_by_key(|one| (ran(one) != Some(false), one.spec.revision, &one.metadata.name));
     inactive.truncate(beyond);
     Ok(inactive)

@@ -627,29 +627,6 @@ fn manual_leaves_what_is_active_until_somebody_activates_another() {
 }
 
 #[test]
-fn what_waits_for_its_activation_counts_as_inactive_and_stays() {
-    let spec = json!({"revisionActivationPolicy": "Manual", "revisionHistoryLimit": 2});
-    let mut world = world(&spec);
-    act(&mut world);
-    activate(&mut world, "one");
-    for at in ["two", "three", "four", "five"] {
-        healthy(&mut world);
-        act(&mut world);
-        point(&mut world, at);
-        act(&mut world);
-    }
-    act(&mut world);
-    assert_eq!(kept(&world), ["one", "four", "five"]);
-    // With a lower limit there is only room for what is asked for.
-    world.package.spec.revision_history_limit = Some(1);
-    act(&mut world);
-    assert_eq!(kept(&world), ["one", "five"]);
-    activate(&mut world, "five");
-    act(&mut world);
-    assert_eq!(kept(&world), ["one", "five"]);
-}
-
-#[test]
 fn always_looks_again_in_a_minute() {
     let mut world = world(&json!({"packagePullPolicy": "Always"}));
     assert_snapshot!(act(&mut world), @r#"

@@ -17,7 +17,7 @@ pub(super) const ALL: &[Scenario] = &[
     ("a channel with manual activation", a_channel_with_manual_activation),
     ("activation while nothing can be fetched", activation_while_nothing_can_be_fetched),
     ("a history of three", a_history_of_three),
-    ("the oldest goes for one that waits", the_oldest_goes_for_one_that_waits),
+    ("an active revision out of the history", an_active_revision_out_of_the_history),
     ("a waiting revision owns what is there", a_waiting_revision_owns_what_is_there),
     ("a deleted revision", a_deleted_revision),
     ("a package goes with all it brought", a_package_goes_with_all_it_brought),
@@ -190,9 +190,9 @@ fn a_history_of_three(stage: &Stage) {
     stage.states(CONFIGURATION, "remembers", &again);
 }
 
-/// What waits counts as one of the old ones: for the next one to wait, the oldest goes, and so does
-/// what only it brought.
-fn the_oldest_goes_for_one_that_waits(stage: &Stage) {
+/// Upgraded by hand so often that the active one is the oldest: once another is activated, it goes,
+/// and so does what only it brought.
+fn an_active_revision_out_of_the_history(stage: &Stage) {
     let group = "elder.example.org";
     let objects = |own: &str| [crd(group, own, &["a"]), crd(group, "shareds", &["a"])];
     let push =
@@ -204,21 +204,19 @@ fn the_oldest_goes_for_one_that_waits(stage: &Stage) {
     let first = stage.revisions(PROVIDER, "elder").remove(0).2;
     activate(stage, PROVIDER, &first);
     owned(stage, &path(&format!("ones.{group}")), &["elder", &format!("{first}*")]);
-    let shared = owned(stage, &path(&format!("shareds.{group}")), &["elder", &format!("{first}*")]);
     stage.merge(PROVIDER, "elder", &json!({"spec": {"package": images[1]}}));
     stage.states(PROVIDER, "elder", &[(1, "Active"), (2, "Inactive")]);
-    activate(stage, PROVIDER, &stage.revisions(PROVIDER, "elder")[1].2);
-    stage.states(PROVIDER, "elder", &[(1, "Inactive"), (2, "Active")]);
-    healthy(stage, PROVIDER, "elder", 2);
     stage.merge(PROVIDER, "elder", &json!({"spec": {"package": images[2]}}));
-    stage.states(PROVIDER, "elder", &[(2, "Active"), (3, "Inactive")]);
+    // What is active stays, however old it is.
+    stage.states(PROVIDER, "elder", &[(1, "Active"), (2, "Inactive"), (3, "Inactive")]);
+    let shared = owned(stage, &path(&format!("shareds.{group}")), &["elder", &format!("{first}*")]);
+    activate(stage, PROVIDER, &stage.revisions(PROVIDER, "elder")[2].2);
+    stage.states(PROVIDER, "elder", &[(2, "Inactive"), (3, "Active")]);
     gone(stage, &path(&format!("ones.{group}")));
+    healthy(stage, PROVIDER, "elder", 3);
     let after = stage.ask(&path(&format!("shareds.{group}"))).expect("what others bring stays");
     assert_eq!(after["metadata"]["uid"], shared["metadata"]["uid"]);
-    assert!(
-        stage.is_absent(&path(&format!("threes.{group}"))),
-        "who never was active made nothing"
-    );
+    assert!(stage.is_absent(&path(&format!("twos.{group}"))), "who never was active made nothing");
 }
 
 /// A revision that waits is an owner of what is there, and runs nothing.
