@@ -88,12 +88,17 @@ async fn asked_to_stop(stop: &mut Receiver<bool>) {
 
 /// Waits until this manager holds the lease; says since when.
 async fn acquire(hands: &Hands) -> Instant {
-    let mut watched = Watched::default();
+    let (mut watched, mut is_told) = (Watched::default(), false);
     loop {
         match attempt(hands, &mut watched).await {
             Ok(Some(since)) => {
                 hands.metrics.leads(true);
                 return since;
+            }
+            Ok(None) if !is_told => {
+                is_told = true;
+                let text = "another manager works; this one stands by";
+                hands.say(Entry::news("lease", &hands.settings.identity, text));
             }
             Ok(None) | Err(Error::Stale(_)) => {}
             Err(error) => hands.say(Entry::trouble("lease", "", &error.to_string())),

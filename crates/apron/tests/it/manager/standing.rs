@@ -155,7 +155,11 @@ pub(super) fn another_takes_over(stage: &mut Stage) {
     let transitions = |stage: &Stage| lease(stage)["leaseTransitions"].as_i64().unwrap();
     assert_eq!(lease(stage)["leaseDurationSeconds"], 60);
     let (other, log) = stage.another("other", WORDS);
-    until("the other stands by", || metrics(&log).contains("# TYPE").then_some(()));
+    // One that never saw the lease held takes it where there is none.
+    until("the other stands by", || {
+        let said = fs_err::read_to_string(&log).ok()?;
+        said.contains("this one stands by").then_some(())
+    });
     assert!(leads(&stage.log));
     assert!(metrics(&log).lines().any(|line| line == "apron_is_leader 0"));
     // Whoever holds the lease makes it again if somebody deletes it, and works on.
@@ -177,7 +181,9 @@ pub(super) fn another_takes_over(stage: &mut Stage) {
     assert_eq!(transitions(stage), before + 1);
     // One that is told to stop lets go, and nobody has to wait for the lease to end.
     let (third, third_log) = stage.another("third", WORDS);
-    until("the third stands by", || metrics(&third_log).contains("# TYPE").then_some(()));
+    until("the third stands by", || {
+        fs_err::read_to_string(&third_log).ok()?.contains("this one stands by").then_some(())
+    });
     stop(&mut stage.manager);
     (stage.manager, stage.log) = (third.take(), third_log);
     let path = format!("{}/taken-over", packages("Configuration"));
