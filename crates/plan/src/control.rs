@@ -10,6 +10,7 @@
 
 use crate::same::is_given_up;
 use crate::step::{Action, Expect, MANAGER, Target};
+use api::object::OwnerReference;
 use api::pkg::revision::Revision;
 use serde_json::{Value as Json, json};
 
@@ -30,6 +31,13 @@ pub fn is_meant(owner: &Json, revision: &Revision) -> bool {
         && owner["name"] == *metadata.name
         && group(owner["apiVersion"].as_str().unwrap_or_default()) == group(api_version);
     is_named || metadata.uid.as_deref().is_some_and(|uid| owner["uid"] == uid)
+}
+
+/// Whether an owner is this revision, by its name.
+pub fn is_named(owner: &OwnerReference, revision: &Revision) -> bool {
+    owner.kind == revision.kind
+        && owner.name == revision.metadata.name
+        && group(&owner.api_version) == group(&revision.api_version)
 }
 
 /// The group of an API.

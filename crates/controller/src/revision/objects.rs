@@ -6,7 +6,7 @@ use crate::cluster::{Error, MANAGER, Which};
 use crate::package::typed;
 use api::object::{ObjectMeta, OwnerReference};
 use futures::{StreamExt as _, TryStreamExt as _};
-use plan::control::group;
+use plan::control::is_named;
 use plan::revision::{Seen, World, desired};
 use plan::step::{Packaged, Target, Wanted};
 use serde_json::Value as Json;
@@ -140,12 +140,7 @@ async fn seen(
 fn is_controlled(world: &World, metadata: &ObjectMeta) -> bool {
     let revision = &world.revision;
     let mut owners = metadata.owner_references.iter();
-    owners.any(|one| {
-        one.controller == Some(true)
-            && one.kind == revision.kind
-            && one.name == revision.metadata.name
-            && group(&one.api_version) == group(&revision.api_version)
-    })
+    owners.any(|one| one.controller == Some(true) && is_named(one, revision))
 }
 
 /// Holds an object against what its package says.

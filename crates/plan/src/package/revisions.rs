@@ -16,6 +16,7 @@
 
 use super::{World, target_of};
 use crate::control;
+use crate::runtime::SECRETS;
 use crate::same::same;
 use crate::step::{Action, Expect, MANAGER, Need, Target, Wanted as Object};
 use api::condition::{self, types};
@@ -251,7 +252,7 @@ fn filled(ours: &RevisionSpec, seen: &RevisionSpec) -> RevisionSpec {
 fn spec(world: &World) -> RevisionSpec {
     let package = &world.package.spec;
     let runs = world.kind != PackageKind::Configuration && world.settings.runs_packages;
-    let secret = |end: &str| named(&world.package.metadata.name, end);
+    let [server, client] = SECRETS.map(|end| named(&world.package.metadata.name, end));
     let is_provider = world.kind == PackageKind::Provider;
     let controller_config: Option<LocalReference> =
         package.controller_config_ref.clone().filter(|_| is_provider);
@@ -265,8 +266,8 @@ fn spec(world: &World) -> RevisionSpec {
         common_annotations: package.common_annotations.clone(),
         runtime_config_ref: package.runtime_config_ref.clone().filter(|_| runs),
         controller_config_ref: controller_config,
-        tls_server_secret_name: runs.then(|| secret("-tls-server")),
-        tls_client_secret_name: (runs && is_provider).then(|| secret("-tls-client")),
+        tls_server_secret_name: runs.then_some(server),
+        tls_client_secret_name: (runs && is_provider).then_some(client),
         ..RevisionSpec::default()
     }
 }
@@ -341,10 +342,7 @@ fn standing<'a>(world: &World, inactive: &[&'a Revision]) -> Result<BTreeSet<&'a
 /// restore it has another uid.
 fn controls(world: &World, revision: &Revision) -> bool {
     let is_it = |owner: &OwnerReference| {
-        owner.controller == Some(true)
-            && owner.kind == revision.kind
-            && owner.name == revision.metadata.name
-            && control::group(&owner.api_version) == control::group(&revision.api_version)
+        owner.controller == Some(true) && control::is_named(owner, revision)
     };
     brought(revision)
         .any(|target| world.owners.get(&target).is_some_and(|owners| owners.iter().any(is_it)))

@@ -27,7 +27,7 @@ mod trust;
 pub use contents::{Contents, Document};
 pub(crate) use trust::is_made_for;
 
-use crate::control::group;
+use crate::control::is_named;
 use crate::image_config::Treatment;
 use crate::lock::Verdict;
 use crate::package::pull::{Image, RECHECK, Unavailable};
@@ -283,12 +283,7 @@ impl World {
         let party = self.party();
         let is_ours = |one: &OwnerReference| {
             let revisions = self.siblings.iter().chain([&self.revision]);
-            let is_it = |it: &Revision| {
-                one.kind == it.kind
-                    && one.name == it.metadata.name
-                    && group(&one.api_version) == group(&it.api_version)
-            };
-            owners::is_named(one, &party.package) || { revisions }.any(is_it)
+            owners::is_named(one, &party.package) || { revisions }.any(|it| is_named(one, it))
         };
         let mut seen = self.seen.values().flatten();
         let has_objects = seen.any(|one| one.metadata.owner_references.iter().any(is_ours));

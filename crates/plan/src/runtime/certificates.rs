@@ -21,7 +21,7 @@
 //! Only hands can make keys; this only says which should be made.
 
 use super::World;
-use crate::control::group;
+use crate::control::{group, is_meant};
 use crate::step::{Action, Expect, MANAGER, Make, Need, Target, Usage};
 use api::object::OwnerReference;
 use api::pkg::revision::Revision;
@@ -189,11 +189,8 @@ fn is_lent(world: &World, secret: &Json) -> bool {
 fn is_ours(world: &World, secret: &Json) -> bool {
     let revisions = || std::iter::once(&world.revision).chain(&world.siblings);
     let is_owned = owners_of(secret).iter().any(|owner| {
-        let is_revision = |one: &Revision| {
-            is_of(owner, &one.api_version, &one.kind) && owner["name"] == *one.metadata.name
-        };
         package(world).is_some_and(|package| is_reference_to(owner, package))
-            || revisions().any(is_revision)
+            || revisions().any(|one| is_meant(owner, one))
     });
     let mut written = secret["metadata"]["managedFields"].as_array().into_iter().flatten();
     is_owned || written.any(|one| one["manager"] == MANAGER)
