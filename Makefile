@@ -29,12 +29,11 @@ test: ## Everything that must pass: formatting, lints, tests with real peers, fu
 ready: ## What `test` compiles, and its lints
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	@scripts/fuzz build
-	cargo test --workspace --exclude apron-sim --locked --no-run
-	cargo test -p apron-sim --profile sim --locked --no-run
+	cargo test --workspace --locked --no-run
 
 .PHONY: sim
 sim: ## The package manager with a fault at every call (APRON_SIM: see CONTRIBUTING.md)
-	cargo test -p apron-sim --profile sim --locked -- --nocapture
+	cargo test -p apron-sim --locked -- --nocapture
 
 .PHONY: check
 check: ## The quick part of `test`: formatting, lints, tests of the rooms without peers
