@@ -18,22 +18,26 @@ demo: ## Build the example packages, push them to a real registry, pull them bac
 
 .PHONY: test
 test: ## Everything that must pass: formatting, lints, tests with real peers, fuzzing
-	@scripts/setup test
+	@scripts/tests clear && scripts/ci-times clear
+	@scripts/ci-times step "set-up" scripts/setup test
 	cargo fmt --all --check
-	@scripts/alongside scripts/peers -- $(MAKE) --no-print-directory ready
-	RUST_TEST_THREADS=$(TEST_THREADS) cargo test --workspace --exclude apron-sim --locked
-	@$(MAKE) --no-print-directory sim
-	@scripts/fuzz $(FUZZ_SECONDS)
+	@scripts/ci-times step "compiling, and the peers" scripts/alongside scripts/ci-times step "of that the peers" scripts/peers \
+	  -- $(MAKE) --no-print-directory ready
+	RUST_TEST_THREADS=$(TEST_THREADS) scripts/ci-times step "tests" scripts/tests run --workspace --exclude apron-sim --locked
+	@scripts/ci-times step "simulation" $(MAKE) --no-print-directory sim
+	@scripts/ci-times step "fuzzing" scripts/fuzz $(FUZZ_SECONDS)
+	@scripts/ci-times
+	@scripts/tests flaky
 
 .PHONY: ready
 ready: ## What `test` compiles, and its lints
-	cargo clippy --workspace --all-targets --locked -- -D warnings
-	@scripts/fuzz build
-	cargo test --workspace --locked --no-run
+	@scripts/ci-times step "of that lints" cargo clippy --workspace --all-targets --locked -- -D warnings
+	@scripts/ci-times step "of that fuzz targets" scripts/fuzz build
+	@scripts/ci-times step "of that tests" cargo test --workspace --locked --no-run
 
 .PHONY: sim
 sim: ## The package manager with a fault at every call (APRON_SIM: see CONTRIBUTING.md)
-	cargo test -p apron-sim --locked -- --nocapture
+	scripts/tests run -p apron-sim --locked -- --nocapture
 
 .PHONY: check
 check: ## The quick part of `test`: formatting, lints, tests of the rooms without peers

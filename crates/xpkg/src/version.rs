@@ -272,20 +272,15 @@ pub(crate) mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Observed upstream behaviour, which lives beside the repository rather than in it.
-    #[expect(clippy::disallowed_methods, reason = "a test locates and reads its own vectors")]
+    /// Upstream's behaviour, as it was observed.
     pub(crate) fn vectors(name: &str) -> serde_json::Value {
-        let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared");
-        let shared = std::env::var("APRON_SHARED").unwrap_or_else(|_| beside.to_owned());
-        let path = format!("{shared}/vectors/{name}");
-        let text = std::fs::read_to_string(&path).unwrap_or_else(|error| {
-            panic!(
-                "cannot read {path}: {error}\nthe upstream vectors are needed: put them in \
-                 `shared/vectors` beside the checkout, or set APRON_SHARED to the folder that \
-                 holds `vectors`"
-            )
-        });
-        serde_json::from_str(&text).unwrap()
+        let text = match name {
+            "names.json" => include_str!("../testdata/upstream/names.json"),
+            "references.json" => include_str!("../testdata/upstream/references.json"),
+            "semver.json" => include_str!("../testdata/upstream/semver.json"),
+            other => panic!("there are no vectors called {other}"),
+        };
+        serde_json::from_str(text).unwrap()
     }
 
     fn strings(value: &serde_json::Value) -> Vec<&str> {

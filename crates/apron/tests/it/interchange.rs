@@ -1,8 +1,8 @@
 //! Packages move between apron and everybody else's tools without loss.
 
-use crate::support::{Ran, Registry, Scratch, apron, corpus, peer, program};
+use crate::support::{Ran, Registry, Scratch, apron, corpora, package_sources, peer, program};
 use serde_json::Value;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 const MANIFEST_TYPES: &str = "application/vnd.docker.distribution.manifest.v2+json, application/vnd.oci.image.manifest.v1+json, application/vnd.oci.image.index.v1+json";
 
@@ -22,17 +22,24 @@ fn objects(scratch: &Scratch, package: &str) -> Vec<(String, String, String)> {
 }
 
 /// A package directory that holds the 2,065 CRDs and a Provider.
-fn big_package(scratch: &Scratch) -> String {
-    fs_err::create_dir_all(scratch.join("big")).unwrap();
+fn big_package(scratch: &Scratch, corpus: &Path) -> String {
+    let _ = fs_err::remove_dir_all(scratch.join("big"));
     let meta =
         "apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata:\n  name: provider-aws\n";
     scratch.write("big/crossplane.yaml", meta);
     fs_err::create_dir_all(scratch.join("big/crds")).unwrap();
-    for entry in fs_err::read_dir(corpus().join("crds")).unwrap() {
+    for entry in fs_err::read_dir(corpus.join("crds")).unwrap() {
         let entry = entry.unwrap();
         fs_err::copy(entry.path(), scratch.join("big/crds").join(entry.file_name())).unwrap();
     }
     "big".to_owned()
+}
+
+/// A provider and a function, our own and the real ones if they are there.
+fn small_packages() -> impl Iterator<Item = (&'static str, PathBuf)> {
+    ["provider-nop", "function-auto-ready"]
+        .into_iter()
+        .flat_map(|name| package_sources(name).into_iter().map(move |source| (name, source)))
 }
 
 fn upstream_extracts(scratch: &Scratch, package: &str) {
@@ -48,8 +55,8 @@ fn gunzip(path: &Path) -> Vec<u8> {
 #[test]
 fn upstream_reads_what_apron_builds() {
     let scratch = Scratch::new();
-    for name in ["provider-nop", "function-auto-ready"] {
-        scratch.copy_package(name);
+    for (name, source) in small_packages() {
+        scratch.copy_package_from(&source, name);
         let file = format!("{name}.xpkg");
         apron(&scratch, ["build", name, "-o", &file]).ok();
         upstream_extracts(&scratch, &file);
@@ -59,8 +66,8 @@ fn upstream_reads_what_apron_builds() {
 #[test]
 fn apron_reads_what_upstream_builds_with_the_same_objects() {
     let scratch = Scratch::new();
-    for name in ["provider-nop", "function-auto-ready"] {
-        scratch.copy_package(name);
+    for (name, source) in small_packages() {
+        scratch.copy_package_from(&source, name);
         peer(&scratch, "crossplane", ["xpkg", "build", "-f", name, "-o", "up.xpkg"]).ok();
         apron(&scratch, ["build", name, "-o", "our.xpkg"]).ok();
         assert_eq!(objects(&scratch, "up.xpkg"), objects(&scratch, "our.xpkg"));
@@ -74,9 +81,15 @@ fn apron_reads_what_upstream_builds_with_the_same_objects() {
 
 #[test]
 fn the_largest_provider_travels_everywhere() {
+    for corpus in corpora() {
+        large_provider_travels(&corpus);
+    }
+}
+
+fn large_provider_travels(corpus: &Path) {
     let scratch = Scratch::new();
     let registry = Registry::start();
-    let big = big_package(&scratch);
+    let big = big_package(&scratch, corpus);
     apron(&scratch, ["build", &big, "-o", "big.xpkg"]).ok();
     upstream_extracts(&scratch, "big.xpkg");
     assert_eq!(objects(&scratch, "big.xpkg").len(), 2066);

@@ -3,7 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "tests fail by panicking, their helpers too")]
 
-use crate::support::{Ran, Registry, Scratch, apron, command, corpus, program};
+use crate::support::{Ran, Registry, Scratch, apron, command, generated_corpus, program};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -25,7 +25,7 @@ fn package(scratch: &Scratch) -> PathBuf {
         "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: one\n",
     )
     .unwrap();
-    let mut names: Vec<_> = files_below(&corpus());
+    let mut names: Vec<_> = files_below(&generated_corpus());
     names.retain(|path| path.extension().is_some_and(|it| it == "yaml"));
     for path in names.iter().take(CRDS) {
         fs_err::copy(path, root.join("crds").join(path.file_name().unwrap())).unwrap();

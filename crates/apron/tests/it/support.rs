@@ -56,10 +56,16 @@ impl Scratch {
         path
     }
 
-    /// Copies a directory of the shared corpus here.
+    /// Copies one of the repository's packages here.
     pub(crate) fn copy_package(&self, name: &str) -> PathBuf {
+        self.copy_package_from(&own_packages().join(name), name)
+    }
+
+    /// Copies a package from somewhere else here.
+    pub(crate) fn copy_package_from(&self, source: &Path, name: &str) -> PathBuf {
         let target = self.join(name);
-        copy_tree(&shared(&format!("corpus/packages/{name}")), &target);
+        let _ = fs_err::remove_dir_all(&target);
+        copy_tree(source, &target);
         target
     }
 }
@@ -183,42 +189,66 @@ pub(crate) fn program<A: AsRef<OsStr>>(
     ran.unwrap_or_else(|error| panic!("{name}: {error}; run `scripts/setup test`")).into()
 }
 
-/// A file or directory of the shared material beside the checkout.
-pub(crate) fn shared(path: &str) -> PathBuf {
+/// A file or directory of the real packages and documents that may lie beside a checkout.
+pub(crate) fn shared(path: &str) -> Option<PathBuf> {
     let root = match std::env::var_os("APRON_SHARED") {
         Some(root) => PathBuf::from(root),
         None => Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"),
     };
     let path = root.join(path);
-    assert!(
-        path.exists(),
-        "{} is missing: the tests need the shared corpus and vectors beside the checkout, or where APRON_SHARED says",
-        path.display()
-    );
-    path
+    let is_asked_for = std::env::var_os("APRON_SHARED").is_some();
+    assert!(path.exists() || !is_asked_for, "APRON_SHARED is set, and has no {}", path.display());
+    path.exists().then_some(path)
 }
 
-/// The 2,065 CRDs of the corpus, unpacked once into the user's cache.
-pub(crate) fn corpus() -> PathBuf {
+/// The packages of the repository.
+fn own_packages() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance/corpus/packages")
+}
+
+/// Where a small package lies: the repository's own, and the real one if it is there.
+pub(crate) fn package_sources(name: &str) -> Vec<PathBuf> {
+    let real = shared(&format!("corpus/packages/{name}"));
+    std::iter::once(own_packages().join(name)).chain(real).collect()
+}
+
+/// A directory of the user's cache, filled once by `fill`.
+fn cached(name: &str, fill: impl Fn(&Path)) -> PathBuf {
     let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
     let cache =
         cache.unwrap_or_else(|| PathBuf::from(std::env::var_os("HOME").unwrap()).join(".cache"));
-    let target = cache.join("apron/corpus-2065");
+    let target = cache.join("apron").join(name);
     if !target.exists() {
         fs_err::create_dir_all(target.parent().unwrap()).unwrap();
         let work = tempfile::tempdir_in(target.parent().unwrap()).unwrap();
-        let unpacked = Command::new("tar")
-            .arg("-xf")
-            .arg(shared("corpus/provider-upjet-aws-crds.tar.xz"))
-            .arg("-C")
-            .arg(work.path())
-            .status()
-            .unwrap();
-        assert!(unpacked.success(), "cannot unpack the corpus");
+        fill(work.path());
         // Another test may have been faster; its result is the same.
         let _ = fs_err::rename(work.path().join("package"), &target);
     }
     target
+}
+
+/// 2,065 generated CRDs, in `crds`. Another generator has another name in the cache.
+pub(crate) fn generated_corpus() -> PathBuf {
+    let last = corpus::definition::Definition::generate(corpus::measured::COUNT, corpus::SEED);
+    let text = last.to_yaml();
+    let mark = text.bytes().fold(0_u32, |sum, byte| sum.rotate_left(5) ^ u32::from(byte));
+    cached(&format!("generated-2065-{mark:08x}"), |work| {
+        let crds = work.join("package/crds");
+        corpus::write_definitions(&crds, corpus::measured::COUNT, corpus::SEED).unwrap();
+    })
+}
+
+/// The 2,065 generated CRDs, and the real ones if they are there.
+pub(crate) fn corpora() -> Vec<PathBuf> {
+    let real = shared("corpus/provider-upjet-aws-crds.tar.xz").map(|archive| {
+        cached("corpus-2065", |work| {
+            let mut unpacked = Command::new("tar");
+            unpacked.arg("-xf").arg(&archive).arg("-C").arg(work);
+            assert!(unpacked.status().unwrap().success(), "cannot unpack the corpus");
+        })
+    });
+    std::iter::once(generated_corpus()).chain(real).collect()
 }
 
 /// Debian's registry on a port of its own, with storage of its own.

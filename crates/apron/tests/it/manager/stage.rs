@@ -5,7 +5,8 @@ use crate::control_plane::Asked;
 use crate::kubectl::plane::{Ours, Real};
 use crate::registry::Served;
 use crate::support::{
-    Ran, Scratch, apron, children, command, command_at, patiently, peer, program, until,
+    Ran, Scratch, apron, children, command, command_at, package_sources, patiently, peer, program,
+    until,
 };
 use base64::Engine as _;
 use kube::config::Kubeconfig;
@@ -497,9 +498,12 @@ impl Stage {
         Ran::from(command.env("KUBECONFIG", path).args(words).output().unwrap())
     }
 
-    /// Lets upstream's own tools build and push a package of the corpus, and gives its reference.
+    /// Lets upstream's own tools build and push a package (the real one if it is there, else the
+    /// repository's), and gives its reference.
     pub(super) fn push_by_upstream(&self, name: &str, version: &str) -> String {
-        self.scratch.copy_package(name);
+        if let Some(source) = package_sources(name).last() {
+            self.scratch.copy_package_from(source, name);
+        }
         let (file, reference) =
             (format!("{name}.xpkg"), self.registry.reference(&format!("{name}:{version}")));
         peer(&self.scratch, "crossplane", ["xpkg", "build", "-f", name, "-o", &file]).ok();
