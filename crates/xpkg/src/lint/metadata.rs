@@ -1,6 +1,7 @@
 //! Package metadata: types, unknown fields, the constraint on Crossplane, the dependencies.
 
 use super::dependency;
+use super::described;
 use super::findings::Findings;
 use super::rules;
 use super::suggest;
@@ -21,6 +22,8 @@ pub(super) fn check(node: &Node<'_>, findings: &mut Findings<'_>) -> Option<Meta
     check_fields(node, &meta, findings);
     check_crossplane(node, &meta, findings);
     dependency::check(node, &meta, findings);
+    check_required(node, &meta, findings);
+    described::check_descriptions(node, &meta, findings);
     Some(meta)
 }
 
@@ -110,6 +113,26 @@ fn unknown(
         };
         let message = format!("field {:?} means nothing here and is ignored", entry.key);
         findings.advise(&rules::METADATA_UNKNOWN_FIELD, entry.position, message, hint);
+    }
+}
+
+/// Reports what the first dialect calls required and is not there.
+fn check_required(node: &Node<'_>, meta: &Meta, findings: &mut Findings<'_>) {
+    if meta.dialect() != Dialect::First {
+        return;
+    }
+    let paths: &[&[&str]] = match meta.kind() {
+        PackageKind::Provider => {
+            &[&["spec"], &["spec", "controller"], &["spec", "controller", "image"]]
+        }
+        PackageKind::Configuration | PackageKind::Function => &[&["spec"]],
+    };
+    let is_there = |path: &&&[&str]| node.at(path).is_some_and(|field| !field.is_null());
+    if let Some(missing) = paths.iter().find(|path| !is_there(path)) {
+        let parent = node.at(&missing[..missing.len() - 1]).unwrap_or(node);
+        let message = format!("{} is required in this format", missing.join("."));
+        let hint = format!("add it, or use {}", Dialect::V1.api_version());
+        findings.advise(&rules::METADATA_REQUIRED, parent.position, message, hint);
     }
 }
 

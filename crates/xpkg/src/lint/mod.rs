@@ -23,6 +23,7 @@ mod calls;
 mod composition;
 mod crd;
 mod dependency;
+mod described;
 mod findings;
 mod kinds;
 mod metadata;

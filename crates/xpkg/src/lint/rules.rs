@@ -40,6 +40,14 @@ rules! {
         "Package metadata uses a version and kind that Crossplane knows.";
     METADATA_INVALID "metadata-invalid" Error
         "Fields of package metadata have the right types.";
+    METADATA_REQUIRED "metadata-required" Error
+        "Metadata of the first format has what that format calls required.";
+    METADATA_KEY "metadata-key" Error
+        "Keys of annotations and labels are ones that an API server takes.";
+    METADATA_SOURCE "metadata-source" Warning
+        "The source of a package is an address.";
+    METADATA_LICENSE "metadata-license" Warning
+        "The licence of a package is an SPDX expression.";
     METADATA_UNKNOWN_FIELD "metadata-unknown-field" Warning
         "Package metadata has no fields that Crossplane silently ignores.";
     CROSSPLANE_CONSTRAINT "crossplane-constraint" Error

@@ -187,6 +187,37 @@ fn metadata_must_be_registered_and_well_typed() {
 }
 
 #[test]
+fn what_metadata_says_of_a_package_can_be_used() {
+    let annotations = json!({"meta.crossplane.io/source": "not a url", "license": "Not A License", "bad key!": "x"});
+    let said = lint(&[with(&provider(), "/metadata/annotations", annotations)]);
+    for rule in ["metadata-source", "metadata-license", "metadata-key"] {
+        assert_eq!(said.matches(rule).count(), 1, "{rule}: {said}");
+    }
+    let annotations = json!({"source": "github.com/example/p", "license": "Apache-2.0 OR MIT"});
+    let said = lint(&[with(&provider(), "/metadata/annotations", annotations)]);
+    assert!(!said.contains("metadata-"), "{said}");
+}
+
+#[test]
+fn the_first_dialect_has_what_it_calls_required() {
+    let first = |kind: &str, spec: Json| {
+        let (version, name) = ("meta.pkg.ibm.crossplane.io/v1alpha1", json!({"name": "p"}));
+        lint(&[json!({"apiVersion": version, "kind": kind, "metadata": name, "spec": spec})])
+    };
+    for (kind, spec, missing) in [
+        ("Provider", json!(null), "spec"),
+        ("Provider", json!({}), "spec.controller"),
+        ("Provider", json!({"controller": {}}), "spec.controller.image"),
+        ("Configuration", json!(null), "spec"),
+    ] {
+        let said = first(kind, spec);
+        assert!(said.contains(&format!("{missing} is required in this format")), "{said}");
+    }
+    let said = first("Provider", json!({"controller": {"image": "example.org/p:v1"}}));
+    assert!(!said.contains("metadata-required"), "{said}");
+}
+
+#[test]
 fn unknown_fields_of_metadata_are_noticed() {
     let spec = json!({
         "dependson": [], "controller": { "image": "a:v1", "resources": {} },

@@ -74,6 +74,8 @@ struct PackageFacts {
     #[serde(skip_serializing_if = "Option::is_none")]
     license: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    readme: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     controller_image: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     capabilities: Vec<String>,
@@ -222,6 +224,7 @@ impl PackageFacts {
             maintainer: text(meta.maintainer()),
             source: text(meta.source()),
             license: text(meta.license()),
+            readme: text(meta.readme()),
             controller_image: text(meta.image()),
             capabilities: meta.capabilities().unwrap_or_default().to_vec(),
             permission_requests: meta

@@ -7,6 +7,8 @@ use crate::output::{self, bold, dim, print};
 
 /// How many objects are listed before the rest is only counted.
 const OBJECTS_SHOWN: usize = 20;
+/// How many lines of a readme are shown before the rest is only counted.
+const README_LINES_SHOWN: usize = 12;
 
 /// Sections of columns.
 pub(super) fn table(inspection: &Inspection, all: bool) {
@@ -32,7 +34,26 @@ pub(super) fn table(inspection: &Inspection, all: bool) {
     if let Some(image) = &inspection.image {
         section("layers", &["ROLE", "SIZE", "DIGEST"], &layers(image), image.layers.len());
     }
+    readme(inspection, all);
     trouble(inspection);
+}
+
+/// What the package says of itself at length.
+fn readme(inspection: &Inspection, all: bool) {
+    let Some(readme) = inspection.package.as_ref().and_then(|package| package.readme.as_deref())
+    else {
+        return;
+    };
+    let lines: Vec<&str> = readme.lines().collect();
+    let shown = if all { lines.len() } else { lines.len().min(README_LINES_SHOWN) };
+    print("");
+    print(bold("readme"));
+    for line in &lines[..shown] {
+        print(format_args!("  {line}"));
+    }
+    if shown < lines.len() {
+        print(format_args!("  … and {} more lines; show them with --all", lines.len() - shown));
+    }
 }
 
 fn heading(inspection: &Inspection) {
