@@ -2,7 +2,7 @@
 
 use super::error::{innermost, is_transient};
 use super::http::is_tls;
-use super::request::{Activity, Call, is_loopback, same_origin, shown};
+use super::request::{self, Activity, Call, is_loopback, same_origin, shown};
 use super::{Body, BoxError, Client, HttpError, text};
 use crate::error::Cause;
 use bytes::Bytes;
@@ -286,10 +286,7 @@ impl Client {
     /// TLS is tried first, once.
     pub(crate) async fn base(&self, repository: &Repository) -> Result<Url, Cause> {
         let registry = repository.registry();
-        let address = |scheme: &str| {
-            let text = format!("{scheme}://{registry}/v2/");
-            Url::parse(&text).map_err(|_| Cause::from(HttpError::Url(text)))
-        };
+        let address = |scheme: &str| request::base(scheme, registry).map_err(Cause::from);
         if self.inner.settings.plain_http {
             return address("http");
         }
