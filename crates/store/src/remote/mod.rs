@@ -17,6 +17,7 @@ mod challenge;
 mod download;
 mod error;
 mod http;
+mod lead;
 mod pages;
 mod request;
 mod send;

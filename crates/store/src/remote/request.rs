@@ -26,6 +26,9 @@ pub(crate) struct Call<'call> {
     pub(crate) scopes: Vec<String>,
     /// Whether sending it again by itself makes sense; a part of an upload session does not.
     pub(crate) retry: bool,
+    /// Whether it is a question for a token server: its body may be a credential, and what comes
+    /// back is not the registry's.
+    pub(crate) for_token: bool,
 }
 
 /// A body that can be made again.
@@ -44,6 +47,7 @@ impl Call<'_> {
             payload: Payload::Empty,
             scopes: Vec::new(),
             retry: true,
+            for_token: false,
         }
     }
 
