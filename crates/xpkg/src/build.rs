@@ -2,7 +2,7 @@
 //!
 //! Building is in two steps so that nothing is written before everything was checked, and so
 //! that a package of any size needs little memory: files are read and checked one by one, in any
-//! order and on any number of cores ([`SourceFile::read`]); [`plan`] then says which pieces of
+//! order and on any number of cores ([`SourceFile::read_plain`]); [`plan`] then says which pieces of
 //! which files make up `package.yaml`; [`Plan::write`] reads those pieces again and lays them
 //! down. Documents are copied as the author wrote them, comments included: what is installed is
 //! exactly what was written, and no field is lost that this version of apron does not know.

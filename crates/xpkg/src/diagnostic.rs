@@ -59,6 +59,12 @@ impl Diagnostic {
         self
     }
 
+    /// About how much memory it takes.
+    pub(crate) fn size(&self) -> usize {
+        let hint = self.hint.as_ref().map_or(0, String::len);
+        size_of::<Self>() + self.message.len() + hint + self.file.len()
+    }
+
     fn new(
         rule: &'static str,
         severity: Severity,

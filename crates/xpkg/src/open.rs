@@ -2,7 +2,10 @@
 //!
 //! `package.yaml` is read as a stream: a batch of documents is taken, parsed and checked on all
 //! cores, and only the small reports stay. A package of any size is opened in the memory of one
-//! batch.
+//! batch, which is bounded by what its text could come to.
+//!
+//! Documents with anchors or aliases can be larger than their text. They are read one after the
+//! other, so that what they copy counts together and it does not matter how many cores there are.
 
 use crate::Limits;
 use crate::build::place_whole;
@@ -16,8 +19,10 @@ use rayon::prelude::*;
 use std::io::{self, Read};
 use yaml::{DuplicateKeys, Node, Options, RawDocument, SplitError};
 
-/// A batch ends when it holds this many bytes of text.
+/// A batch ends when it holds this many bytes of text,
 const BATCH_BYTES: usize = 8 << 20;
+/// or what could be this many nodes.
+const BATCH_NODES: usize = 1_000_000;
 
 /// Why a package could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -37,6 +42,22 @@ pub enum OpenError {
         /// The limit.
         limit: u64,
     },
+    /// More than was allowed, of something else.
+    #[error("the package has more {what} than the limit of {limit} ({name})")]
+    TooMuch {
+        /// Of what.
+        what: &'static str,
+        /// The limit.
+        limit: u64,
+        /// Its name.
+        name: &'static str,
+    },
+    /// Anchors and aliases copy more than its text warrants.
+    #[error("`package.yaml` is much larger than its text")]
+    Copies(#[source] Box<yaml::ParseError>),
+    /// Nobody wants to know any more.
+    #[error("reading the package was given up")]
+    Cancelled,
 }
 
 /// What a package says.
@@ -72,7 +93,7 @@ pub fn package_yaml<'a>(
 
 /// Reads a package's stream and checks it.
 pub fn read(reader: impl Read, limits: &Limits) -> Result<Opened, OpenError> {
-    read_with(reader, limits, |_, _| (), |()| Ok(()))
+    read_with(reader, limits, |_, _| (), |()| Ok(()), &|| false)
 }
 
 /// Reads a package's stream, checks it, and makes something of each document while it is parsed,
@@ -82,38 +103,61 @@ pub fn read_with<T: Send, E: From<OpenError>>(
     limits: &Limits,
     make: impl Fn(&RawDocument, Option<&Node<'_>>) -> T + Sync,
     take: impl FnMut(T) -> Result<(), E>,
+    is_cancelled: &(dyn Fn() -> bool + Sync),
 ) -> Result<Opened, E> {
     let mut size = 0;
     let documents = yaml::split::stream(Counted { reader, count: &mut size }, &limits.yaml);
     let documents = documents.map(|one| one.map_err(|error| E::from(split_error(error))));
-    let opened = check(documents, limits, make, take)?;
+    let opened = check(documents, limits, make, take, is_cancelled)?;
     Ok(Opened { size, ..opened })
 }
 
 /// Checks the documents of a package, and makes something of each: `make` gets its text and, if it
-/// could be parsed, its tree, on any core; `take` gets what was made, in order.
-pub fn check<T: Send, E>(
+/// could be parsed, its tree, on any core; `take` gets what was made, in order. Whether anybody
+/// still wants to know is asked before each document.
+pub fn check<T: Send, E: From<OpenError>>(
     documents: impl Iterator<Item = Result<RawDocument, E>>,
     limits: &Limits,
     make: impl Fn(&RawDocument, Option<&Node<'_>>) -> T + Sync,
     mut take: impl FnMut(T) -> Result<(), E>,
+    is_cancelled: &(dyn Fn() -> bool + Sync),
 ) -> Result<Opened, E> {
     let (mut opened, mut documents) = (Opened::default(), documents);
+    let mut used = Used { total: limits.total(), report_bytes: 0 };
     loop {
-        let batch = take_batch(&mut documents)?;
+        let batch = take_batch(&mut documents, limits)?;
         if batch.is_empty() {
             break;
         }
-        let results: Vec<(Result<DocumentReport, Diagnostic>, T)> =
-            batch.par_iter().map(|document| check_one(document, limits, &make)).collect();
-        for (result, made) in results {
-            take(made)?;
-            match result {
+        let plain: Vec<Option<Checked<T>>> = batch
+            .par_iter()
+            .map(|document| (!is_cancelled()).then(|| check_plain(document, limits, &make))?)
+            .collect();
+        for (document, plain) in batch.iter().zip(plain) {
+            if is_cancelled() {
+                return Err(OpenError::Cancelled.into());
+            }
+            let checked = match plain {
+                Some(checked) => {
+                    used.total.add_plain(checked.nodes, document.text.len());
+                    checked
+                }
+                None => check_copying(document, limits, &make, &mut used.total)?,
+            };
+            used.count(&checked, document, limits)?;
+            take(checked.made)?;
+            match checked.outcome {
                 Ok(report) => opened.reports.push(report),
                 Err(finding) => opened.diagnostics.push(finding),
             }
         }
     }
+    finish(&mut opened);
+    Ok(opened)
+}
+
+/// Looks at the package as a whole.
+fn finish(opened: &mut Opened) {
     if opened.diagnostics.is_empty() {
         opened.diagnostics.extend(lint::package(&opened.reports));
     }
@@ -121,33 +165,109 @@ pub fn check<T: Send, E>(
     opened.diagnostics.extend(own);
     place_whole(&mut opened.diagnostics, PACKAGE_FILE);
     diagnostic::sort(&mut opened.diagnostics);
-    Ok(opened)
 }
 
+/// What the documents of a package have used together.
+struct Used {
+    total: yaml::Total,
+    report_bytes: usize,
+}
+
+impl Used {
+    fn count<T>(
+        &mut self,
+        checked: &Checked<T>,
+        document: &RawDocument,
+        limits: &Limits,
+    ) -> Result<(), OpenError> {
+        self.report_bytes += match &checked.outcome {
+            Ok(report) => report.size(document.text.len()),
+            Err(finding) => finding.size(),
+        };
+        if self.total.is_exceeded() {
+            let (limit, name) = (limits.package_nodes_max, "package_nodes_max");
+            return Err(OpenError::TooMuch { what: "nodes", limit, name });
+        }
+        if self.report_bytes > limits.report_bytes_max {
+            let (limit, name) = (limits.report_bytes_max as u64, "report_bytes_max");
+            return Err(OpenError::TooMuch { what: "to be said about it", limit, name });
+        }
+        Ok(())
+    }
+}
+
+/// As many documents as are looked at together.
 fn take_batch<E>(
     documents: &mut impl Iterator<Item = Result<RawDocument, E>>,
+    limits: &Limits,
 ) -> Result<Vec<RawDocument>, E> {
-    let (mut batch, mut bytes) = (Vec::new(), 0);
-    while bytes < BATCH_BYTES {
+    let (mut batch, mut bytes, mut nodes) = (Vec::new(), 0, 0);
+    while bytes < BATCH_BYTES && nodes < BATCH_NODES {
         let Some(document) = documents.next().transpose()? else { break };
         bytes += document.text.len();
+        nodes += nodes_possible(&document.text).min(limits.yaml.nodes_max);
         batch.push(document);
     }
     Ok(batch)
 }
 
+/// How many nodes a text without aliases could have: between two of them, other than a key and its
+/// missing value, is one of these.
+fn nodes_possible(text: &str) -> usize {
+    let separates = |byte: &&u8| matches!(byte, b'\n' | b'\r' | b',' | b':' | b'-' | b'[' | b'{');
+    2 * (text.as_bytes().iter().filter(separates).count() + 1)
+}
+
+/// A document that was looked at.
+struct Checked<T> {
+    outcome: Result<DocumentReport, Diagnostic>,
+    made: T,
+    nodes: usize,
+}
+
 /// Foreign packages may repeat a key, which every Kubernetes tool reads as "the last one
 /// counts"; refusing them here would make installed packages unreadable.
-fn check_one<T>(
+const OPTIONS: Options = Options { duplicate_keys: DuplicateKeys::LastWins };
+
+/// Looks at a document; nothing if it has anchors or aliases.
+fn check_plain<T>(
     document: &RawDocument,
     limits: &Limits,
     make: &impl Fn(&RawDocument, Option<&Node<'_>>) -> T,
-) -> (Result<DocumentReport, Diagnostic>, T) {
-    let options = Options { duplicate_keys: DuplicateKeys::LastWins };
-    match yaml::parse_with(&document.text, document.line, &limits.yaml, options) {
-        Ok(node) => (Ok(lint::document(PACKAGE_FILE, &node)), make(document, Some(&node))),
-        Err(error) => (Err(syntax(PACKAGE_FILE, error)), make(document, None)),
+) -> Option<Checked<T>> {
+    match yaml::parse_plain(&document.text, document.line, &limits.yaml, OPTIONS) {
+        Ok(parsed) => parsed.map(|(node, nodes)| Checked {
+            outcome: Ok(lint::document(PACKAGE_FILE, &node)),
+            made: make(document, Some(&node)),
+            nodes,
+        }),
+        Err(error) => {
+            let outcome = Err(syntax(PACKAGE_FILE, error));
+            Some(Checked { outcome, made: make(document, None), nodes: 0 })
+        }
     }
+}
+
+/// Looks at a document with anchors or aliases. If all of them together copy too much, nothing
+/// more is read.
+fn check_copying<T>(
+    document: &RawDocument,
+    limits: &Limits,
+    make: &impl Fn(&RawDocument, Option<&Node<'_>>) -> T,
+    total: &mut yaml::Total,
+) -> Result<Checked<T>, OpenError> {
+    let (text, line) = (&document.text, document.line);
+    Ok(match yaml::parse_counted(text, line, &limits.yaml, OPTIONS, total) {
+        Ok(node) => {
+            let outcome = Ok(lint::document(PACKAGE_FILE, &node));
+            Checked { outcome, made: make(document, Some(&node)), nodes: 0 }
+        }
+        Err(error) if error.is_of_stream() => return Err(OpenError::Copies(Box::new(error))),
+        Err(error) => {
+            let outcome = Err(syntax(PACKAGE_FILE, error));
+            Checked { outcome, made: make(document, None), nodes: 0 }
+        }
+    })
 }
 
 /// Our own errors travel inside I/O errors through the splitter.
@@ -189,5 +309,118 @@ impl Read for Capped<'_> {
             None => return Err(io::Error::other(OpenError::TooLarge { limit: self.limit })),
         }
         Ok(count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    const META: &str =
+        "apiVersion: meta.pkg.crossplane.io/v1\nkind: Configuration\nmetadata: {name: c}\n";
+
+    /// Reads a package, and counts the nodes of all trees that were made.
+    fn counted(text: &str, limits: &Limits) -> (usize, Result<Opened, OpenError>) {
+        fn nodes(node: &Node<'_>) -> usize {
+            let items: usize = node.items().iter().map(nodes).sum();
+            let entries: usize = node.entries().iter().map(|one| 1 + nodes(&one.value)).sum();
+            1 + items + entries
+        }
+        let sum = AtomicUsize::new(0);
+        let make = |_: &RawDocument, node: Option<&Node<'_>>| {
+            sum.fetch_add(node.map_or(0, nodes), Ordering::Relaxed);
+        };
+        let opened = read_with(text.as_bytes(), limits, make, |()| Ok(()), &|| false);
+        (sum.into_inner(), opened)
+    }
+
+    fn aliases(times: usize) -> String {
+        let values = ["some value"; 9].join(",");
+        format!("a: &a [{values}]\nb: [{}]\n---\n", vec!["*a"; times].join(","))
+    }
+
+    /// M7: two thousand small documents are bounded like one.
+    #[test]
+    fn m7_alias_documents_of_a_package_count_together() {
+        let text = format!("{META}---\n{}", aliases(80).repeat(2000));
+        let (nodes, opened) = counted(&text, &Limits::default());
+        let error = opened.unwrap_err();
+        assert!(matches!(error, OpenError::Copies(_)), "{error:?}");
+        assert!(nodes < 1_000_000, "{nodes} nodes were made of {} bytes", text.len());
+    }
+
+    #[test]
+    fn m7_honest_aliases_are_read() {
+        let text = format!("{META}---\n{}", aliases(20).repeat(1000));
+        let (nodes, opened) = counted(&text, &Limits::default());
+        let opened = opened.unwrap();
+        assert_eq!(opened.reports.len(), 1001);
+        assert!(nodes > 200_000, "{nodes}");
+    }
+
+    #[test]
+    fn m7_what_no_api_server_takes_is_refused_before_it_is_parsed() {
+        let text = format!("{META}---\na: {}\n", "x".repeat(3 << 20));
+        let (nodes, opened) = counted(&text, &Limits::default());
+        let error = opened.unwrap_err();
+        assert!(
+            matches!(error, OpenError::Split(SplitError::DocumentTooLarge { .. })),
+            "{error:?}"
+        );
+        assert_eq!(nodes, 0);
+        let dense = format!("{META}---\na: [{}]\n", "1,".repeat(600_000));
+        let (nodes, opened) = counted(&dense, &Limits::default());
+        let found = &opened.unwrap().diagnostics[0].message;
+        assert!(found.contains("nodes_max") && nodes < 100, "{found} {nodes}");
+    }
+
+    #[test]
+    fn m7_all_nodes_of_a_package_have_a_limit() {
+        let limits = Limits { package_nodes_max: 1000, ..Limits::default() };
+        let text = "a: [1, 2, 3, 4, 5, 6]\n---\n".repeat(200);
+        let error = counted(&text, &limits).1.unwrap_err().to_string();
+        assert_eq!(error, "the package has more nodes than the limit of 1000 (package_nodes_max)");
+    }
+
+    /// M7: what is kept of documents is small, or the package is refused.
+    #[test]
+    fn m7_what_is_kept_of_a_package_has_a_limit() {
+        let limits = Limits { report_bytes_max: 100_000, ..Limits::default() };
+        let name = "x".repeat(10_000);
+        let document =
+            format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\n---\n");
+        let error = counted(&document.repeat(20), &limits).1.unwrap_err().to_string();
+        assert!(error.contains("report_bytes_max"), "{error}");
+        assert!(counted(&document.repeat(2), &limits).1.is_ok());
+    }
+
+    #[test]
+    fn m7_reading_ends_between_documents_when_nobody_wants_it() {
+        let (asked, parsed) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let text = format!("{}a: 1\n---\n", "a: {b: c}\n---\n".repeat(1000));
+        let make = |_: &RawDocument, _: Option<&Node<'_>>| {
+            parsed.fetch_add(1, Ordering::Relaxed);
+        };
+        let is_cancelled = || asked.fetch_add(1, Ordering::Relaxed) >= 10;
+        let take = |()| Ok(());
+        let read = read_with(text.as_bytes(), &Limits::default(), make, take, &is_cancelled);
+        assert!(matches!(read, Err(OpenError::Cancelled)), "{read:?}");
+        assert!(parsed.into_inner() <= 10);
+    }
+
+    proptest! {
+        /// M7: batches are bounded by this guess, so it must never be too low.
+        #[test]
+        fn m7_no_text_has_more_nodes_than_it_could_have(
+            text in "[ab'\"?#!|>:, \\n\\[\\]{}-]{0,40}",
+        ) {
+            if let Ok(Some((_, nodes))) =
+                yaml::parse_plain(&text, 1, &yaml::Limits::default(), OPTIONS)
+            {
+                prop_assert!(nodes <= nodes_possible(&text), "{} {:?}", nodes, text);
+            }
+        }
     }
 }

@@ -64,6 +64,54 @@ pub struct SourceFile {
     pub documents: Vec<SourceDocument>,
     /// What keeps the file from being read.
     pub diagnostics: Vec<Diagnostic>,
+    /// Nodes of its documents.
+    nodes: usize,
+    text_bytes: usize,
+}
+
+/// Reads the files of a package, whose documents count together.
+#[derive(Debug)]
+pub struct Reading<'a> {
+    limits: &'a Limits,
+    total: yaml::Total,
+    /// Whether what was read is too much already.
+    is_over: bool,
+}
+
+impl<'a> Reading<'a> {
+    /// Begins with a package.
+    pub fn new(limits: &'a Limits) -> Self {
+        Self { limits, total: limits.total(), is_over: false }
+    }
+
+    /// Takes the next file, which was read by itself.
+    pub fn take(&mut self, mut file: SourceFile) -> SourceFile {
+        self.total.add_plain(file.nodes, file.text_bytes);
+        self.check(&mut file);
+        file
+    }
+
+    /// Reads the next file. Once it is too much, nothing more is read: the package is refused.
+    pub fn read(&mut self, path: &str, bytes: &[u8]) -> SourceFile {
+        let mut file = SourceFile::new(path, bytes);
+        if !self.is_over {
+            self.is_over = !file.read_bytes(bytes, self.limits, Some(&mut self.total));
+            self.check(&mut file);
+        }
+        file
+    }
+
+    fn check(&mut self, file: &mut SourceFile) {
+        if self.total.is_exceeded() && !self.is_over {
+            self.is_over = true;
+            let limit = self.limits.package_nodes_max;
+            let message =
+                format!("the package has more nodes than the limit of {limit} (package_nodes_max)");
+            let at = Position::default();
+            let finding = Diagnostic::error(YAML_SYNTAX.name, &file.path, at, message);
+            file.diagnostics.push(finding.hint("split the package into several"));
+        }
+    }
 }
 
 /// One document of a file.
@@ -78,29 +126,52 @@ pub struct SourceDocument {
 }
 
 impl SourceFile {
-    /// Reads a file of the package.
-    pub fn read(path: &str, bytes: &[u8], limits: &Limits) -> Self {
-        let mut file = Self {
+    fn new(path: &str, bytes: &[u8]) -> Self {
+        Self {
             path: path.to_owned(),
             digest: Digest::of(bytes),
             documents: Vec::new(),
             diagnostics: Vec::new(),
-        };
+            nodes: 0,
+            text_bytes: bytes.len(),
+        }
+    }
+
+    /// Reads a file of the package by itself, on any core; nothing if what it says depends on other
+    /// files, because documents with anchors and aliases count together ([`Reading`]).
+    pub fn read_plain(path: &str, bytes: &[u8], limits: &Limits) -> Option<Self> {
+        let mut file = Self::new(path, bytes);
+        file.read_bytes(bytes, limits, None).then_some(file)
+    }
+
+    fn read_bytes(
+        &mut self,
+        bytes: &[u8],
+        limits: &Limits,
+        total: Option<&mut yaml::Total>,
+    ) -> bool {
         match std::str::from_utf8(bytes) {
-            Ok(text) => file.read_text(text, limits),
+            Ok(text) => return self.read_text(text, limits, total),
             Err(error) => {
                 let valid = &bytes[..error.valid_up_to()];
                 let line = String::from_utf8_lossy(valid).matches('\n').count() + 1;
                 let at = Position { line: u32::try_from(line).unwrap_or(u32::MAX), column: 1 };
                 let finding =
-                    Diagnostic::error(YAML_SYNTAX.name, path, at, "file is not UTF-8 text");
-                file.diagnostics.push(finding.hint("save the file as UTF-8"));
+                    Diagnostic::error(YAML_SYNTAX.name, &self.path, at, "file is not UTF-8 text");
+                self.diagnostics.push(finding.hint("save the file as UTF-8"));
             }
         }
-        file
+        true
     }
 
-    fn read_text(&mut self, text: &str, limits: &Limits) {
+    /// Reads all documents. Stops, and says so, at one with anchors or aliases if there is nothing to
+    /// count them with, and at one that is too much for what there is.
+    fn read_text(
+        &mut self,
+        text: &str,
+        limits: &Limits,
+        mut total: Option<&mut yaml::Total>,
+    ) -> bool {
         for document in yaml::split::documents(text, &limits.yaml) {
             let document = match document {
                 Ok(document) => document,
@@ -109,20 +180,40 @@ impl SourceFile {
                     let finding =
                         Diagnostic::error(YAML_SYNTAX.name, &self.path, at, error.to_string());
                     self.diagnostics.push(finding);
-                    return;
+                    return true;
                 }
             };
-            match yaml::parse(document.text, document.line, &limits.yaml) {
-                Ok(node) => {
-                    let start = usize::try_from(document.offset).unwrap_or(usize::MAX);
-                    let range = start..start + document.text.len();
-                    let report = lint::document(&self.path, &node);
-                    let ends_in_newline = document.text.ends_with('\n');
-                    self.documents.push(SourceDocument { range, ends_in_newline, report });
+            let options = yaml::Options::default();
+            let (text, line) = (document.text, document.line);
+            let parsed = match total.as_deref_mut() {
+                Some(total) => yaml::parse_counted(text, line, &limits.yaml, options, total)
+                    .map(|node| Some((node, 0))),
+                None => yaml::parse_plain(text, line, &limits.yaml, options),
+            };
+            match parsed {
+                Ok(Some((node, nodes))) => {
+                    self.nodes += nodes;
+                    self.keep(&document, &node);
                 }
-                Err(error) => self.diagnostics.push(syntax(&self.path, error)),
+                Ok(None) => return false,
+                Err(error) => {
+                    let is_over = error.is_of_stream();
+                    self.diagnostics.push(syntax(&self.path, error));
+                    if is_over {
+                        return false;
+                    }
+                }
             }
         }
+        true
+    }
+
+    fn keep(&mut self, document: &yaml::RawDocumentRef<'_>, node: &yaml::Node<'_>) {
+        let start = usize::try_from(document.offset).unwrap_or(usize::MAX);
+        let range = start..start.saturating_add(document.text.len());
+        let report = lint::document(&self.path, node);
+        let ends_in_newline = document.text.ends_with('\n');
+        self.documents.push(SourceDocument { range, ends_in_newline, report });
     }
 
     /// Everything the checks of single documents found.

@@ -94,6 +94,13 @@ impl ParseError {
         }
     }
 
+    /// Whether the documents of the stream together asked for more than they may, and not this one
+    /// alone.
+    pub fn is_of_stream(&self) -> bool {
+        let of_stream = [crate::total::NODES_MAX, crate::total::SHARE_MAX];
+        matches!(self.kind, ParseErrorKind::Limit { name } if of_stream.contains(&name))
+    }
+
     pub(super) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self

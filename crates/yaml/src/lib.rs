@@ -22,7 +22,8 @@
 //! * [`mod@write`] is the way back: JSON as the same library writes it.
 //!
 //! Input is never trusted. Every quantity an author can inflate (bytes, documents, depth, nodes,
-//! aliases) has a place in [`Limits`], and an error that names the limit it met. Nothing here
+//! aliases) has a place in [`Limits`], and an error that names the limit it met. What the documents
+//! of a stream come to together is counted by a [`Total`]. Nothing here
 //! recurses over text, touches files or knows what a package is.
 
 pub mod error;
@@ -33,13 +34,17 @@ pub mod split;
 mod strict;
 mod tabs;
 mod tag;
+mod total;
 pub mod tree;
 pub mod write;
 
 pub use error::{ParseError, ParseErrorKind};
 pub use merge::Repeated;
-pub use parse::{DuplicateKeys, Options, parse, parse_body, parse_with};
+pub use parse::{
+    DuplicateKeys, Options, parse, parse_body, parse_counted, parse_plain, parse_with,
+};
 pub use split::{RawDocument, RawDocumentRef, SplitError};
+pub use total::Total;
 pub use tree::{Entry, Node, Position, Value};
 
 /// How much of everything one input may ask for.

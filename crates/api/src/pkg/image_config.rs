@@ -37,7 +37,8 @@ wire! {
     ImageMatch {
         /// How to compare.
         match_type: Option<String> = "type" with {"default": "Prefix", "enum": ["Prefix"]},
-        /// What the image's name begins with; of several that match, the longest counts.
+        /// What the image's name begins with; of several that match, the longest counts. Where
+        /// signatures are asked for, an empty one matches everything.
         prefix: String = "prefix",
     }
 

@@ -18,7 +18,7 @@ use xpkg::build::{Plan, WriteError};
 use xpkg::diagnostic::{Diagnostic, Severity};
 use xpkg::image::{self, Image, PackageLayer};
 use xpkg::locate;
-use xpkg::source::SourceFile;
+use xpkg::source::{Reading, SourceFile};
 
 /// What to build, and how.
 pub(crate) struct Request {
@@ -192,17 +192,23 @@ fn kind_mismatch(plan: &Plan, wanted: PackageKind, files: &[SourceFile]) -> Opti
     Some(Diagnostic::error("package-kind", &report.file, report.position, message).hint(hint))
 }
 
-/// Reads files on all cores.
+/// Reads files on all cores, and those that count together one after the other.
 pub(crate) fn read_files(
     paths: &[String],
     read: impl Fn(&str) -> std::io::Result<Vec<u8>> + Sync,
 ) -> Outcome<Vec<SourceFile>> {
     let limits = xpkg::Limits::default();
-    paths
+    let read = |path: &str| read(path).map_err(|error| Failure::file(&error));
+    let plain: Vec<Option<SourceFile>> = paths
         .par_iter()
-        .map(|path| {
-            let bytes = read(path).map_err(|error| Failure::file(&error))?;
-            Ok(SourceFile::read(path, &bytes, &limits))
+        .map(|path| Ok(SourceFile::read_plain(path, &read(path)?, &limits)))
+        .collect::<Outcome<_>>()?;
+    let mut reading = Reading::new(&limits);
+    let files = paths.iter().zip(plain);
+    files
+        .map(|(path, plain)| match plain {
+            Some(file) => Ok(reading.take(file)),
+            None => Ok(reading.read(path, &read(path)?)),
         })
         .collect()
 }

@@ -1,7 +1,7 @@
 //! One package of the cache: written document by document, read the same way.
 
-use super::CacheError;
 use super::files::{self, OBJECTS, RECORD, TEXTS};
+use super::{CacheError, IsCancelled};
 use flate2::Compression;
 use flate2::bufread::GzDecoder;
 use flate2::write::GzEncoder;
@@ -130,6 +130,7 @@ pub(super) fn write(
     directory: &Path,
     reader: impl Read,
     limits: &Limits,
+    is_cancelled: IsCancelled<'_>,
 ) -> Result<Written, WriteError> {
     let (mut texts, mut objects) = (Growing::new(directory)?, Growing::new(directory)?);
     let mut documents = Vec::new();
@@ -152,7 +153,7 @@ pub(super) fn write(
         documents.push(Document { line, text: texts.add(&text)?, object });
         Ok::<_, WriteError>(())
     };
-    let opened = open::read_with(reader, limits, make, take)?;
+    let opened = open::read_with(reader, limits, make, take, is_cancelled)?;
     Ok(Written { texts, objects, record: Record { documents }, opened, digest: whole.finish() })
 }
 
@@ -174,6 +175,7 @@ impl Contents {
         directory: &Path,
         digest: &Digest,
         limits: &Limits,
+        is_cancelled: IsCancelled<'_>,
     ) -> Result<Self, CacheError> {
         let disk = |source| CacheError::Disk { directory: directory.to_owned(), source };
         let damaged = || CacheError::Damaged { digest: digest.clone() };
@@ -193,9 +195,9 @@ impl Contents {
             let text = read_text(&mut file, text).map_err(|_| damaged())?;
             let read = RawDocument { line: *line, offset, index, text };
             offset += read.text.len() as u64;
-            Ok(read)
+            Ok::<_, CacheError>(read)
         });
-        let opened = open::check(documents, limits, |_, _| (), |()| Ok(()))?;
+        let opened = open::check(documents, limits, |_, _| (), |()| Ok(()), is_cancelled)?;
         Ok(Self { digest: digest.clone(), opened, record })
     }
 

@@ -33,6 +33,7 @@ use serde_json::{Value as Json, json};
 use std::collections::HashMap;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::Semaphore;
@@ -85,6 +86,12 @@ pub enum CacheError {
         /// Why.
         why: String,
     },
+}
+
+impl From<OpenError> for CacheError {
+    fn from(error: OpenError) -> Self {
+        Self::Package(error)
+    }
 }
 
 /// What an error of the disk comes to.
@@ -215,14 +222,20 @@ impl Cache {
     /// Puts a package there, read to its end; nothing is there if that fails.
     pub async fn put(&self, name: Name, origin: Origin) -> Result<Arc<Contents>, CacheError> {
         let this = self.clone();
-        let contents = blocking(move || this.put_now(name, origin)).await?;
+        let put = abandonable(move |is_cancelled| this.put_now(name, origin, is_cancelled));
+        let contents = put.await?;
         let mut fresh = self.inner.fresh.lock().unwrap_or_else(PoisonError::into_inner);
         fresh.insert(contents.digest.clone(), Instant::now());
         Ok(contents)
     }
 
-    fn put_now(&self, name: Name, origin: Origin) -> Result<Arc<Contents>, CacheError> {
-        let written = self.write(origin).map_err(|error| match error {
+    fn put_now(
+        &self,
+        name: Name,
+        origin: Origin,
+        is_cancelled: IsCancelled<'_>,
+    ) -> Result<Arc<Contents>, CacheError> {
+        let written = self.write(origin, is_cancelled).map_err(|error| match error {
             entry::WriteError::Disk(source) => self.failed(source),
             entry::WriteError::Package(error) => CacheError::Package(error),
         })?;
@@ -237,17 +250,22 @@ impl Cache {
         Ok(contents)
     }
 
-    fn write(&self, origin: Origin) -> Result<entry::Written, entry::WriteError> {
+    fn write(
+        &self,
+        origin: Origin,
+        is_cancelled: IsCancelled<'_>,
+    ) -> Result<entry::Written, entry::WriteError> {
         let (directory, limits) = (&self.inner.directory, &self.inner.limits);
         match origin {
             Origin::Layers(layers) => {
                 let reader = open::package_yaml(&*layers, limits);
-                entry::write(directory, reader.map_err(entry::WriteError::Package)?, limits)
+                let reader = reader.map_err(entry::WriteError::Package)?;
+                entry::write(directory, reader, limits, is_cancelled)
             }
             Origin::Gzip(path) => {
                 let file = io::BufReader::new(fs_err::File::open(path)?);
-                let most = limits.package_bytes_max;
-                entry::write(directory, MultiGzDecoder::new(file).take(most), limits)
+                let reader = MultiGzDecoder::new(file).take(limits.package_bytes_max);
+                entry::write(directory, reader, limits, is_cancelled)
             }
         }
     }
@@ -258,7 +276,7 @@ impl Cache {
             return Ok(known);
         }
         let (this, digest) = (self.clone(), digest.clone());
-        blocking(move || this.open_now(&digest)).await
+        abandonable(move |is_cancelled| this.open_now(&digest, is_cancelled)).await
     }
 
     fn known(&self, digest: &Digest) -> Option<Arc<Contents>> {
@@ -266,11 +284,16 @@ impl Cache {
         opened.get(digest).cloned()
     }
 
-    fn open_now(&self, digest: &Digest) -> Result<Arc<Contents>, CacheError> {
+    fn open_now(
+        &self,
+        digest: &Digest,
+        is_cancelled: IsCancelled<'_>,
+    ) -> Result<Arc<Contents>, CacheError> {
         if let Some(known) = self.known(digest) {
             return Ok(known);
         }
-        let contents = Contents::read(&self.inner.directory, digest, &self.inner.limits);
+        let (directory, limits) = (&self.inner.directory, &self.inner.limits);
+        let contents = Contents::read(directory, digest, limits, is_cancelled);
         let contents = match contents {
             Err(CacheError::Damaged { digest }) => {
                 self.remove(&digest).map_err(|error| self.failed(error))?;
@@ -365,6 +388,27 @@ fn tag_file(reference: &str) -> String {
 
 fn signature_file(digest: &Digest) -> String {
     format!("{}{}.json", files::SIGNATURES, digest.hex())
+}
+
+/// Whether nobody waits for the outcome of some work any more.
+type IsCancelled<'a> = &'a (dyn Fn() -> bool + Sync);
+
+/// Does work on another thread that ends soon after nobody waits for it any more: a process that
+/// was told to stop waits for its threads.
+async fn abandonable<T: Send + 'static>(
+    work: impl FnOnce(IsCancelled<'_>) -> Result<T, CacheError> + Send + 'static,
+) -> Result<T, CacheError> {
+    struct Waiting(Arc<AtomicBool>);
+    impl Drop for Waiting {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+    let waiting = Waiting(Arc::default());
+    let is_over = Arc::clone(&waiting.0);
+    let done = blocking(move || work(&|| is_over.load(Ordering::Relaxed))).await;
+    drop(waiting);
+    done
 }
 
 async fn blocking<T: Send + 'static>(

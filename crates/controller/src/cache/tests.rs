@@ -131,8 +131,8 @@ async fn what_documents_say_is_read_from_their_texts_if_it_is_lost() {
 async fn what_aliases_make_of_a_document_takes_no_place() {
     let place = Place::new();
     let list = |name: &str, of: &str| format!("{name}: &{name} [{}]\n", [of; 10].join(", "));
-    let [a, b, c] = [list("a", "some text"), list("b", "*a"), list("c", "*b")];
-    let digest = place.put(&format!("{PACKAGE}\n---\n{a}{b}{c}d: [*c, *c]\n")).await.unwrap();
+    let [a, b] = [list("a", &"some text".repeat(30)), list("b", "*a")];
+    let digest = place.put(&format!("{PACKAGE}\n---\n{a}{b}c: [*b, *b]\n")).await.unwrap();
     let long = place.cache.document(&digest, 2, str::to_owned).await.unwrap();
     let file = place.cache.file(&format!("{}.{OBJECTS}", digest.hex()));
     let mut kept = String::new();
@@ -216,4 +216,36 @@ fn a_full_disk_says_so() {
     let error = CacheError::Disk { directory: "/cache".into(), source };
     assert_eq!(error.to_string(), "cannot use the package cache /cache: the disk is full");
     assert_eq!(error.advice(), Some("free some space or give the cache more"));
+}
+
+/// M7: whoever parses a package stops when nobody waits for it, so that a signal is obeyed at once.
+#[tokio::test]
+async fn m7_work_that_nobody_waits_for_ends() {
+    let (tell, told) = std::sync::mpsc::channel();
+    let (start, running) = tokio::sync::oneshot::channel();
+    let work = abandonable(move |is_cancelled| {
+        let _ = start.send(());
+        while !is_cancelled() {
+            std::thread::yield_now();
+        }
+        tell.send(()).map_err(|error| CacheError::Disk {
+            directory: PathBuf::new(),
+            source: io::Error::other(error),
+        })
+    });
+    tokio::select! {
+        _ = work => panic!("nobody cancelled it"),
+        running = running => running.unwrap(),
+    }
+    tokio::task::spawn_blocking(move || told.recv()).await.unwrap().unwrap();
+}
+
+/// M7: a package that expands without proportion is refused whole, and leaves nothing.
+#[tokio::test]
+async fn m7_a_package_of_alias_documents_is_not_kept() {
+    let place = Place::new();
+    let one = "a: &a [1,1,1,1,1,1,1,1,1,1]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: [*b,*b,*b,*b]\n---\n";
+    let error = place.put(&format!("{PACKAGE}\n---\n{}", one.repeat(2000))).await.unwrap_err();
+    assert!(matches!(error, CacheError::Package(OpenError::Copies(_))), "{error:?}");
+    assert_eq!(place.names(), Vec::<String>::new());
 }

@@ -4,24 +4,27 @@
 //! matches `example.org/ab`, as upstream has it; people who mean a path end it with a slash. For
 //! each [`Purpose`] the longest prefix counts, of equally long ones the configuration whose name
 //! comes first. A rewrite looks at the name as it was asked for, everything else at the name that
-//! rewriting led to. An image is known by the name somebody wrote; only if no configuration
-//! matches that, by its full name, with Docker Hub in either spelling.
+//! rewriting led to.
+//!
+//! How somebody spelled the image, or the prefix, does not matter: both are made canonical first
+//! ([`oci::reference`]). An image of Docker Hub, or of the registry that goes without saying, has
+//! more than one canonical name; a prefix of any of them matches.
+//!
+//! An empty prefix matches every image, after all others, where signatures are asked for: a host
+//! can have another name that no spelling tells. For other purposes it matches none, as upstream
+//! has it.
 //!
 //! [`Names`] makes one name out of the many that a package goes by.
 
 mod names;
+mod spelling;
 #[cfg(test)]
 mod tests;
 
 pub use names::{Name, Names};
 
 use api::pkg::{ImageConfig, ImageConfigRef, ImageConfigSpec, RuntimeConfigRef, Verification};
-use oci::reference::DOCKER_HUB;
 use oci::{Reference, Rules};
-use std::cmp::Reverse;
-
-/// Docker Hub, as people write it.
-const DOCKER_HUB_ALIAS: &str = "docker.io";
 
 /// What a configuration can be applied for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -57,15 +60,15 @@ impl Purpose {
     }
 }
 
-/// A configuration that counts, and the name and prefix by which it does.
+/// A configuration that counts, and by which of its prefixes it does.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Selected<'a> {
     /// The configuration.
     pub config: &'a ImageConfig,
-    /// The name of the image that it matches.
-    pub image: String,
-    /// What of that name it matches.
+    /// The prefix that matches, as it is written there.
     pub prefix: &'a str,
+    /// What follows the prefix in the name of the image.
+    rest: String,
 }
 
 /// The configuration that counts for an image, among those that serve a purpose.
@@ -75,39 +78,18 @@ pub fn select<'a>(
     image: &str,
     default_registry: &str,
 ) -> Option<Selected<'a>> {
-    spellings(image, default_registry).find_map(|image| {
-        let serving = configs.iter().filter_map(|config| Some((config, config.spec.as_ref()?)));
-        let serving = serving.filter(|(_, spec)| purpose.is_served_by(spec));
-        let matching = serving.filter_map(|(config, spec)| {
-            let prefixes = spec.match_images.iter().map(|one| one.prefix.as_str());
-            let fitting = prefixes.filter(|it| !it.is_empty() && image.starts_with(it));
-            fitting.max_by_key(|prefix| prefix.len()).map(|prefix| (config, prefix))
-        });
-        let best =
-            matching.min_by_key(|(config, prefix)| (Reverse(prefix.len()), &config.metadata.name));
-        best.map(|(config, prefix)| Selected { config, image, prefix })
-    })
-}
-
-/// The name somebody wrote, and the names it stands for.
-fn spellings(image: &str, default_registry: &str) -> impl Iterator<Item = String> {
     let rules = Rules::weak().any_digest().default_registry(default_registry);
-    let reference = Reference::parse(image, &rules).ok();
+    let Ok(reference) = Reference::parse(image, &rules) else {
+        return spelling::choose(configs, purpose, &[image.to_owned()]);
+    };
+    let names = spelling::spellings(reference.repository(), &reference.name(), default_registry);
+    let mut found = spelling::choose(configs, purpose, &names)?;
     // A name without a tag stays one.
-    let is_bare = reference.as_ref().is_some_and(|reference| {
-        reference.identifier().as_tag() == Some("latest") && !image.ends_with(":latest")
-    });
-    let full =
-        reference.map(
-            |reference| {
-                if is_bare { reference.repository().to_string() } else { reference.name() }
-            },
-        );
-    let hub = full.as_ref().and_then(|full| {
-        let path = full.strip_prefix(DOCKER_HUB)?;
-        Some(format!("{DOCKER_HUB_ALIAS}{path}"))
-    });
-    [Some(image.to_owned()), full, hub].into_iter().flatten()
+    let is_bare = reference.identifier().as_tag() == Some("latest") && !image.ends_with(":latest");
+    if let Some(rest) = found.rest.strip_suffix(":latest").filter(|_| is_bare) {
+        found.rest = rest.to_owned();
+    }
+    Some(found)
 }
 
 fn pull_secret(spec: &ImageConfigSpec) -> Option<&str> {
@@ -227,7 +209,7 @@ fn rewritten(found: &Selected<'_>) -> Result<String, ImageConfigError> {
         return Err(ImageConfigError::RewritePrefixMissing { config });
     };
     // One rewrite and no more: where it leads is where the image is.
-    Ok(format!("{prefix}{}", found.image.strip_prefix(found.prefix).unwrap_or_default()))
+    Ok(format!("{prefix}{}", found.rest))
 }
 
 /// Records which configuration was applied for a purpose, or that none was.

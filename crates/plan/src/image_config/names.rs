@@ -1,6 +1,6 @@
 //! One name for a package that goes by many.
 
-use super::{Purpose, rewritten, select};
+use super::{Purpose, rewritten, spelling};
 use api::pkg::ImageConfig;
 use oci::{Reference, ReferenceError, Repository, Rules};
 use solver::Source;
@@ -49,7 +49,9 @@ impl Names<'_> {
     }
 
     fn of(&self, written: &str, repository: Repository) -> Name {
-        let rewrite = select(self.configs, Purpose::Rewrite, written, self.default_registry);
+        let full = repository.to_string();
+        let names = spelling::spellings(&repository, &full, self.default_registry);
+        let rewrite = spelling::choose(self.configs, Purpose::Rewrite, &names);
         let elsewhere = rewrite.and_then(|found| rewritten(&found).ok());
         let elsewhere = elsewhere.and_then(|text| Repository::parse(&text, &self.rules()).ok());
         let source = Source::new(elsewhere.as_ref().unwrap_or(&repository).to_string());

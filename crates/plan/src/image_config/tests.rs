@@ -81,6 +81,99 @@ fn a_rewrite_looks_at_what_was_asked_for_and_the_rest_at_where_that_leads() {
     );
 }
 
+fn signed(name: &str, prefixes: &[&str]) -> ImageConfig {
+    let verification = json!({"provider": "Cosign", "cosign": {"authorities": []}});
+    config(name, prefixes, &json!({"verification": verification}))
+}
+
+/// Which configuration asks for signatures of an image.
+fn asks(configs: &[ImageConfig], image: &str, default_registry: &str) -> String {
+    let treatment = treat(configs, image, default_registry).unwrap();
+    treatment.verification.map_or("nobody".to_owned(), |(config, _)| config)
+}
+
+#[test]
+fn h6_no_other_spelling_gets_round_a_policy() {
+    let configs =
+        [signed("team", &["r.example.org/team/"]), signed("port", &["127.0.0.1:22043/team/"])];
+    for image in [
+        "r.example.org/team/p:v1",
+        "R.Example.ORG/team/p:v1",
+        "r.example.org./team/p:v1",
+        "r.example.org:443/team/p:v1",
+        "r.example.org:00443/team/p",
+        "r.example.org:/team/p@sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+    ] {
+        assert_eq!(asks(&configs, image, DOCKER_HUB), "team", "{image}");
+    }
+    assert_eq!(asks(&configs, "127.0.0.1:022043/team/p", DOCKER_HUB), "port");
+    assert_eq!(asks(&configs, "127.0.0.1.:22043/team/p", DOCKER_HUB), "port");
+    assert_eq!(asks(&configs, "[::ffff:127.0.0.1]:22043/team/p", DOCKER_HUB), "port");
+    assert_eq!(asks(&configs, "team/p", "R.example.org:443"), "team");
+}
+
+#[test]
+fn h6_a_policy_holds_however_its_prefix_is_spelled() {
+    for prefix in [
+        "R.Example.org/team/",
+        "r.example.org:443/team/",
+        "r.example.org./team/",
+        "r.example.org:0443",
+        "r.example.org.",
+        "r.example.",
+        "R.Ex",
+    ] {
+        let configs = [signed("team", &[prefix])];
+        assert_eq!(asks(&configs, "r.example.org/team/p:v1", DOCKER_HUB), "team", "{prefix}");
+        assert_eq!(asks(&configs, "s.example.org/team/p:v1", DOCKER_HUB), "nobody", "{prefix}");
+    }
+}
+
+#[test]
+fn h6_the_policy_does_not_depend_on_which_name_was_chosen() {
+    let configs = [
+        signed("short", &["acme/"]),
+        signed("longer", &["index.docker.io/acme/p"]),
+        signed("dev", &["docker.io/acme/p:dev"]),
+        signed("library", &["docker.io/nginx"]),
+    ];
+    for image in ["acme/p:v1", "docker.io/acme/p:v1", "index.docker.io/acme/p:v1"] {
+        assert_eq!(asks(&configs, image, DOCKER_HUB), "longer", "{image}");
+    }
+    for image in ["acme/q:v1", "docker.io/acme/q:v1", "index.docker.io/acme/q:v1"] {
+        assert_eq!(asks(&configs, image, DOCKER_HUB), "short", "{image}");
+    }
+    // A tag before a digest is a comment, and chooses nothing.
+    let digest = "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+    assert_eq!(asks(&configs, &format!("acme/p:dev@{digest}"), DOCKER_HUB), "longer");
+    for image in ["nginx", "library/nginx", "docker.io/nginx:v1", "index.docker.io/library/nginx"] {
+        assert_eq!(asks(&configs, image, DOCKER_HUB), "library", "{image}");
+    }
+}
+
+#[test]
+fn h6_a_tag_that_goes_without_saying_is_judged_like_a_written_one() {
+    let configs = [signed("latest", &["r.example.org/p:latest"])];
+    assert_eq!(asks(&configs, "r.example.org/p", DOCKER_HUB), "latest");
+    let configs = [rewrite("mirror", "r.example.org/", "m.example.org/")];
+    let resolved = |image: &str| treat(&configs, image, DOCKER_HUB).unwrap().resolved;
+    assert_eq!(resolved("r.example.org/p"), "m.example.org/p");
+    assert_eq!(resolved("r.example.org/p:latest"), "m.example.org/p:latest");
+}
+
+#[test]
+fn h6_an_empty_prefix_asks_for_signatures_of_everything_after_all_others() {
+    let configs = [signed("all", &[""]), signed("team", &["r.example.org/team/"])];
+    assert_eq!(asks(&configs, "r.example.org/team/p:v1", DOCKER_HUB), "team");
+    for image in ["r.example.org/other/p:v1", "localhost:5000/team/p", "p", "x.y/z"] {
+        assert_eq!(asks(&configs, image, DOCKER_HUB), "all", "{image}");
+    }
+    // As upstream has it, an empty prefix neither rewrites nor names credentials.
+    let configs = [rewrite("mirror", "", "m.example.org/"), secret("secret", &[""])];
+    let treatment = treat(&configs, "r.example.org/p:v1", DOCKER_HUB).unwrap();
+    assert_eq!((treatment.resolved.as_str(), treatment.pull_secret), ("r.example.org/p:v1", None));
+}
+
 #[test]
 fn what_a_configuration_leaves_out_is_said() {
     let configs = [rewrite("to-nothing", "example.org/", "")];

@@ -664,9 +664,9 @@ fn what_cannot_be_fetched_is_told_and_what_runs_goes_on() {
 fn a_reference_that_is_none_is_told() {
     let mut world = world(&json!({"package": "Not A Reference"}));
     assert_snapshot!(act(&mut world), @r#"
-    status current none: Installed=False UnpackingPackage (cannot unpack package: "Not A Reference" is not an image reference: repository `Not A Reference` may only have lower-case letters, digits and `_` `-` `.` `/`, at most 255 of them; write it as registry.example.org/repository:tag), Healthy=False UnhealthyPackageRevision (cannot unpack package: "Not A Reference" is not an image reference: repository `Not A Reference` may only have lower-case letters, digits and `_` `-` `.` `/`, at most 255 of them; write it as registry.example.org/repository:tag)
-    event Warning UnpackPackage: cannot unpack package: "Not A Reference" is not an image reference: repository `Not A Reference` may only have lower-case letters, digits and `_` `-` `.` `/`, at most 255 of them; write it as registry.example.org/repository:tag
-    # cannot unpack package: "Not A Reference" is not an image reference: repository `Not A Reference` may only have lower-case letters, digits and `_` `-` `.` `/`, at most 255 of them; write it as registry.example.org/repository:tag
+    status current none: Installed=False UnpackingPackage (cannot unpack package: "Not A Reference" is not an image reference: repository `Not A Reference` may only have lower-case letters and digits with `_` `-` `.` `/` between them, at most 255 in all; write it as registry.example.org/repository:tag), Healthy=False UnhealthyPackageRevision (cannot unpack package: "Not A Reference" is not an image reference: repository `Not A Reference` may only have lower-case letters and digits with `_` `-` `.` `/` between them, at most 255 in all; write it as registry.example.org/repository:tag)
+    event Warning UnpackPackage: cannot unpack package: "Not A Reference" is not an image reference: repository `Not A Reference` may only have lower-case letters and digits with `_` `-` `.` `/` between them, at most 255 in all; write it as registry.example.org/repository:tag
+    # cannot unpack package: "Not A Reference" is not an image reference: repository `Not A Reference` may only have lower-case letters and digits with `_` `-` `.` `/` between them, at most 255 in all; write it as registry.example.org/repository:tag
     # again in 60 s
     "#);
 }

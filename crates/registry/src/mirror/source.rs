@@ -1,7 +1,7 @@
 //! Where a prefix leads: `docker.io=https://registry-1.docker.io`.
 
 use crate::name::Name;
-use oci::reference::DOCKER_HUB;
+use oci::reference::{DOCKER_HUB, canonical_registry};
 use oci::{Repository, Rules};
 use std::fmt;
 
@@ -54,7 +54,7 @@ impl Source {
         if !path.is_empty() && Name::parse(path).is_none() {
             return Err(unknown());
         }
-        let host = full_host(host, secure);
+        let host = canonical_registry(&full_host(host, secure)).map_err(|_| unknown())?;
         let source = Self { prefix, secure, host, path: path.to_owned() };
         source.at("x").ok_or_else(unknown)?;
         Ok(source)
@@ -145,6 +145,7 @@ mod tests {
         check("up=https://r.example.org/team", "up", Some("r.example.org/team"));
         check("a/b=http://127.0.0.1:5000", "a/b/c", Some("127.0.0.1:5000/c"));
         check("a=http://upstream", "a/c", Some("upstream:80/c"));
+        check("a=https://R.example.org:443", "a/c", Some("r.example.org/c"));
         assert_eq!(Source::parse("a=http://up/x").unwrap().to_string(), "http://up:80/x");
     }
 

@@ -7,13 +7,16 @@ use crate::files::blocking;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use oci::Repository;
-use oci::reference::DOCKER_HUB;
+use oci::reference::{DOCKER_HUB, canonical_registry};
 use serde_json::{Map, Value};
 use std::io;
 use std::path::Path;
 
 /// What Docker calls its hub in config files.
 pub(crate) const DOCKER_HUB_KEY: &str = "https://index.docker.io/v1/";
+
+/// What Docker Hub calls itself where its images are.
+const DOCKER_HUB_WIRE: &str = "registry-1.docker.io";
 
 /// A Docker or Podman config file, unknown fields and all.
 #[derive(Debug, Clone, Default)]
@@ -107,17 +110,16 @@ impl ConfigFile {
     }
 }
 
-/// A key without scheme, version path and trailing slash; Docker Hub has one name.
+/// A key without scheme, version path and trailing slash, its host spelled as repositories spell
+/// theirs; Docker Hub has one name.
 pub(crate) fn canonical(key: &str) -> String {
     let bare = key.strip_prefix("https://").or_else(|| key.strip_prefix("http://")).unwrap_or(key);
     let bare = bare.trim_end_matches('/');
     let bare = bare.strip_suffix("/v1").or_else(|| bare.strip_suffix("/v2")).unwrap_or(bare);
     let (host, path) = bare.split_once('/').map_or((bare, ""), |(host, path)| (host, path));
-    let host = match host {
-        "docker.io" | "registry-1.docker.io" | "index.docker.io" => DOCKER_HUB,
-        other => other,
-    };
-    if path.is_empty() { host.to_owned() } else { format!("{host}/{path}") }
+    let host = canonical_registry(host).unwrap_or_else(|_| host.to_owned());
+    let host = if host == DOCKER_HUB_WIRE { DOCKER_HUB.to_owned() } else { host };
+    if path.is_empty() { host } else { format!("{host}/{path}") }
 }
 
 /// What a helper is asked for.
@@ -182,6 +184,20 @@ mod tests {
         assert_eq!(find(json, "r.io/ab").await, Some(basic("i")));
         assert_eq!(find(json, "r.io/a/b/c").await, Some(basic("o")));
         assert_eq!(find(json, "r.io.evil.org/a").await, None);
+    }
+
+    #[tokio::test]
+    async fn h6_a_host_is_known_however_it_is_spelled() {
+        for key in ["https://R.io:443/v2/", "r.io.", "r.io:0443", "R.IO"] {
+            let json = format!(r#"{{"auths":{{"{key}":{{"auth":"aTpw"}}}}}}"#);
+            for repository in ["r.io/a", "R.io:443/a", "r.io./a"] {
+                assert_eq!(find(&json, repository).await, Some(basic("i")), "{key} {repository}");
+            }
+            assert_eq!(find(&json, "r.io:80/a").await, None, "{key}");
+        }
+        let single = r#"{"auths":{"registry":{"auth":"aTpw"}}}"#;
+        assert_eq!(find(single, "registry:443/a").await, Some(basic("i")));
+        assert_eq!(find(single, "registry:5000/a").await, None);
     }
 
     #[tokio::test]

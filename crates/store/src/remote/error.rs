@@ -66,9 +66,25 @@ pub enum HttpError {
         /// Where it was sent.
         to: String,
     },
-    /// A token server that may not have the credentials.
+    /// Sent to where a registry has no business.
+    #[error("{from} leads to {to}, where no request is sent on its behalf")]
+    Astray {
+        /// Where the request went.
+        from: String,
+        /// Where it was sent.
+        to: String,
+    },
+    /// Credentials were to be sent on to another host.
+    #[error("{from} redirects to {to}, which the credentials are not for")]
+    Leak {
+        /// Where they went.
+        from: String,
+        /// Where they were to be sent.
+        to: String,
+    },
+    /// A token server that is not asked.
     #[error(
-        "{registry} names the token server `{realm}`, to which credentials cannot be sent safely"
+        "{registry} names the token server `{realm}`, which cannot be asked safely: it is neither reached over https nor on the registry's own host"
     )]
     Realm {
         /// The registry.

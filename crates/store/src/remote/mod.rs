@@ -17,6 +17,7 @@ mod challenge;
 mod download;
 mod error;
 mod http;
+mod lead;
 mod pages;
 mod request;
 mod send;
@@ -164,7 +165,10 @@ impl Remote {
     async fn url(&self, path: &str) -> Result<Url, Cause> {
         let base = self.client.base(&self.repository).await?;
         let text = format!("{base}{}/{path}", self.repository.path());
-        Ok(Url::parse(&text).map_err(|_| HttpError::Url(text))?)
+        let url = Url::parse(&text).map_err(|_| HttpError::Url(text.clone()))?;
+        // What was judged is the name, and the address must be no other.
+        let is_same = url.path() == format!("{}{}/{path}", base.path(), self.repository.path());
+        if is_same { Ok(url) } else { Err(HttpError::Url(text).into()) }
     }
 
     /// A call that only reads.

@@ -1,5 +1,6 @@
 //! Lists: tags page by page, and referrers with or without the registry's help.
 
+use super::lead::next_page;
 use super::request::{Call, shown};
 use super::send::Fetched;
 use super::{HttpError, Remote, text};
@@ -163,6 +164,7 @@ impl Turner {
             return Ok(None);
         };
         let next = call.url.join(&target).map_err(|_| HttpError::Url(target))?;
+        let next = next_page(&call.url, next)?;
         let circle = !self.seen.insert(next.clone());
         if circle || self.seen.len() > PAGES_MAX {
             return Err(HttpError::Pages { url: shown(&self.first), limit: PAGES_MAX });

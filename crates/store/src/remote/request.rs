@@ -26,6 +26,9 @@ pub(crate) struct Call<'call> {
     pub(crate) scopes: Vec<String>,
     /// Whether sending it again by itself makes sense; a part of an upload session does not.
     pub(crate) retry: bool,
+    /// Whether it is a question for a token server: its body may be a credential, and what comes
+    /// back is not the registry's.
+    pub(crate) for_token: bool,
 }
 
 /// A body that can be made again.
@@ -44,6 +47,7 @@ impl Call<'_> {
             payload: Payload::Empty,
             scopes: Vec::new(),
             retry: true,
+            for_token: false,
         }
     }
 
@@ -128,6 +132,20 @@ impl Activity {
     }
 }
 
+/// `scheme://registry/v2/`. A URL parser may change a host, names with `xn--` for one; then it is
+/// not the registry that was judged.
+pub(crate) fn base(scheme: &str, registry: &str) -> Result<Url, HttpError> {
+    let text = format!("{scheme}://{registry}/v2/");
+    let url = Url::parse(&text).map_err(|_| HttpError::Url(text.clone()))?;
+    let end = registry.rfind(']').unwrap_or_default();
+    let host = registry[end..].rfind(':').map_or(registry, |colon| &registry[..end + colon]);
+    if url.host_str() == Some(host) && url.path() == "/v2/" {
+        Ok(url)
+    } else {
+        Err(HttpError::Url(text))
+    }
+}
+
 /// An address as it may be shown: queries can carry secrets.
 pub(crate) fn shown(url: &Url) -> String {
     let mut url = url.clone();
@@ -149,4 +167,73 @@ pub(crate) fn is_loopback(url: &Url) -> bool {
     bare == "localhost"
         || bare.ends_with(".localhost")
         || bare.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use oci::{Repository, Rules};
+    use std::collections::HashMap;
+
+    #[test]
+    fn h6_hosts_that_a_url_parser_changes_are_refused() {
+        for registry in ["127.1", "0x7f000001", "r.org/../x", "R.org", "r.org\\x", "a@r.org"] {
+            assert!(base("https", registry).is_err(), "{registry}");
+        }
+        for registry in ["[::1]:5000", "[fd00::1]", "r.org:5000", "r.org", "127.0.0.1:80"] {
+            assert!(base("https", registry).is_ok(), "{registry}");
+        }
+    }
+
+    /// Every way to put these pieces together.
+    fn written() -> Vec<String> {
+        let hosts = [
+            "r.org",
+            "R.oRg",
+            "xn--r.org",
+            "xn--R-",
+            "localhost",
+            "x.localhost",
+            "10.0.0.1",
+            "10.1",
+            "0xa.0.0.1",
+            "012.0.0.1",
+            "167772161",
+            "[::1]",
+            "[0:0::1]",
+            "[::ffff:10.0.0.1]",
+            "[::FFFF:a00:1]",
+            "r.org%2e",
+            "a@r.org",
+            "registry",
+        ];
+        let ports = ["", ":", ":80", ":443", ":0080", ":00443", ":5000", ":05000", ":0"];
+        let paths = ["a/b", "a//b", "./a/b", "x/../a/b", "a/./b", "a/b/", "a/b/.", "%61/b", "A/b"];
+        let mut all = Vec::new();
+        for (host, dot) in hosts.iter().flat_map(|host| ["", ".", ".."].map(|dot| (host, dot))) {
+            for (port, path) in ports.iter().flat_map(|port| paths.map(|path| (port, path))) {
+                all.push(format!("{host}{dot}{port}/{path}"));
+            }
+        }
+        all
+    }
+
+    #[test]
+    fn h6_what_a_url_parser_sends_to_one_place_has_one_name_or_is_refused() {
+        let mut places: HashMap<String, (String, Repository)> = HashMap::new();
+        let mut read = 0;
+        for text in written() {
+            let Ok(repository) = Repository::parse(&text, &Rules::weak()) else { continue };
+            let scheme = repository.scheme();
+            if base(scheme, repository.registry()).is_err() || text.starts_with("registry/") {
+                continue;
+            }
+            read += 1;
+            let place = Url::parse(&format!("{scheme}://{text}")).unwrap().to_string();
+            let (other, known) =
+                places.entry(place).or_insert_with(|| (text.clone(), repository.clone()));
+            assert_eq!(*known, repository, "{text} and {other}");
+        }
+        assert!(read > 100, "{read} names were read");
+    }
 }

@@ -2,7 +2,8 @@
 
 use super::error::{innermost, is_transient};
 use super::http::is_tls;
-use super::request::{Activity, Call, is_loopback, same_origin, shown};
+use super::lead::check_lead;
+use super::request::{self, Activity, Call, Payload, same_origin, shown};
 use super::{Body, BoxError, Client, HttpError, text};
 use crate::error::Cause;
 use bytes::Bytes;
@@ -23,6 +24,8 @@ const REDIRECTS_MAX: usize = 5;
 const ERROR_SIZE_MAX: u64 = 64 << 10;
 /// How much of it is shown.
 const MESSAGE_LENGTH_MAX: usize = 500;
+/// How much, if it is not the registry's.
+const FOREIGN_LENGTH_MAX: usize = 200;
 
 impl Client {
     /// Sends a call until it is answered for good or the tries are used up. Answers with an error
@@ -104,18 +107,27 @@ impl Client {
         for _ in 0..=REDIRECTS_MAX {
             let response = self.exchange(call, &url, authorization.as_ref()).await?;
             let Some(next) = redirect(call, &url, &response)? else {
-                return Ok(response);
+                let is_foreign = call.for_token || !same_origin(&call.url, &url);
+                return Ok(if is_foreign { foreign(response) } else { response });
             };
-            if url.scheme() == "https" && next.scheme() == "http" && !is_loopback(&next) {
-                let (from, to) = (shown(&url), shown(&next));
-                return Err(HttpError::Downgrade { from, to }.into());
-            }
+            check_lead(&url, &next)?;
             if !same_origin(&url, &next) {
+                Self::check_token_redirect(call, &url, &next)?;
                 authorization = None;
             }
             url = next;
         }
         Err(HttpError::Redirects { url: shown(&call.url), limit: REDIRECTS_MAX }.into())
+    }
+
+    /// A question for a token is not asked elsewhere with a credential in it, nor in plain.
+    fn check_token_redirect(call: &Call<'_>, from: &Url, to: &Url) -> Result<(), HttpError> {
+        let has_body = !matches!(call.payload, Payload::Empty);
+        let is_plain = to.scheme() == "http" && from.host() != to.host();
+        if call.for_token && (has_body || is_plain) {
+            return Err(HttpError::Leak { from: shown(from), to: shown(to) });
+        }
+        Ok(())
     }
 
     /// One request, one answer, and no waiting for ever.
@@ -253,8 +265,10 @@ impl Client {
         }
     }
 
-    /// The registry's own words, as far as they are worth showing.
+    /// The registry's own words, as far as they are worth showing. What comes from elsewhere is shown
+    /// only if it is an error as registries write them: it may be anything.
     pub(crate) async fn message(&self, response: Response<Body>) -> String {
+        let is_foreign = response.extensions().get::<Foreign>().is_some();
         let mut body = response.into_body();
         let mut bytes = Vec::new();
         let limit = usize::try_from(ERROR_SIZE_MAX).unwrap_or(usize::MAX);
@@ -266,7 +280,7 @@ impl Client {
             }
         }
         bytes.truncate(limit);
-        message(&bytes)
+        if is_foreign { foreign_message(&bytes) } else { message(&bytes) }
     }
 
     /// Which scheme a registry speaks; `None` if it does not speak at all.
@@ -286,10 +300,7 @@ impl Client {
     /// TLS is tried first, once.
     pub(crate) async fn base(&self, repository: &Repository) -> Result<Url, Cause> {
         let registry = repository.registry();
-        let address = |scheme: &str| {
-            let text = format!("{scheme}://{registry}/v2/");
-            Url::parse(&text).map_err(|_| Cause::from(HttpError::Url(text)))
-        };
+        let address = |scheme: &str| request::base(scheme, registry).map_err(Cause::from);
         if self.inner.settings.plain_http {
             return address("http");
         }
@@ -308,6 +319,15 @@ impl Client {
         schemes().insert(registry.to_owned(), scheme);
         address(scheme)
     }
+}
+
+/// Marks an answer that another host than the registry gave.
+#[derive(Clone)]
+struct Foreign;
+
+fn foreign(mut response: Response<Body>) -> Response<Body> {
+    response.extensions_mut().insert(Foreign);
+    response
 }
 
 /// A body read whole, or the answer that came instead.
@@ -353,12 +373,7 @@ fn redirect(
     if !follows || location.is_empty() {
         return Ok(None);
     }
-    let next = url.join(location).map_err(|_| HttpError::Url(location.to_owned()))?;
-    if matches!(next.scheme(), "http" | "https") {
-        Ok(Some(next))
-    } else {
-        Err(HttpError::Url(location.to_owned()))
-    }
+    url.join(location).map(Some).map_err(|_| HttpError::Url(location.to_owned()))
 }
 
 #[derive(Deserialize)]
@@ -374,24 +389,34 @@ struct Fault {
     message: String,
 }
 
-fn message(bytes: &[u8]) -> String {
-    let text = match serde_json::from_slice::<Errors>(bytes) {
-        Ok(list) => {
-            let each = |fault: &Fault| match (fault.message.as_str(), fault.code.as_str()) {
-                ("", code) => code.to_owned(),
-                (message, "") => message.to_owned(),
-                (message, code) => format!("{message} ({code})"),
-            };
-            list.errors.iter().map(each).collect::<Vec<_>>().join("; ")
-        }
-        Err(_) => String::from_utf8_lossy(bytes).into_owned(),
+/// What a list of errors says.
+fn listed(bytes: &[u8]) -> Option<String> {
+    let list = serde_json::from_slice::<Errors>(bytes).ok()?;
+    let each = |fault: &Fault| match (fault.message.as_str(), fault.code.as_str()) {
+        ("", code) => code.to_owned(),
+        (message, "") => message.to_owned(),
+        (message, code) => format!("{message} ({code})"),
     };
+    Some(list.errors.iter().map(each).collect::<Vec<_>>().join("; "))
+}
+
+fn foreign_message(bytes: &[u8]) -> String {
+    listed(bytes).map(|text| printable(&text, FOREIGN_LENGTH_MAX)).unwrap_or_default()
+}
+
+fn message(bytes: &[u8]) -> String {
+    let text = listed(bytes).unwrap_or_else(|| String::from_utf8_lossy(bytes).into_owned());
     // Pages made for browsers say nothing to people at a terminal.
     if text.trim_start().starts_with('<') {
         return String::new();
     }
+    printable(&text, MESSAGE_LENGTH_MAX)
+}
+
+/// Text in one line, cut short.
+fn printable(text: &str, length_max: usize) -> String {
     let printable = text.chars().map(|it| if it.is_control() { ' ' } else { it });
-    let short: String = printable.take(MESSAGE_LENGTH_MAX).collect();
+    let short: String = printable.take(length_max).collect();
     short.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
@@ -407,5 +432,7 @@ mod tests {
         assert_eq!(message(b"<html><body>nginx</body></html>"), "");
         assert_eq!(message("\u{1b}[31mred".as_bytes()), "[31mred");
         assert_eq!(message("x".repeat(9000).as_bytes()).len(), MESSAGE_LENGTH_MAX);
+        assert_eq!(foreign_message(list), "no way (DENIED); UNKNOWN");
+        assert_eq!(foreign_message(b"role=admin key=AKIA"), "");
     }
 }

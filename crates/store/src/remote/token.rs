@@ -1,7 +1,8 @@
 //! Tokens: fetched when a registry asks for them, kept until shortly before they expire.
 
 use super::challenge::Challenge;
-use super::request::{Call, Payload, is_loopback, shown};
+use super::lead::may_be_realm;
+use super::request::{Call, Payload, shown};
 use super::{Client, HttpError};
 use crate::auth::Credential;
 use crate::error::Cause;
@@ -167,8 +168,9 @@ impl Client {
         ask: &Ask<'_>,
         credential: &Credential,
     ) -> Result<(String, Duration), Cause> {
-        let url = ask.url(repository, credential, self.base(repository).await?.scheme())?;
+        let url = ask.url(repository, &self.base(repository).await?)?;
         let mut call = Call::new(Method::GET, url);
+        call.for_token = true;
         let mut authorization = None;
         match credential {
             Credential::Basic { user, password } => {
@@ -243,26 +245,14 @@ struct Ask<'ask> {
 }
 
 impl Ask<'_> {
-    /// The server's address, if the credential may be sent there: over TLS, to this machine, or
-    /// where the registry itself is spoken to in plain.
-    fn url(
-        &self,
-        repository: &Repository,
-        credential: &Credential,
-        scheme: &str,
-    ) -> Result<Url, HttpError> {
+    /// The server's address, if it may be asked, with credentials or without.
+    fn url(&self, repository: &Repository, registry: &Url) -> Result<Url, HttpError> {
         let refused = || HttpError::Realm {
             registry: repository.registry().to_owned(),
             realm: self.realm.to_owned(),
         };
         let url = Url::parse(self.realm).map_err(|_| refused())?;
-        let secret = *credential != Credential::Anonymous;
-        let safe = match url.scheme() {
-            "https" => true,
-            "http" => !secret || is_loopback(&url) || scheme == "http",
-            _ => false,
-        };
-        if safe { Ok(url) } else { Err(refused()) }
+        if may_be_realm(registry, &url) { Ok(url) } else { Err(refused()) }
     }
 
     fn query(&self, url: &mut Url) {

@@ -1,5 +1,6 @@
 //! Blobs to a registry: an upload session, the bytes, the digest that closes it.
 
+use super::lead::next_upload;
 use super::request::{Call, Payload, shown};
 use super::{Body, HttpError, Remote, text, token};
 use crate::Source;
@@ -56,6 +57,7 @@ impl Remote {
         match response.status() {
             StatusCode::CREATED => Ok(true),
             StatusCode::ACCEPTED => {
+                // A session that leads astray is not used; another is asked for.
                 if let Ok(location) = location(&call, &response) {
                     self.keep_session(digest, location);
                 }
@@ -115,6 +117,7 @@ impl Remote {
             payload: Payload::Stream(source, descriptor),
             scopes: plain.scopes,
             retry: false,
+            for_token: false,
         };
         call.header(CONTENT_TYPE, "application/octet-stream")?;
         let response = self.send(&call).await?;
@@ -124,7 +127,10 @@ impl Remote {
             | StatusCode::CREATED
             | StatusCode::OK => {
                 // Some registries go on under the same address without saying so.
-                Ok(location(&call, &response).unwrap_or(call.url))
+                match location(&call, &response) {
+                    Err(HttpError::Answer { .. }) => Ok(call.url),
+                    next => Ok(next?),
+                }
             }
             _ => self.refuse(&call, response).await,
         }
@@ -153,18 +159,7 @@ fn location(call: &Call<'_>, response: &Response<Body>) -> Result<Url, HttpError
     if text.is_empty() {
         return Err(missing());
     }
-    let url = call.url.join(text).map_err(|_| missing())?;
-    let downgraded = call.url.scheme() == "https" && url.scheme() == "http";
-    if downgraded && !super::request::is_loopback(&url) {
-        // Registries behind proxies often get their own scheme wrong; they are reached the way
-        // they were reached before, never in plain.
-        let mut url = url;
-        if url.host_str() == call.url.host_str() && url.set_scheme("https").is_ok() {
-            return Ok(url);
-        }
-        return Err(HttpError::Downgrade { from: shown(&call.url), to: shown(&url) });
-    }
-    Ok(url)
+    next_upload(&call.url, call.url.join(text).map_err(|_| missing())?)
 }
 
 /// Besides what is always worth a second try: a session the registry has lost.

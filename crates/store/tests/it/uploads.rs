@@ -276,14 +276,116 @@ async fn the_form_of_an_identity_token_is_encoded() {
 }
 
 #[tokio::test]
-async fn a_password_is_not_sent_to_a_token_server_in_plain() {
-    for realm in ["http://auth.r.io/token", "file:///etc/passwd", "nonsense"] {
+async fn l4_a_token_server_in_plain_or_on_this_machine_is_not_asked() {
+    let realms = [
+        "http://auth.r.io/token",
+        "http://127.0.0.1:8080/token",
+        "http://169.254.169.254/latest",
+        "https://169.254.169.254/latest",
+        "https://u:p@auth.r.io/token",
+        "file:///etc/passwd",
+        "nonsense",
+    ];
+    for (realm, keychain) in
+        realms.iter().flat_map(|realm| [(realm, user()), (realm, Keychain::anonymous())])
+    {
         let challenge = format!("Bearer realm=\"{realm}\"");
         let (client, log) =
-            stub(user(), move |_, _| answer(401, &[("www-authenticate", &challenge)], ""));
+            stub(keychain, move |_, _| answer(401, &[("www-authenticate", &challenge)], ""));
         let error = client.repository(repository("r.io/a")).tags().await.unwrap_err();
-        assert!(chain(&error).contains("cannot be sent safely"), "{}", chain(&error));
-        assert_eq!(log.len(), 1);
+        assert!(chain(&error).contains("cannot be asked safely"), "{realm}: {}", chain(&error));
+        assert_eq!(log.len(), 1, "{realm}");
+    }
+}
+
+/// L4: what a token server says may be anybody's secret.
+#[tokio::test]
+async fn l4_answers_of_token_servers_are_not_told() {
+    for status in [400, 401, 403, 404, 418] {
+        let (client, _) =
+            stub(Keychain::anonymous(), move |_, request| match request.uri().host() {
+                Some("auth.r.io") => answer(status, &[], "INTERNAL: role=prod-admin key=AKIA123"),
+                _ => answer(401, &[BEARER], ""),
+            });
+        let error = client.repository(repository("r.io/a")).tags().await.unwrap_err();
+        assert!(!chain(&error).contains("AKIA"), "{}", chain(&error));
+    }
+    let list = r#"{"errors":[{"code":"DENIED","message":"no"}],"secret":"AKIA123"}"#;
+    let (client, _) = stub(Keychain::anonymous(), move |_, request| match request.uri().host() {
+        Some("auth.r.io") => answer(401, &[], list),
+        _ => answer(401, &[BEARER], ""),
+    });
+    let error = client.repository(repository("r.io/a")).tags().await.unwrap_err();
+    assert!(chain(&error).contains("no (DENIED)"), "{}", chain(&error));
+    assert!(!chain(&error).contains("AKIA"), "{}", chain(&error));
+}
+
+/// L4: nor is what a registry redirects to.
+#[tokio::test]
+async fn l4_answers_of_other_hosts_are_not_told() {
+    let (client, _) = stub(Keychain::anonymous(), |_, request| match request.uri().host() {
+        Some("inside.org") => answer(404, &[], "role=prod-admin key=AKIA123"),
+        _ => answer(307, &[("location", "https://inside.org/x")], ""),
+    });
+    let error = client.repository(repository("r.io/a")).tags().await;
+    let error = error.map(|_| ()).err().map(|error| chain(&error)).unwrap_or_default();
+    assert!(!error.contains("AKIA"), "{error}");
+}
+
+/// L5: a refresh token is for one host, whoever redirects.
+#[tokio::test]
+async fn l5_a_refresh_token_is_not_sent_to_another_host() {
+    for (status, elsewhere) in [
+        (307, "https://evil.org/token"),
+        (308, "https://auth.r.io:8443/"),
+        (307, "http://evil.org"),
+    ] {
+        let keychain = Keychain::fixed(Credential::IdentityToken("refresh-me".into()));
+        let (client, log) = stub(keychain, move |_, request| match request.uri().host() {
+            Some("auth.r.io") => answer(status, &[("location", elsewhere)], ""),
+            _ => answer(401, &[BEARER], ""),
+        });
+        let error = client.repository(repository("r.io/a")).tags().await.unwrap_err();
+        assert!(chain(&error).contains("redirects to"), "{}", chain(&error));
+        let asked = log.lines();
+        assert_eq!(asked.iter().filter(|line| line.contains("POST")).count(), 1, "{asked:?}");
+    }
+}
+
+/// L5: without a credential in it, a question may go on to another host, over TLS.
+#[tokio::test]
+async fn l5_redirects_of_token_questions_keep_to_tls() {
+    let asked = |elsewhere: &'static str| async move {
+        let (client, log) = stub(user(), move |_, request| match request.uri().host() {
+            Some("auth.r.io") => answer(302, &[("location", elsewhere)], ""),
+            Some("other.org") => {
+                assert_eq!(header(request, "authorization"), "");
+                answer(200, &[], r#"{"token":"fresh"}"#)
+            }
+            _ if header(request, "authorization") == "Bearer fresh" => answer(200, &[], "{}"),
+            _ => answer(401, &[BEARER], ""),
+        });
+        let tags = client.repository(repository("r.io/a")).tags().await;
+        (tags.is_ok(), log.lines().iter().any(|line| line.contains("other.org")))
+    };
+    assert_eq!(asked("https://other.org/token").await, (true, true));
+    assert_eq!(asked("http://other.org/token").await, (false, false));
+}
+
+/// L4: an upload is not sent to where only this machine can reach.
+#[tokio::test]
+async fn l4_uploads_are_not_led_astray() {
+    for elsewhere in ["http://storage.org/u", "https://127.0.0.1/u", "https://169.254.169.254/u"] {
+        let (client, log) = stub(Keychain::anonymous(), move |_, request| {
+            match (request.method().as_str(), request.uri().host()) {
+                ("HEAD", _) => answer(404, &[], ""),
+                (_, Some("r.io")) => answer(202, &[("location", elsewhere)], ""),
+                _ => answer(201, &[], ""),
+            }
+        });
+        let put = client.repository(repository("r.io/a")).put_blob(&descriptor(), &source()).await;
+        assert!(put.is_err(), "{elsewhere}");
+        assert!(log.lines().iter().all(|line| line.contains(" r.io/")), "{:?}", log.lines());
     }
 }
 

@@ -4,6 +4,9 @@ use super::rules::Rule;
 use crate::diagnostic::{Diagnostic, Severity};
 use yaml::Position;
 
+/// So many findings about one document are told; whoever has mended them hears of the others.
+const FINDINGS_MAX: usize = 500;
+
 /// The findings about one document so far.
 #[derive(Debug)]
 pub(super) struct Findings<'f> {
@@ -27,7 +30,7 @@ impl<'f> Findings<'f> {
 
     /// Adds a finding that explains itself.
     pub(super) fn say(&mut self, rule: &Rule, at: Position, message: impl Into<String>) {
-        self.list.push(finding(rule, self.file, at, message));
+        self.push(finding(rule, self.file, at, message));
     }
 
     /// Adds a finding with advice.
@@ -38,7 +41,19 @@ impl<'f> Findings<'f> {
         message: impl Into<String>,
         hint: impl Into<String>,
     ) {
-        self.list.push(finding(rule, self.file, at, message).hint(hint));
+        self.push(finding(rule, self.file, at, message).hint(hint));
+    }
+
+    /// An error is never left out for a warning.
+    fn push(&mut self, finding: Diagnostic) {
+        if self.list.len() < FINDINGS_MAX {
+            self.list.push(finding);
+        } else if finding.severity == Severity::Error
+            && let Some(last) = self.list.last_mut()
+            && last.severity == Severity::Warning
+        {
+            *last = finding;
+        }
     }
 }
 

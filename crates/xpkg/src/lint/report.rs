@@ -108,6 +108,34 @@ impl DocumentReport {
         }
     }
 
+    /// About how much memory it takes, if the document's text was so long: what is kept of metadata
+    /// and webhooks is about what was written.
+    pub(crate) fn size(&self, text: usize) -> usize {
+        let Identity { api_version, kind, name } = &self.identity;
+        let facts = match &self.facts {
+            Facts::None => 0,
+            Facts::Crd(resource) | Facts::Xrd(resource) => {
+                let versions = resource.versions.iter().map(|one| one.len() + size_of::<String>());
+                let claim = resource.claim.as_ref().map_or(0, String::len);
+                let names = resource.group.len() + resource.kind.len() + resource.plural.len();
+                names + claim + versions.sum::<usize>()
+            }
+            Facts::Composition(composition) => {
+                let functions = composition.functions.iter();
+                let functions = functions.map(|(name, _)| name.len() + size_of::<String>());
+                let wanted = composition.composite_type.as_ref();
+                let wanted =
+                    wanted.map_or(0, |wanted| wanted.api_version.len() + wanted.kind.len());
+                wanted + functions.sum::<usize>()
+            }
+        };
+        let is_copied = self.meta.is_some() || matches!(self.calls, Calls::Webhooks(_));
+        let copied = if is_copied { 4 * text } else { 0 };
+        let findings: usize = self.diagnostics.iter().map(Diagnostic::size).sum();
+        let identity = api_version.len() + kind.len() + name.len();
+        size_of::<Self>() + self.file.len() + identity + facts + copied + findings
+    }
+
     /// Where the document starts, as people write it.
     pub(super) fn place(&self) -> String {
         format!("{}:{}", self.file, self.position.line)

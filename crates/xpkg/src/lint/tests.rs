@@ -270,7 +270,7 @@ fn dependencies_name_a_repository_and_a_range() {
     1.yaml:8:17: error: package "acme/b@sha256:00" carries a tag or digest (write "acme/b", and the tag or digest as version) [dependency-pinned]
     1.yaml:9:16: error: version "latest" is neither a constraint nor a digest: improper constraint "latest" (tags that are no versions, such as latest, cannot be depended on) [dependency-version]
     1.yaml:10:17: error: package "https://example.org/c" is not a repository: it has a URL scheme (write it like registry.example.org/organisation/package) [dependency-reference]
-    1.yaml:12:17: error: package "Acme/D" is not a repository: repository `Acme/D` may only have lower-case letters, digits and `_` `-` `.` `/`, at most 255 of them (write it like registry.example.org/organisation/package) [dependency-reference]
+    1.yaml:12:17: error: package "Acme/D" is not a repository: repository `Acme/D` may only have lower-case letters and digits with `_` `-` `.` `/` between them, at most 255 in all (write it like registry.example.org/organisation/package) [dependency-reference]
     1.yaml:13:16: warning: version "v1" is not exact: it means the range v1.x (write "~v1", or all three numbers) [version-partial]
     1.yaml:14:7: error: dependency lacks apiVersion and kind of its explicit type (set apiVersion, kind and package together) [dependency-target]
     1.yaml:16:7: error: dependency names no package (set apiVersion, kind and package) [dependency-target]

@@ -1,6 +1,7 @@
-//! What a document has used of what it may use.
+//! What a document has used of what it may use, by itself and together with others.
 
 use super::{Limits, ParseError};
+use crate::total::Total;
 use crate::tree::Position;
 
 /// What a node weighs, aliases expanded.
@@ -26,11 +27,36 @@ pub(super) struct Budget {
     kept: usize,
     aliases: usize,
     alias_bytes: usize,
+    /// Nodes that aliases repeated.
+    repeated: usize,
+    /// What the documents before this one used, where they are counted together.
+    total: Option<Total>,
 }
 
 impl Budget {
     pub(super) fn new(limits: Limits) -> Self {
-        Self { limits, spent: Weight::default(), kept: 0, aliases: 0, alias_bytes: 0 }
+        let spent = Weight::default();
+        Self { limits, spent, kept: 0, aliases: 0, alias_bytes: 0, repeated: 0, total: None }
+    }
+
+    /// Counts with what other documents have used.
+    pub(super) fn count_with(&mut self, total: Total) {
+        self.total = Some(total);
+    }
+
+    /// All nodes that were made.
+    pub(super) fn nodes(&self) -> usize {
+        self.spent.nodes.saturating_add(self.kept)
+    }
+
+    /// What documents have used with this one.
+    pub(super) fn total(&self) -> Option<Total> {
+        let mut total = self.total.clone()?;
+        // An alias was written, too.
+        let nodes = self.spent.nodes.saturating_add(self.aliases);
+        total.add(nodes, self.repeated, self.alias_bytes);
+        total.keep(self.kept, 0);
+        Some(total)
     }
 
     /// Adds to the weight of the tree.
@@ -42,6 +68,10 @@ impl Budget {
 
     /// Adds what is kept for aliases to come, before it is copied.
     pub(super) fn keep(&mut self, weight: Weight, position: Position) -> Result<(), ParseError> {
+        if let Some(mut total) = self.total() {
+            total.keep(weight.nodes, weight.bytes);
+            total.check(position)?;
+        }
         self.kept = self.kept.saturating_add(weight.nodes);
         self.copy(weight.bytes, position)?;
         self.check_nodes(position)
@@ -60,6 +90,11 @@ impl Budget {
 
     /// Adds what an alias repeats, before it is copied.
     pub(super) fn repeat(&mut self, weight: Weight, position: Position) -> Result<(), ParseError> {
+        if let Some(mut total) = self.total() {
+            total.add(weight.nodes, weight.nodes, weight.bytes);
+            total.check(position)?;
+        }
+        self.repeated = self.repeated.saturating_add(weight.nodes);
         self.copy(weight.bytes, position)?;
         self.spend(weight, position)
     }
@@ -91,7 +126,7 @@ impl Budget {
 
     fn check_nodes(&self, position: Position) -> Result<(), ParseError> {
         let max = self.limits.nodes_max;
-        if self.spent.nodes.saturating_add(self.kept) > max {
+        if self.nodes() > max {
             let message = format!("the document has more nodes than the limit of {max}");
             return Err(ParseError::limit("nodes_max", position, &message));
         }

@@ -10,6 +10,7 @@ use crate::error::ParseErrorKind;
 use crate::merge::{self, Repeated};
 use crate::scalar::{self, Scalar, ScalarError, Style};
 use crate::tabs::Tabs;
+use crate::total::Total;
 use crate::tree::{Entry, Node, Position, Value};
 
 /// A collection whose end has not been seen.
@@ -54,6 +55,7 @@ pub(super) struct Builder<'a> {
     other_breaks: bool,
     tabs: Tabs<'a>,
     budget: Budget,
+    depth_max: usize,
     options: Options,
     first_line: u32,
     root: Option<Node<'a>>,
@@ -67,6 +69,18 @@ pub(super) struct Builder<'a> {
     ended: bool,
     /// Keys that were set twice, where that is allowed.
     repeated: Vec<Repeated>,
+    copies: Copies,
+}
+
+/// What is done about anchors and aliases.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Copies {
+    /// They are followed.
+    Made,
+    /// The first ends the reading.
+    Unwanted,
+    /// The first ended it.
+    Met,
 }
 
 impl<'a> Builder<'a> {
@@ -76,6 +90,7 @@ impl<'a> Builder<'a> {
             other_breaks: strict::has_other_breaks(source),
             tabs: Tabs::new(source, first_line),
             budget: Budget::new(limits),
+            depth_max: limits.depth_max,
             options,
             first_line,
             root: None,
@@ -86,7 +101,39 @@ impl<'a> Builder<'a> {
             documents: 0,
             ended: false,
             repeated: Vec::new(),
+            copies: Copies::Made,
         }
+    }
+
+    /// Counts with what other documents have used.
+    pub(super) fn counted(mut self, total: Total) -> Self {
+        self.budget.count_with(total);
+        self
+    }
+
+    /// Stops at the first anchor or alias.
+    pub(super) fn plain(mut self) -> Self {
+        self.copies = Copies::Unwanted;
+        self
+    }
+
+    /// Whether an anchor or alias ended the reading.
+    pub(super) fn has_copies(&self) -> bool {
+        self.copies == Copies::Met
+    }
+
+    /// What documents have used with this one, where they are counted.
+    pub(super) fn total(&self) -> Option<Total> {
+        self.budget.total()
+    }
+
+    /// How many nodes were made.
+    pub(super) fn nodes(&self) -> usize {
+        self.budget.nodes()
+    }
+
+    pub(super) fn depth_max(&self) -> usize {
+        self.depth_max
     }
 
     /// Whether a whole document has been read.
@@ -103,6 +150,10 @@ impl<'a> Builder<'a> {
     /// Takes in one event.
     pub(super) fn event(&mut self, event: Event<'a>, span: &Span) -> Result<(), ParseError> {
         let position = self.position(&span.start);
+        if self.copies == Copies::Unwanted && matches!(event, Event::Anchor(..) | Event::Alias(_)) {
+            self.copies = Copies::Met;
+            return Err(ParseError::new(ParseErrorKind::Alias, position, "an anchor or alias"));
+        }
         match event {
             Event::Scalar(text, style, anchor, tag) => {
                 self.tabs.scalar(style, span)?;

@@ -16,6 +16,7 @@ use super::Limits;
 use super::error::ParseError;
 use super::merge::Repeated;
 use super::strict;
+use super::total::Total;
 use super::tree::Node;
 
 mod budget;
@@ -55,7 +56,46 @@ pub fn parse_with<'a>(
     limits: &Limits,
     options: Options,
 ) -> Result<Node<'a>, ParseError> {
-    read(text, first_line, limits, options, false).map(|(node, _)| node)
+    let mut builder = builder(text, first_line, limits, options);
+    read(text, first_line, &mut builder, false)?;
+    Ok(builder.finish().0)
+}
+
+/// Parses one document of a stream, and counts what it uses, however it ends: what it copies must
+/// be in proportion to what the documents up to this one have written.
+pub fn parse_counted<'a>(
+    text: &'a str,
+    first_line: u32,
+    limits: &Limits,
+    options: Options,
+    total: &mut Total,
+) -> Result<Node<'a>, ParseError> {
+    total.write(text.len());
+    let mut builder = builder(text, first_line, limits, options).counted(total.clone());
+    let read = read(text, first_line, &mut builder, false);
+    if let Some(used) = builder.total() {
+        *total = used;
+    }
+    read.map(|()| builder.finish().0)
+}
+
+/// Parses one document, if it has neither anchors nor aliases, and tells how many nodes it has.
+/// Such a document is never larger than its text, so that many can be read at once.
+pub fn parse_plain<'a>(
+    text: &'a str,
+    first_line: u32,
+    limits: &Limits,
+    options: Options,
+) -> Result<Option<(Node<'a>, usize)>, ParseError> {
+    let mut builder = builder(text, first_line, limits, options).plain();
+    match read(text, first_line, &mut builder, false) {
+        Err(_) if builder.has_copies() => Ok(None),
+        Err(error) => Err(error),
+        Ok(()) => {
+            let nodes = builder.nodes();
+            Ok(Some((builder.finish().0, nodes)))
+        }
+    }
 }
 
 /// Reads the first document of a text as the API server reads a body: of two equal keys the last
@@ -64,22 +104,26 @@ pub fn parse_body<'a>(
     text: &'a str,
     limits: &Limits,
 ) -> Result<(Node<'a>, Vec<Repeated>), ParseError> {
-    let (node, mut repeated) =
-        read(text, 1, limits, Options { duplicate_keys: DuplicateKeys::LastWins }, true)?;
+    let options = Options { duplicate_keys: DuplicateKeys::LastWins };
+    let mut builder = builder(text, 1, limits, options);
+    read(text, 1, &mut builder, true)?;
+    let (node, mut repeated) = builder.finish();
     repeated.sort_by_key(|repeated| repeated.position);
     Ok((node, repeated))
+}
+
+fn builder<'a>(text: &'a str, first_line: u32, limits: &Limits, options: Options) -> Builder<'a> {
+    let depth_max = limits.depth_max.min(DEPTH_CEILING);
+    Builder::new(text, first_line, Limits { depth_max, ..*limits }, options)
 }
 
 fn read<'a>(
     text: &'a str,
     first_line: u32,
-    limits: &Limits,
-    options: Options,
+    builder: &mut Builder<'a>,
     first_only: bool,
-) -> Result<(Node<'a>, Vec<Repeated>), ParseError> {
-    let depth_max = limits.depth_max.min(DEPTH_CEILING);
-    let builder = Builder::new(text, first_line, Limits { depth_max, ..*limits }, options);
-    build(text, first_line, builder, depth_max, first_only)
+) -> Result<(), ParseError> {
+    build(text, first_line, builder, first_only)
         .map_err(|error| strict::point_at_tab(error, text, first_line))
 }
 
@@ -87,11 +131,11 @@ fn read<'a>(
 fn build<'a>(
     text: &'a str,
     first_line: u32,
-    mut builder: Builder<'a>,
-    depth_max: usize,
+    builder: &mut Builder<'a>,
     first_only: bool,
-) -> Result<(Node<'a>, Vec<Repeated>), ParseError> {
+) -> Result<(), ParseError> {
     strict::check_directives(text, first_line)?;
+    let depth_max = builder.depth_max();
     let grammar = granit_parser::options! {
         flow_nesting_limit: depth_max,
         block_nesting_limit: depth_max,
@@ -107,7 +151,7 @@ fn build<'a>(
             break;
         }
     }
-    Ok(builder.finish())
+    Ok(())
 }
 
 #[cfg(test)]

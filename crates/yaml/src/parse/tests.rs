@@ -206,6 +206,73 @@ fn an_alias_bomb_is_refused() {
     assert_eq!(kind(&bomb.join("\n"), &Limits::default()), limit("nodes_max"));
 }
 
+/// A document that expands to about this many times ten nodes.
+fn expanding(times: usize) -> String {
+    format!("a: &a [1,1,1,1,1,1,1,1,1]\nb: [{}]\n", vec!["*a"; times].join(","))
+}
+
+/// M7, and C1 of the issue on the letter: what aliases repeat counts over all documents.
+#[test]
+fn m7_documents_of_a_stream_count_together() {
+    let limits = Limits::default();
+    let mut total = Total::new(u64::MAX);
+    let options = Options::default();
+    let text = expanding(80);
+    let mut refused = 0;
+    for _ in 0..2000 {
+        if let Err(error) = parse_counted(&text, 1, &limits, options, &mut total) {
+            assert!(error.is_of_stream(), "{error}");
+            refused += 1;
+        }
+    }
+    assert!(refused > 500, "{refused}");
+    assert!(total.nodes() < 2_000_000, "{}", total.nodes());
+    // By itself each is fine, and few are.
+    assert!(parse(&text, 1, &limits).is_ok());
+    let mut total = Total::new(u64::MAX);
+    for _ in 0..10 {
+        parse_counted(&text, 1, &limits, options, &mut total).unwrap();
+    }
+}
+
+#[test]
+fn m7_a_stream_of_many_nodes_allows_fewer_aliases() {
+    let (limits, options) = (Limits::default(), Options::default());
+    let text = expanding(20);
+    let mut total = Total::new(u64::MAX);
+    total.add_plain(5_000_000, 50_000_000);
+    for _ in 0..1000 {
+        parse_counted(&text, 1, &limits, options, &mut total).unwrap();
+    }
+    let mut total = Total::new(1000);
+    total.add_plain(990, 50_000_000);
+    let error = parse_counted(&text, 1, &limits, options, &mut total).unwrap_err();
+    assert_eq!(error.kind, limit("package_nodes_max"));
+}
+
+/// M7: anchors within anchors keep what is innermost once for each.
+#[test]
+fn m7_what_is_kept_for_anchors_counts_too() {
+    let text = format!("{}1{}", "&a [".repeat(99), ",1,1,1,1,1,1,1,1]".repeat(99));
+    let mut total = Total::new(u64::MAX);
+    let mut refused = false;
+    for _ in 0..500 {
+        let parsed = parse_counted(&text, 1, &Limits::default(), Options::default(), &mut total);
+        refused |= parsed.is_err_and(|error| error.is_of_stream());
+    }
+    assert!(refused && total.nodes() < 5_000_000, "{}", total.nodes());
+}
+
+#[test]
+fn documents_that_copy_nothing_are_told_apart() {
+    let plain = |text| parse_plain(text, 1, &Limits::default(), Options::default());
+    assert_eq!(plain("a: [1, '&x', '*x']\n").unwrap().unwrap().1, 6);
+    assert!(plain("a: &x 1\n").unwrap().is_none());
+    assert!(plain("a: &x 1\nb: *x\nc: [").unwrap().is_none());
+    assert!(plain("a: *x\n").is_err());
+    assert!(plain("a: [").is_err());
+}
+
 #[test]
 fn many_merge_keys_take_no_quadratic_time() {
     let text = "<<: {a: 1}\n".repeat(100_000);

@@ -68,7 +68,7 @@ fn a_package_of_many_documents_or_one_huge_one_is_refused() {
         gz_repeated(document.as_bytes(), times),
     );
     refused_image(&Image::base(many), &["package_bytes_max"]);
-    let document = "---\na: b\n".repeat(100_001);
+    let document = "---\na: b\n".repeat(20_001);
     refused_image(&Image::base(package_layer(document)), &["documents_max"]);
 }
 
@@ -186,7 +186,7 @@ fn yaml_that_inflates_or_nests_without_end_is_refused() {
     let long = format!("a: &a {}\nb: [{}]\n", "x".repeat(1 << 20), "*a,".repeat(5000));
     let many = format!("a: &a x\nb: [{}]\n", "*a,".repeat(10_001));
     let merged = format!("a: &a {{x: y}}\n{}", "b:\n  <<: *a\n".repeat(10_001));
-    let nodes = format!("a: [{}]\n", "1,".repeat(5_000_001));
+    let nodes = format!("a: [{}]\n", "1,".repeat(500_001));
     let block: String = indented((0..20_000).map(|depth| depth % 3000));
     let block = block + "x\n";
     let nested: String = indented(0..5000);
@@ -223,6 +223,24 @@ fn yaml_that_inflates_or_nests_without_end_is_refused() {
         let said = refused(&scratch, ["build", "package"], &["nothing was written"]);
         assert!(*word == "lint" || said.contains(word), "{name}: {said}");
     }
+}
+
+/// M7: small documents with aliases, so many that they would fill any memory together. What each
+/// expands to would be fine by itself.
+#[test]
+fn m7_many_alias_documents_are_refused_together() {
+    let list = |of: &str, times: usize| vec![of; times].join(",");
+    let one = format!("a: &a [{}]\nb: [{}]\n---\n", list("1", 9), list("*a", 80));
+    let text = format!("{GOOD}\n---\n{}", one.repeat(2000));
+    let scratch = Scratch::new();
+    let path = Image::base(package_layer(&text)).xpkg(&scratch, "bad.xpkg");
+    refused(&scratch, ["lint".as_ref(), path.as_os_str()], &["alias_share_max"]);
+    for at in 0..200 {
+        scratch.write(&format!("package/{at}.yaml"), one.repeat(10));
+    }
+    scratch.write("package/crossplane.yaml", GOOD);
+    let said = bounded(&scratch, ["build", "package"]).failed();
+    assert!(said.contains("alias_share_max") && said.contains("nothing was written"), "{said}");
 }
 
 #[test]

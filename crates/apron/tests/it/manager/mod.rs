@@ -116,12 +116,12 @@ fn revisions_become_objects_on_a_real_server() {
 
 #[test]
 fn packages_come_only_from_whom_one_trusts_on_the_embedded_server() {
-    play(Backend::Embedded, trust::ALL);
+    play_until(Backend::Embedded, trust::ALL, trust::h6_everything_can_be_asked_to_be_signed);
 }
 
 #[test]
 fn packages_come_only_from_whom_one_trusts_on_a_real_server() {
-    play(Backend::Real, trust::ALL);
+    play_until(Backend::Real, trust::ALL, trust::h6_everything_can_be_asked_to_be_signed);
 }
 
 #[test]

@@ -14,6 +14,7 @@ pub(super) const ALL: &[Scenario] = &[
     ("a signed package is installed", a_signed_package_is_installed),
     ("an unsigned package waits for its signature", an_unsigned_package_waits_for_its_signature),
     ("nothing gets round a signature", nothing_gets_round_a_signature),
+    ("no spelling gets round a signature", h6_no_spelling_gets_round_a_signature),
     ("a key that is not there is named", a_key_that_is_not_there_is_named),
     ("a bundle is a signature, too", a_bundle_is_a_signature_too),
     ("a private mirror serves revisions", a_private_mirror_serves_revisions),
@@ -160,6 +161,54 @@ fn nothing_gets_round_a_signature(stage: &Stage) {
     refused("by-digest", none, &by_digest);
     stage.merge(kind, "cached", &json!({"spec": {"revisionHistoryLimit": 3}}));
     refused("cached", other, &pinned(stage, &before));
+}
+
+/// H6: the policy sees the place that a name leads to, however it is spelled.
+fn h6_no_spelling_gets_round_a_signature(stage: &Stage) {
+    let kind = "Configuration";
+    let signer = Signer::new(stage, "spellers", Scheme::P256);
+    signer.is_asked_for(&stage.registry.reference("spelled/"));
+    let package = push(stage, kind, "spelled", "spelled/one");
+    let (host, port) = package.split_once('/').unwrap().0.split_once(':').unwrap();
+    let why =
+        unsigned("spellers: the image has no signatures", &pinned(stage, &package), "spellers");
+    for (name, registry) in [
+        ("spelled-zero", format!("{host}:0{port}")),
+        ("spelled-dot", format!("{host}.:{port}")),
+        ("spelled-six", format!("[::ffff:{host}]:{port}")),
+    ] {
+        stage.install(kind, name, &json!({"package": format!("{registry}/spelled/one:v1.0.0")}));
+        stage.says(kind, name, "Installed", &format!("cannot unpack package: {why}"));
+        assert_eq!(stage.revisions(kind, name), []);
+    }
+    for (name, path) in [("spelled-up", "x/../spelled/one"), ("spelled-twice", "/spelled/one")] {
+        stage.install(kind, name, &json!({"package": format!("{host}:{port}/{path}:v1.0.0")}));
+        let said = stage.condition(kind, name, "Installed", "False", "UnpackingPackage");
+        assert!(said.contains("is not an image reference"), "{said}");
+        assert_eq!(stage.revisions(kind, name), []);
+    }
+}
+
+/// H6: a host has names that no spelling tells, so signatures can be asked for everywhere. A longer
+/// prefix still counts before that.
+pub(super) fn h6_everything_can_be_asked_to_be_signed(stage: &mut Stage) {
+    let kind = "Configuration";
+    let signer = Signer::new(stage, "everybody", Scheme::P256);
+    signer.is_asked_for("");
+    let package = push(stage, kind, "alias", "alias/one");
+    let alias = package.replacen("127.0.0.1", "localhost", 1);
+    assert_ne!(alias, package);
+    stage.install(kind, "alias", &json!({"package": alias}));
+    let image = pinned(stage, &package).replacen("127.0.0.1", "localhost", 1);
+    let why = unsigned("everybody: the image has no signatures", &image, "everybody");
+    stage.says(kind, "alias", "Installed", &format!("cannot unpack package: {why}"));
+    assert_eq!(stage.revisions(kind, "alias"), []);
+    signer.sign(&package);
+    is_installed(stage, kind, "alias");
+    let (_, _, revision) = stage.revisions("Provider", "signed").pop().unwrap();
+    let verified = condition(&stage.package("ProviderRevision", &revision), "Verified").unwrap();
+    let by = "is signed by releases, as ImageConfig releases asks";
+    assert!(verified["message"].as_str().unwrap().ends_with(by), "{verified}");
 }
 
 fn a_key_that_is_not_there_is_named(stage: &Stage) {

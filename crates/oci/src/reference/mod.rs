@@ -3,12 +3,17 @@
 //! The grammar is the one container tools share. A first path component is a registry only if it
 //! is `localhost` or contains `.` or `:`; without one, the default registry is meant, Docker Hub
 //! unless told otherwise. How much may be left out is said by [`Rules`].
+//!
+//! A [`Repository`] has one spelling, whatever was written: names are compared as text.
+
+mod canonical;
 
 use crate::digest::Algorithm;
 use crate::{Digest, DigestError};
+use canonical::{bare_host, is_path, is_plain_host, is_registry};
 use serde::{Deserialize, Serialize};
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 
 /// Docker Hub, as it is called on the wire.
 pub const DOCKER_HUB: &str = "index.docker.io";
@@ -58,7 +63,7 @@ pub enum ReferenceError {
     #[error("a reference needs a repository name")]
     Empty,
     /// The registry is not a host with an optional port.
-    #[error("registry `{0}` is not a host name with an optional port")]
+    #[error("registry `{0}` is not a host name or address with an optional port")]
     Registry(String),
     /// Strict rules, and no registry.
     #[error("reference `{0}` does not name its registry")]
@@ -72,13 +77,15 @@ pub enum ReferenceError {
     /// Strict rules, and a Docker Hub repository without its namespace.
     #[error("reference `{0}` does not name its Docker Hub namespace (for example `library/`)")]
     NamespaceMissing(String),
-    /// Letters a repository may not have.
+    /// Not a path by OCI's grammar.
     #[error(
-        "repository `{0}` may only have lower-case letters, digits and `_` `-` `.` `/`, at most 255 of them"
+        "repository `{0}` may only have lower-case letters and digits with `_` `-` `.` `/` between them, at most 255 in all"
     )]
     Repository(String),
     /// Letters a tag may not have.
-    #[error("tag `{0}` may only have letters, digits and `_` `-` `.`, at most 128 of them")]
+    #[error(
+        "tag `{0}` may only have letters, digits and `_` `-` `.`, at most 128 of them, and begins with neither `-` nor `.`"
+    )]
     Tag(String),
     /// More than one `@`.
     #[error("reference `{0}` has more than one `@`")]
@@ -94,7 +101,8 @@ pub enum ReferenceError {
     },
 }
 
-/// A repository: a registry and a path in it.
+/// A repository: a registry and a path in it. There is one spelling of each, so that equal texts
+/// and equal places are the same.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Repository {
     registry: String,
@@ -126,27 +134,24 @@ impl Repository {
             return Err(ReferenceError::Empty);
         }
         let (registry, path) = match text.split_once('/') {
-            Some((first, rest)) if first == "localhost" || first.contains(['.', ':']) => {
-                (first, rest)
-            }
+            Some((first, rest)) if is_registry(first) => (first, rest),
             _ => ("", text),
         };
         check_repository(path)?;
         if rules.strict && registry.is_empty() {
             return Err(ReferenceError::RegistryMissing(text.to_owned()));
         }
-        check_registry(registry)?;
         let registry = match registry {
             "" => rules.registry_default.as_str(),
             other => other,
         };
-        let registry = if registry == DOCKER_HUB_ALIAS { DOCKER_HUB } else { registry };
+        let registry = canonical_registry(registry)?;
         let implicit = registry == DOCKER_HUB && !path.contains('/');
         if implicit && rules.strict {
             return Err(ReferenceError::NamespaceMissing(text.to_owned()));
         }
         let path = if implicit { format!("library/{path}") } else { path.to_owned() };
-        Ok(Self { registry: registry.to_owned(), path })
+        Ok(Self { registry, path })
     }
 
     /// The registry's host and port; empty if none was written and there is no default.
@@ -177,7 +182,7 @@ impl Repository {
 
     /// Whether the registry is on this machine.
     pub fn is_loopback(&self) -> bool {
-        let host = host(&self.registry);
+        let host = bare_host(&self.registry);
         let loopback = host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
         loopback || host == "localhost" || host.ends_with(".localhost")
     }
@@ -324,10 +329,35 @@ fn split_tag(text: &str) -> Result<(&str, Option<&str>), ReferenceError> {
     }
 }
 
+/// How names begin that begin as somebody wrote: the registry in its one spelling, letters after
+/// it as they are. A beginning without a slash may be a registry or the first letters of one.
+pub fn canonical_prefixes(written: &str) -> Vec<String> {
+    match written.split_once('/') {
+        Some((first, rest)) if is_registry(first) => {
+            let first = canonical_registry(first).unwrap_or_else(|_| first.to_ascii_lowercase());
+            vec![format!("{first}/{rest}")]
+        }
+        Some(_) => vec![written.to_owned()],
+        None => {
+            let letters = written.to_ascii_lowercase();
+            let whole = canonical_registry(written).ok().filter(|whole| *whole != letters);
+            [letters].into_iter().chain(whole.filter(|_| is_registry(written))).collect()
+        }
+    }
+}
+
+/// The one spelling of a registry. None is spelled as nothing.
+pub fn canonical_registry(written: &str) -> Result<String, ReferenceError> {
+    if written.is_empty() {
+        return Ok(String::new());
+    }
+    let registry = canonical::registry(written);
+    let registry = registry.ok_or_else(|| ReferenceError::Registry(written.to_owned()))?;
+    Ok(if registry == DOCKER_HUB_ALIAS { DOCKER_HUB.to_owned() } else { registry })
+}
+
 fn check_repository(path: &str) -> Result<(), ReferenceError> {
-    let allowed = |byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-' | b'.' | b'/');
-    let length = (1..=REPOSITORY_LENGTH_MAX).contains(&path.len());
-    if length && path.bytes().all(allowed) {
+    if path.len() <= REPOSITORY_LENGTH_MAX && is_path(path) {
         Ok(())
     } else {
         Err(ReferenceError::Repository(path.to_owned()))
@@ -337,51 +367,16 @@ fn check_repository(path: &str) -> Result<(), ReferenceError> {
 fn check_tag(tag: &str) -> Result<(), ReferenceError> {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
     let length = (1..=TAG_LENGTH_MAX).contains(&tag.len());
-    if length && tag.bytes().all(allowed) {
+    // `.` and `..` would be steps in the address of a manifest.
+    if length && tag.bytes().all(allowed) && !tag.starts_with(['-', '.']) {
         Ok(())
     } else {
         Err(ReferenceError::Tag(tag.to_owned()))
     }
 }
 
-fn check_registry(registry: &str) -> Result<(), ReferenceError> {
-    let (host, port) = match registry.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-        Some((host, port)) if host.parse::<std::net::Ipv6Addr>().is_ok() => ("", port),
-        Some(_) => ("[", ""),
-        None => match registry.rsplit_once(':') {
-            Some((host, _)) => (host, &registry[host.len()..]),
-            None => (registry, ""),
-        },
-    };
-    let host_valid =
-        host.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_'));
-    let port_valid = match port.strip_prefix(':') {
-        Some(digits) => digits.bytes().all(|byte| byte.is_ascii_digit()),
-        None => port.is_empty(),
-    };
-    if host_valid && port_valid {
-        Ok(())
-    } else {
-        Err(ReferenceError::Registry(registry.to_owned()))
-    }
-}
-
-/// The host without its port and brackets.
-fn host(registry: &str) -> &str {
-    match registry.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-        Some((host, _)) => host,
-        None => registry.rsplit_once(':').map_or(registry, |(host, _)| host),
-    }
-}
-
 fn is_plain(registry: &str) -> bool {
-    let host = host(registry);
-    let plain_address = match host.parse::<IpAddr>() {
-        Ok(IpAddr::V4(address)) => address.is_private() || address == Ipv4Addr::LOCALHOST,
-        Ok(IpAddr::V6(address)) => address.is_loopback(),
-        Err(_) => false,
-    };
-    plain_address || registry.starts_with("localhost:") || host.ends_with(".localhost")
+    registry.starts_with("localhost:") || is_plain_host(bare_host(registry))
 }
 
 #[cfg(test)]
@@ -425,7 +420,7 @@ mod tests {
         check(
             "r.io/a b:v1",
             &Rules::weak(),
-            "repository `a b` may only have lower-case letters, digits and `_` `-` `.` `/`, at most 255 of them",
+            "repository `a b` may only have lower-case letters and digits with `_` `-` `.` `/` between them, at most 255 in all",
         );
         check(
             "docker.io/a:v1",
@@ -435,7 +430,7 @@ mod tests {
         check(
             "r.io:x/a:v1",
             &Rules::weak(),
-            "registry `r.io:x` is not a host name with an optional port",
+            "registry `r.io:x` is not a host name or address with an optional port",
         );
     }
 
@@ -464,8 +459,8 @@ mod tests {
     proptest! {
         #[test]
         fn the_full_name_parses_to_itself(
-            path in "[a-z0-9]{1,8}(/[a-z0-9._-]{1,8}){0,3}",
-            tag in "[A-Za-z0-9_.-]{1,20}",
+            path in "[a-z0-9]{1,8}([/._-][a-z0-9]{1,8}){0,3}",
+            tag in "[A-Za-z0-9_][A-Za-z0-9_.-]{0,19}",
         ) {
             let reference = weak(&format!("r.example.org/{path}:{tag}")).unwrap();
             prop_assert_eq!(Reference::parse(&reference.name(), &Rules::strict()).unwrap().name(), reference.name());
