@@ -5,6 +5,7 @@
 //! loopback address and nowhere else.
 
 use crate::auth::scope::Grant;
+use crate::auth::token::Origin;
 use crate::auth::users::Bound;
 use crate::name::Name;
 use async_trait::async_trait;
@@ -20,12 +21,16 @@ pub struct Principal {
     grants: Option<Arc<[Grant]>>,
     /// What the key they came with is good for; without one, everything they may do.
     bound: Option<Arc<Bound>>,
+    /// What they showed, for tokens that are made from it.
+    origin: Arc<Origin>,
+    /// What they call the registry, as far as that counts.
+    host: Option<Arc<str>>,
 }
 
 impl Principal {
     /// Somebody by name.
     pub fn named(name: &str) -> Self {
-        Self { name: name.into(), grants: None, bound: None }
+        Self { name: name.into(), grants: None, bound: None, origin: Arc::default(), host: None }
     }
 
     /// Somebody who did not say.
@@ -44,6 +49,28 @@ impl Principal {
     pub(crate) fn bound_by(self, bound: &Bound) -> Self {
         let bound = (*bound != Bound::default()).then(|| Arc::new(bound.clone()));
         Self { bound, ..self }
+    }
+
+    /// The same, and what they showed.
+    #[must_use]
+    pub(crate) fn known_by(self, origin: Origin) -> Self {
+        Self { origin: Arc::new(origin), ..self }
+    }
+
+    /// The same, and what they call the registry.
+    #[must_use]
+    pub(crate) fn calling(self, host: Option<&str>) -> Self {
+        Self { host: host.map(Arc::from), ..self }
+    }
+
+    /// What they call the registry.
+    pub(crate) fn host(&self) -> Option<&str> {
+        self.host.as_deref()
+    }
+
+    /// What they showed.
+    pub(crate) fn origin(&self) -> &Origin {
+        &self.origin
     }
 
     /// What their key is good for, if that is not everything.
@@ -138,6 +165,11 @@ pub trait Access: Send + Sync {
     /// Whether somebody may do something to a repository; `None` is the registry as a whole.
     fn decide(&self, who: &Principal, repository: Option<&Name>, action: Action) -> Decision;
 
+    /// Whether everybody may do everything at the moment.
+    fn is_open(&self) -> bool {
+        false
+    }
+
     /// Takes note of what was changed or refused.
     fn record(&self, _record: &Record<'_>) {}
 }
@@ -154,5 +186,9 @@ impl Access for Open {
 
     fn decide(&self, _who: &Principal, _repository: Option<&Name>, _action: Action) -> Decision {
         Decision::Allow
+    }
+
+    fn is_open(&self) -> bool {
+        true
     }
 }

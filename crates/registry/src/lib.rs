@@ -50,6 +50,7 @@ pub mod access;
 pub mod auth;
 pub mod budget;
 mod error;
+pub mod hosts;
 pub mod limits;
 mod metrics;
 pub mod mirror;

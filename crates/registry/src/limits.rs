@@ -22,8 +22,16 @@ pub const REFERRERS_PAGE_LENGTH: usize = 1000;
 pub const REFERRERS_PAGE_SIZE: usize = 3 << 20;
 /// The most uploads under way at once.
 pub const UPLOADS_MAX: usize = 10_000;
+/// The most of them that one user may have, or everybody without a name at one address.
+pub const UPLOADS_PER_HOLDER_MAX: usize = 500;
+/// Those that only mirrors may have.
+pub const UPLOADS_RESERVED: usize = 1000;
 /// How long an upload may lie untouched.
 pub const UPLOAD_AGE_MAX: Duration = Duration::from_secs(24 * 3600);
+/// How long an upload may be without a single byte.
+pub const UPLOAD_EMPTY_AGE_MAX: Duration = Duration::from_secs(10 * 60);
+/// The shortest pause between two looks at which uploads are over, when there are too many.
+pub const UPLOADS_SWEEP_PAUSE: Duration = Duration::from_secs(1);
 /// How long a client may send nothing in the middle of a body.
 pub const BODY_SILENCE_MAX: Duration = Duration::from_secs(60);
 /// Bytes a second a client must send in the long run, unless told otherwise.

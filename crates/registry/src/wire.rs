@@ -104,6 +104,13 @@ impl Refusal {
         Self::new(StatusCode::FORBIDDEN, "DENIED", "you may not do this here")
     }
 
+    /// It is called by a name that it was not told.
+    pub(crate) fn host() -> Self {
+        let message = "this registry does not answer to that name: use its address, or allow the \
+                       name where it is served (--allowed-host)";
+        Self::new(StatusCode::MISDIRECTED_REQUEST, "DENIED", message)
+    }
+
     /// What is mirrored is pushed to where it comes from.
     pub(crate) fn mirrored(name: &crate::Name, source: &crate::mirror::Source) -> Self {
         let message = format!("{name} is a mirror of {source}; push there instead");

@@ -1,18 +1,14 @@
 //! Credentials: read from requests, checked once, remembered for a while.
 
 use super::limit::Limiter;
-use super::oidc::{Identity, Oidc, is_token};
+use super::oidc::{Identity, Oidc};
+use super::password::{self, Work};
 use super::rules::Rule;
-use super::users::{Bound, KEY_PREFIX, USERS_FILE, Users, check_name, read_htpasswd};
-use super::{Auth, AuthError, Settings, now, password, token};
-use crate::access::{Access as _, Peer, Principal, Record};
-use crate::budget::Kind;
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use http::header::AUTHORIZATION;
-use http::request::Parts;
+use super::token::{self, Origin};
+use super::users::{Bound, KEY_PREFIX, USERS_FILE, Users, check_name, fingerprint, read_htpasswd};
+use super::{AuthError, Settings, now};
 use sha2::{Digest as _, Sha256};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
@@ -39,10 +35,18 @@ pub(super) enum Failure {
 /// When a file changed last, and which one it is; `None` if it is not there.
 type Stamp = Option<(SystemTime, u64)>;
 
+/// What somebody who signed in is known by, and what that is good for.
+pub(super) struct Checked {
+    pub(super) bound: Bound,
+    pub(super) origin: Origin,
+}
+
 /// Everybody who is known.
 struct Known {
     users: Users,
     htpasswd: BTreeMap<String, String>,
+    /// How their passwords are hashed.
+    works: BTreeSet<Work>,
     stamps: [Stamp; 2],
 }
 
@@ -76,6 +80,12 @@ impl Credentials {
         !known.users.users.is_empty() || !known.htpasswd.is_empty()
     }
 
+    /// Whether there are files that name users, or were once.
+    pub(super) fn has_file(&self) -> bool {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        known.stamps.iter().any(Option::is_some)
+    }
+
     pub(super) fn with_rules<T>(&self, ask: impl FnOnce(&[Rule]) -> T) -> T {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         ask(&known.users.rules)
@@ -101,74 +111,92 @@ impl Credentials {
         peer: Option<IpAddr>,
         name: &str,
         secret: &str,
-    ) -> Result<Bound, Failure> {
+    ) -> Result<Checked, Failure> {
         let known = self.known();
         // Keys end, and are cheap to check.
         if secret.starts_with(KEY_PREFIX) {
-            let (owner, bound) = self.check_key(peer, secret)?;
-            return if owner == name { Ok(bound) } else { Err(Failure::Wrong) };
+            let (owner, checked) = self.check_key(peer, secret)?;
+            return if owner == name { Ok(checked) } else { Err(self.wrong_key(peer)) };
         }
-        let seal = self.seal(name, secret);
-        if self.remembers(&seal) {
-            return Ok(Bound::default());
-        }
-        let tried = if check_name(name).is_ok() { name } else { "" };
-        self.limiter.take(peer, tried, Instant::now()).map_err(Failure::Wait)?;
-        if !self.verify(known.hash_of(name), secret).await {
-            return Err(Failure::Wrong);
-        }
-        self.limiter.give_back(peer, tried);
-        // Only what was checked against the users of now is remembered.
-        if Arc::ptr_eq(&known, &self.known()) {
+        let hash = known.hash_of(name);
+        let seal = self.seal(name, secret, hash);
+        if !self.remembers(&seal) {
+            let tried = if check_name(name).is_ok() { name } else { "" };
+            self.limiter.take(peer, tried, Instant::now()).map_err(Failure::Wait)?;
+            if !self.verify(known.clone(), name, secret).await {
+                return Err(Failure::Wrong);
+            }
+            self.limiter.give_back(peer, tried);
             self.remember(seal);
         }
-        Ok(Bound::default())
+        let proof = hash.map(password_proof);
+        Ok(Checked { bound: Bound::default(), origin: Origin { proof, ends: None } })
     }
 
-    /// Whose key this is, and what it is good for.
+    /// Whose key this is, and what it is good for. One that is good is never made to wait for
+    /// those that are not.
     pub(super) fn check_key(
         &self,
         peer: Option<IpAddr>,
         key: &str,
-    ) -> Result<(String, Bound), Failure> {
-        self.limiter.take(peer, "", Instant::now()).map_err(Failure::Wait)?;
+    ) -> Result<(String, Checked), Failure> {
         let known = self.known();
-        let (owner, bound) = known.users.key_owner(key, now()).ok_or(Failure::Wrong)?;
-        self.limiter.give_back(peer, "");
-        Ok((owner.to_owned(), bound.clone()))
+        let Some((owner, key)) = known.users.key_owner(key, now()) else {
+            return Err(self.wrong_key(peer));
+        };
+        let origin = Origin { proof: Some(key.fingerprint()), ends: key.expires };
+        Ok((owner.to_owned(), Checked { bound: key.bound.clone(), origin }))
     }
 
     /// Who brings a token of somebody we trust.
-    async fn check_token(
+    pub(super) async fn check_token(
         &self,
         peer: Option<IpAddr>,
         oidc: &Oidc,
         token: &str,
     ) -> Result<Identity, Failure> {
-        self.limiter.take(peer, "", Instant::now()).map_err(Failure::Wait)?;
-        let identity = oidc.verify(token, now()).await.ok_or(Failure::Wrong)?;
-        self.limiter.give_back(peer, "");
-        Ok(identity)
+        let identity = oidc.verify(token, now()).await;
+        identity.ok_or_else(|| self.wrong_key(peer))
     }
 
-    /// Whether somebody is still there.
+    /// Counts a key or a token that is wrong.
+    fn wrong_key(&self, peer: Option<IpAddr>) -> Failure {
+        let counted = self.limiter.count_wrong_key(peer, Instant::now());
+        counted.map_or_else(Failure::Wait, |()| Failure::Wrong)
+    }
+
+    /// What a token of somebody is good for by what it was had for, if that still counts.
+    pub(super) fn bound_of(&self, name: &str, proof: &str) -> Option<Bound> {
+        let known = self.known();
+        if known.hash_of(name).is_some_and(|hash| password_proof(hash) == proof) {
+            return Some(Bound::default());
+        }
+        let keys = &known.users.users.get(name)?.keys;
+        let key = keys.values().find(|key| key.fingerprint() == proof)?;
+        key.is_good(now()).then(|| key.bound.clone())
+    }
+
+    /// Whether somebody is there.
     pub(super) fn knows(&self, name: &str) -> bool {
         let known = self.known();
         known.users.users.contains_key(name) || known.htpasswd.contains_key(name)
     }
 
-    async fn verify(&self, hash: Option<String>, secret: &str) -> bool {
+    async fn verify(&self, known: Arc<Known>, name: &str, secret: &str) -> bool {
         let Ok(_permit) = self.hashing.acquire().await else { return false };
-        let secret = secret.to_owned();
-        let work = move || password::verify(&secret, hash.as_deref());
+        let (name, secret) = (name.to_owned(), secret.to_owned());
+        let work = move || password::verify(&secret, known.hash_of(&name), &known.works);
         tokio::task::spawn_blocking(work).await.unwrap_or(false)
     }
 
-    fn seal(&self, name: &str, secret: &str) -> [u8; 32] {
+    /// What a right password is remembered by. Another hash makes it another password.
+    fn seal(&self, name: &str, secret: &str, hash: Option<&str>) -> [u8; 32] {
         let mut hasher = Sha256::new();
         hasher.update(self.salt);
-        hasher.update((name.len() as u64).to_le_bytes());
-        hasher.update(name);
+        for text in [name, hash.unwrap_or_default()] {
+            hasher.update((text.len() as u64).to_le_bytes());
+            hasher.update(text);
+        }
         hasher.update(secret);
         hasher.finalize().into()
     }
@@ -197,16 +225,23 @@ impl Known {
         let users = Users::read(&settings.directory).map_err(AuthError::Users)?;
         let htpasswd = settings.htpasswd.as_deref().map(read_htpasswd).transpose();
         let htpasswd = htpasswd.map_err(AuthError::Io)?.unwrap_or_default();
-        Ok(Self { users, htpasswd, stamps })
+        let ours = users.users.values().filter_map(|user| user.password.as_deref());
+        let works = password::works(ours.chain(htpasswd.values().map(String::as_str)));
+        Ok(Self { users, htpasswd, works, stamps })
     }
 
     /// The hash of somebody's password; our own file comes first.
-    fn hash_of(&self, name: &str) -> Option<String> {
+    fn hash_of(&self, name: &str) -> Option<&str> {
         match self.users.users.get(name) {
-            Some(user) => user.password.clone(),
-            None => self.htpasswd.get(name).cloned(),
+            Some(user) => user.password.as_deref(),
+            None => self.htpasswd.get(name).map(String::as_str),
         }
     }
+}
+
+/// What tells a password from the one before it.
+fn password_proof(hash: &str) -> String {
+    fingerprint("password", hash)
 }
 
 fn stamps(settings: &Settings) -> [Stamp; 2] {
@@ -216,99 +251,4 @@ fn stamps(settings: &Settings) -> [Stamp; 2] {
     };
     let users = stamp(&settings.directory.join(USERS_FILE));
     [users, settings.htpasswd.as_deref().and_then(stamp)]
-}
-
-impl Auth {
-    /// Who makes a request, by what it says about that.
-    pub(super) async fn identify(&self, request: &Parts) -> Result<Principal, Failure> {
-        let Some(value) = request.headers.get(AUTHORIZATION) else {
-            return Ok(Principal::anonymous());
-        };
-        let (peer, value) = (Peer::of(request), value.to_str().map_err(|_| Failure::Wrong)?);
-        let (scheme, rest) = value.split_once(' ').ok_or(Failure::Wrong)?;
-        let rest = rest.trim();
-        if scheme.eq_ignore_ascii_case("basic") {
-            let (name, secret) = basic(rest).ok_or(Failure::Wrong)?;
-            // Some clients write it like this when they have no name.
-            if name.is_empty() && secret.is_empty() {
-                return Ok(Principal::anonymous());
-            }
-            if self.settings.oidc.is_some() && is_token(&secret) {
-                return self.sign_in_with_token(peer, &secret).await;
-            }
-            return self.sign_in(peer, &name, &secret).await;
-        }
-        if !scheme.eq_ignore_ascii_case("bearer") {
-            return Err(Failure::Wrong);
-        }
-        if rest.starts_with(KEY_PREFIX) {
-            return self.sign_in_with_key(peer, rest);
-        }
-        let Some(claims) = self.keys().verify(rest, &self.service, now()) else {
-            return match self.settings.oidc {
-                Some(_) if is_token(rest) => self.sign_in_with_token(peer, rest).await,
-                _ => Err(Failure::Wrong),
-            };
-        };
-        let by_token = || self.settings.oidc.as_ref().is_some_and(|it| it.knows(&claims.sub));
-        if !claims.sub.is_empty() && !self.credentials.knows(&claims.sub) && !by_token() {
-            return Err(Failure::Wrong);
-        }
-        Ok(Principal::named(&claims.sub).within(claims.access))
-    }
-
-    /// Somebody by name and password, or name and key.
-    pub(super) async fn sign_in(
-        &self,
-        peer: Option<IpAddr>,
-        name: &str,
-        secret: &str,
-    ) -> Result<Principal, Failure> {
-        let checked = self.credentials.check(peer, name, secret).await;
-        // Passwords are typed where names belong: a name is written down only if it is one.
-        let known = if self.credentials.knows(name) { name } else { "" };
-        let bound = checked.inspect_err(|failure| self.note_failure(peer, known, *failure))?;
-        Ok(Principal::named(name).bound_by(&bound))
-    }
-
-    /// Somebody by a token of an issuer we trust.
-    pub(super) async fn sign_in_with_token(
-        &self,
-        peer: Option<IpAddr>,
-        token: &str,
-    ) -> Result<Principal, Failure> {
-        let Some(oidc) = &self.settings.oidc else { return Err(Failure::Wrong) };
-        let identity = self.credentials.check_token(peer, oidc, token).await;
-        let identity = identity.inspect_err(|failure| self.note_failure(peer, "", *failure))?;
-        Ok(Principal::named(&identity.user).bound_by(&identity.bound))
-    }
-
-    /// Somebody by a key alone.
-    pub(super) fn sign_in_with_key(
-        &self,
-        peer: Option<IpAddr>,
-        key: &str,
-    ) -> Result<Principal, Failure> {
-        let owner = self.credentials.check_key(peer, key);
-        let owner = owner.inspect_err(|failure| self.note_failure(peer, "", *failure));
-        let (owner, bound) = owner?;
-        Ok(Principal::named(&owner).bound_by(&bound))
-    }
-
-    fn note_failure(&self, peer: Option<IpAddr>, who: &str, failure: Failure) {
-        let status = if failure == Failure::Wrong { 401 } else { 429 };
-        if failure != Failure::Wrong {
-            self.settings.budgets.refused(Kind::SignIn);
-        }
-        let (what, nothing) = ("sign-in", None);
-        let (repository, reference, digest) = (nothing, nothing, nothing);
-        self.record(&Record { who, peer, what, repository, reference, digest, status });
-    }
-}
-
-/// The name and the password of a `Basic` header.
-fn basic(text: &str) -> Option<(String, String)> {
-    let text = String::from_utf8(STANDARD.decode(text).ok()?).ok()?;
-    let (name, secret) = text.split_once(':')?;
-    Some((name.to_owned(), secret.to_owned()))
 }

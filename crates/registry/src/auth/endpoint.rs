@@ -1,12 +1,14 @@
 //! `/token`: credentials in, a token out.
 //!
 //! What is asked for and may not be had is left out of the token; that is no error. Only wrong
-//! credentials are one.
+//! credentials are one. A token of ours is none: whoever had it could renew it for ever, after the
+//! password or the key that it came from is gone.
 
 use super::audit::timestamp;
 use super::credentials::Failure;
 use super::scope::{Grant, Scope};
-use super::token::{Claims, TOKEN_AGE_MAX};
+use super::sign_in::shown;
+use super::token::Claims;
 use super::{Actions, Auth, now, oidc};
 use crate::access::{Peer, Principal};
 use crate::budget::Kind;
@@ -48,9 +50,14 @@ impl Auth {
         if too_long {
             return Err(Refusal::new(StatusCode::URI_TOO_LONG, "UNSUPPORTED", "too many scopes"));
         }
+        self.refresh();
+        if self.asks_nobody() {
+            return Err(Refusal::new(StatusCode::NOT_FOUND, "UNSUPPORTED", "nobody is asked here"));
+        }
         let (who, query) = match parts.method {
             Method::GET => {
-                let who = self.identify(parts).await.map_err(refuse)?;
+                let who = self.sign_in_by(Peer::of(parts), shown(parts).map_err(refuse)?).await;
+                let who = who.map_err(refuse)?;
                 (who, Query::parse(parts.uri.query()))
             }
             Method::POST => {
@@ -96,13 +103,14 @@ impl Auth {
             Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "UNSUPPORTED", message)
         };
         let written: Vec<String> = access.iter().map(written).collect();
-        let claims = Claims::new(who.as_str(), &self.service, access, now).ok_or_else(failed)?;
+        let claims = Claims::new(who.as_str(), &self.service, who.origin().clone(), access, now);
+        let claims = claims.ok_or_else(failed)?;
         let token = self.keys().sign(&claims).ok_or_else(failed)?;
         let body = json!({
             "token": token,
             "access_token": token,
             "token_type": "Bearer",
-            "expires_in": TOKEN_AGE_MAX,
+            "expires_in": claims.exp.saturating_sub(now),
             "issued_at": timestamp(now),
             "scope": written.join(" "),
         });
@@ -111,8 +119,7 @@ impl Auth {
         Ok(response)
     }
 
-    /// What was asked for and may be had. A token does not get somebody another one that is good
-    /// for more.
+    /// What was asked for and may be had.
     fn intersect(&self, who: &Principal, scopes: &[Scope]) -> Vec<Grant> {
         let grant = |kind: &str, name: &str, actions: Vec<&str>| Grant {
             kind: kind.to_owned(),
@@ -123,19 +130,14 @@ impl Auth {
         for scope in scopes {
             match scope {
                 // A list shows whatever its owner may see, so a key for some of it is none for that.
-                Scope::Catalog
-                    if who.bound().is_none() && who.grants().is_none_or(super::scope::lists) =>
-                {
+                Scope::Catalog if who.bound().is_none() => {
                     grants.push(grant("registry", "catalog", vec!["*"]));
                 }
                 Scope::Catalog => {}
                 Scope::Repository(name, asked) => {
                     let name = name.as_str();
-                    let carried =
-                        who.grants().map_or(Actions::ALL, |it| super::scope::held(it, name));
                     let bound = who.bound().map_or(Actions::ALL, |it| it.held(name));
-                    let held = self.granted(who.as_str(), name).within(*asked);
-                    let held = held.within(carried).within(bound);
+                    let held = self.granted(who.as_str(), name).within(*asked).within(bound);
                     if held != Actions::NONE {
                         grants.push(grant("repository", name, held.words()));
                     }

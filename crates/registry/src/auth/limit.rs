@@ -1,5 +1,6 @@
 //! Failures are rationed: a few at once, then one every few seconds, for each address and for
-//! each name tried from it.
+//! each name tried from it. Keys and tokens are too long to be guessed: what is wrong about them is
+//! rationed apart, so that it keeps nobody else at that address from signing in.
 
 use crate::budget::network;
 use std::collections::HashMap;
@@ -18,7 +19,18 @@ const ADDRESS_PAUSE: Duration = Duration::from_secs(1);
 /// The most addresses and names that are remembered.
 const BUCKETS_MAX: usize = 20_000;
 
-type Key = (Option<IpAddr>, Option<String>);
+type Key = (Option<IpAddr>, What);
+
+/// What failures are counted for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum What {
+    /// Passwords, whatever the name.
+    Passwords,
+    /// Passwords for one name.
+    Name(String),
+    /// Keys and tokens.
+    Keys,
+}
 
 /// What is left of everybody's ration.
 #[derive(Default)]
@@ -33,9 +45,30 @@ struct Bucket {
 }
 
 impl Limiter {
-    /// Takes one attempt, before it is known how it ends; the wait in seconds if there is none.
+    /// Takes one attempt with a password, before it is known how it ends; the wait in seconds if
+    /// there is none.
     pub(super) fn take(&self, peer: Option<IpAddr>, name: &str, now: Instant) -> Result<(), u64> {
         let peer = peer.map(network);
+        self.take_all(
+            [
+                ((peer, What::Passwords), ADDRESS_BURST, ADDRESS_PAUSE),
+                ((peer, What::Name(name.to_owned())), NAME_BURST, NAME_PAUSE),
+            ],
+            now,
+        )
+    }
+
+    /// Counts a key or a token that was wrong; the wait in seconds if there were too many.
+    pub(super) fn count_wrong_key(&self, peer: Option<IpAddr>, now: Instant) -> Result<(), u64> {
+        let key = (peer.map(network), What::Keys);
+        self.take_all([(key, ADDRESS_BURST, ADDRESS_PAUSE)], now)
+    }
+
+    fn take_all<const N: usize>(
+        &self,
+        plan: [(Key, u32, Duration); N],
+        now: Instant,
+    ) -> Result<(), u64> {
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
         if buckets.len() >= BUCKETS_MAX {
             buckets.retain(|_, bucket| bucket.full_at > now);
@@ -43,10 +76,6 @@ impl Limiter {
         if buckets.len() >= BUCKETS_MAX {
             buckets.clear();
         }
-        let plan = [
-            ((peer, None), ADDRESS_BURST, ADDRESS_PAUSE),
-            ((peer, Some(name.to_owned())), NAME_BURST, NAME_PAUSE),
-        ];
         let mut next = Vec::new();
         for (key, burst, pause) in plan {
             let full_at = buckets.get(&key).map_or(now, |bucket| bucket.full_at.max(now));
@@ -65,9 +94,8 @@ impl Limiter {
     pub(super) fn give_back(&self, peer: Option<IpAddr>, name: &str) {
         let peer = peer.map(network);
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
-        for (key, pause) in
-            [((peer, None), ADDRESS_PAUSE), ((peer, Some(name.to_owned())), NAME_PAUSE)]
-        {
+        let name = What::Name(name.to_owned());
+        for (key, pause) in [((peer, What::Passwords), ADDRESS_PAUSE), ((peer, name), NAME_PAUSE)] {
             if let Some(bucket) = buckets.get_mut(&key)
                 && let Some(earlier) = bucket.full_at.checked_sub(pause)
             {
@@ -96,6 +124,16 @@ mod tests {
         assert!(limiter.take(None, "alice", now + NAME_PAUSE).is_err());
         limiter.give_back(None, "alice");
         limiter.take(None, "alice", now + NAME_PAUSE).unwrap();
+    }
+
+    #[test]
+    fn l3_wrong_keys_use_up_nothing_but_their_own_ration() {
+        let limiter = Limiter::default();
+        let now = Instant::now();
+        let counted = (0..1000).filter(|_| limiter.count_wrong_key(None, now).is_ok()).count();
+        assert_eq!(counted, ADDRESS_BURST as usize);
+        limiter.take(None, "alice", now).unwrap();
+        limiter.take(None, "", now).unwrap();
     }
 
     #[test]

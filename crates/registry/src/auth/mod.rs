@@ -11,9 +11,10 @@
 //!                  rules ∩ token, and what anybody may do anyway
 //! ```
 //!
-//! A token never widens anything: what it says is intersected with the rules of this moment. A
-//! repository that somebody may not pull is not there for them, whether it exists or not: nobody
-//! asks the storage before the rules have answered.
+//! A token never widens anything: what it says is intersected with the rules of this moment. Nor
+//! does it outlive the password, the key or the mapping that it was had for: it names which, and
+//! that is looked for with every request. A repository that somebody may not pull is not there for
+//! them, whether it exists or not: nobody asks the storage before the rules have answered.
 
 mod audit;
 mod credentials;
@@ -23,6 +24,7 @@ pub mod oidc;
 pub mod password;
 pub mod rules;
 pub mod scope;
+mod sign_in;
 pub mod token;
 pub mod users;
 
@@ -33,10 +35,13 @@ pub use users::{Users, UsersError};
 use crate::access::{Access, Action, Decision, Principal, Record, Refused};
 use crate::budget::Budgets;
 use crate::name::Name;
+use crate::storage::private;
 use async_trait::async_trait;
 use audit::Audit;
 use credentials::Credentials;
+use http::header::HOST;
 use http::request::Parts;
+use http::uri::Authority;
 use oidc::Oidc;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -46,6 +51,8 @@ use token::Keys;
 
 /// How often users and keys are read again.
 const RELOAD_INTERVAL: Duration = Duration::from_secs(1);
+/// The longest name of a host that is repeated.
+const HOST_LENGTH_MAX: usize = 260;
 
 /// Where users are, and how the registry is reached.
 #[derive(Clone)]
@@ -59,6 +66,10 @@ pub struct Settings {
     /// The registry's own address as clients know it (`https://host:port`). Without it there are
     /// no tokens to be had, and names and passwords are asked for directly.
     pub address: Option<String>,
+    /// Whether clients are sent for tokens to the host they called, and not to that address.
+    pub address_by_host: bool,
+    /// Whether everybody may do everything as long as the directory has no users.
+    pub open_without_users: bool,
     /// How much one client may do.
     pub budgets: Budgets,
     /// Robots that bring tokens of somebody else.
@@ -75,6 +86,8 @@ impl Settings {
             htpasswd: None,
             mode: Mode::default(),
             address: None,
+            address_by_host: false,
+            open_without_users: false,
             budgets: Budgets::default(),
             oidc: None,
             audit_size_max: audit::SIZE_MAX,
@@ -106,7 +119,7 @@ pub struct Auth {
 impl Auth {
     /// Reads users, rules and keys; makes what is missing.
     pub fn open(settings: Settings) -> Result<Arc<Self>, AuthError> {
-        fs_err::create_dir_all(&settings.directory).map_err(AuthError::Io)?;
+        private::make_directory(&settings.directory).map_err(AuthError::Io)?;
         let credentials = Credentials::open(&settings)?;
         let keys = Keys::open(&settings.directory, now()).map_err(AuthError::Io)?;
         let audit =
@@ -168,14 +181,31 @@ impl Auth {
             .with_rules(|rules| rules::granted(rules, self.settings.mode, user, repository))
     }
 
-    fn challenge(&self, scope: Option<&str>, error: Option<&str>) -> String {
+    /// What somebody is told who has to say who they are; `host` is what they call the registry.
+    fn challenge(&self, host: Option<&str>, scope: Option<&str>, error: Option<&str>) -> String {
         let Some(address) = &self.settings.address else {
             return "Basic realm=\"apron\", charset=\"UTF-8\"".to_owned();
         };
-        let address = address.trim_end_matches('/');
+        let called = host.zip(address.split_once("://"));
+        let called = called.map(|(host, (scheme, _))| format!("{scheme}://{host}"));
+        let address = called.as_deref().unwrap_or(address).trim_end_matches('/');
         let scope = scope.map(|it| format!(",scope=\"{it}\"")).unwrap_or_default();
         let error = error.map(|it| format!(",error=\"{it}\"")).unwrap_or_default();
         format!("Bearer realm=\"{address}/token\",service=\"{}\"{scope}{error}", self.service)
+    }
+
+    /// Whether nobody is asked, by the users that were read last.
+    fn asks_nobody(&self) -> bool {
+        self.settings.open_without_users && !self.credentials.has_file()
+    }
+
+    /// What a request calls the registry, if clients are sent there.
+    fn host<'request>(&self, request: &'request Parts) -> Option<&'request str> {
+        let said = request.headers.get(HOST).and_then(|value| value.to_str().ok());
+        let said = request.uri.authority().map(Authority::as_str).or(said);
+        let fits = |byte: u8| byte.is_ascii_alphanumeric() || b".:-_[]".contains(&byte);
+        said.filter(|host| self.settings.address_by_host && host.len() <= HOST_LENGTH_MAX)
+            .filter(|host| !host.is_empty() && host.bytes().all(fits))
     }
 
     fn decide_for(&self, who: &Principal, name: &Name, action: Action) -> Decision {
@@ -198,9 +228,10 @@ impl Auth {
         };
         let scope = format!("repository:{name}:{wanted}");
         match who.as_str() {
-            "" => Decision::Challenge(self.challenge(Some(&scope), None)),
+            "" => Decision::Challenge(self.challenge(who.host(), Some(&scope), None)),
             _ if rules.allow(needed) => {
-                Decision::Challenge(self.challenge(Some(&scope), Some("insufficient_scope")))
+                let error = Some("insufficient_scope");
+                Decision::Challenge(self.challenge(who.host(), Some(&scope), error))
             }
             _ if rules.and(anybody).allow(Actions::PULL) => Decision::Deny,
             _ => Decision::Hide,
@@ -211,28 +242,45 @@ impl Auth {
 #[async_trait]
 impl Access for Auth {
     async fn principal(&self, request: &Parts) -> Result<Principal, Refused> {
+        // Whoever was removed is so at once.
+        self.refresh();
+        if self.asks_nobody() {
+            return Ok(Principal::anonymous());
+        }
+        let host = self.host(request);
         let identified = self.identify(request).await;
-        identified.map_err(|failure| match failure {
+        let identified = identified.map_err(|failure| match failure {
             credentials::Failure::Wrong => {
-                Refused::Challenge(self.challenge(None, Some("invalid_token")))
+                Refused::Challenge(self.challenge(host, None, Some("invalid_token")))
             }
             credentials::Failure::Wait(seconds) => Refused::Wait(seconds),
-        })
+        });
+        Ok(identified?.calling(host))
     }
 
     fn decide(&self, who: &Principal, repository: Option<&Name>, action: Action) -> Decision {
         match repository {
+            _ if self.asks_nobody() => Decision::Allow,
             Some(name) => self.decide_for(who, name, action),
             // Clients ask for the base address to learn how to sign in, so nobody passes here
             // without a name or a token (which may be nobody's).
             None if who.as_str().is_empty() && who.grants().is_none() => {
-                Decision::Challenge(self.challenge(None, None))
+                Decision::Challenge(self.challenge(who.host(), None, None))
             }
             None => Decision::Allow,
         }
     }
 
+    fn is_open(&self) -> bool {
+        self.refresh();
+        self.asks_nobody()
+    }
+
     fn record(&self, record: &Record<'_>) {
+        // Where nobody is asked, there is nobody to be named.
+        if self.asks_nobody() {
+            return;
+        }
         // Everybody's first request is refused, to tell them how to sign in.
         if !(record.status == 401 && record.who.is_empty() && record.what != "sign-in") {
             self.audit.record(record, now());

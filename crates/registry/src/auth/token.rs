@@ -41,8 +41,22 @@ pub struct Claims {
     pub iat: u64,
     /// Its own name.
     pub jti: String,
+    /// What it was had for; it is good as long as that is.
+    pub origin: Origin,
     /// What it is good for.
     pub access: Vec<Grant>,
+}
+
+/// The credential that a token was had for. Whether it still counts is asked with each request
+/// that brings the token: a token cannot outlive it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Origin {
+    /// Which password, key or mapping it is; none for nobody in particular.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proof: Option<String>,
+    /// When it ends by itself, in seconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ends: Option<u64>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -120,16 +134,24 @@ impl Keys {
 pub const ISSUER: &str = "apron";
 
 impl Claims {
-    /// A token's content, from now on.
-    pub fn new(subject: &str, audience: &str, access: Vec<Grant>, now: u64) -> Option<Self> {
+    /// A token's content, from now on and no longer than what it was had for.
+    pub fn new(
+        subject: &str,
+        audience: &str,
+        origin: Origin,
+        access: Vec<Grant>,
+        now: u64,
+    ) -> Option<Self> {
+        let exp = now.saturating_add(TOKEN_AGE_MAX);
         Some(Self {
             iss: ISSUER.to_owned(),
             aud: audience.to_owned(),
             sub: subject.to_owned(),
-            exp: now + TOKEN_AGE_MAX,
+            exp: origin.ends.map_or(exp, |ends| ends.min(exp)),
             nbf: now.saturating_sub(CLOCK_SLACK),
             iat: now,
             jti: BASE64.encode(random::<12>().ok()?),
+            origin,
             access,
         })
     }
@@ -168,7 +190,7 @@ mod tests {
     #[test]
     fn tokens_are_good_in_their_time_and_place_only() {
         let (_directory, keys) = keys(1000);
-        let claims = Claims::new("alice", "here", Vec::new(), 1000).unwrap();
+        let claims = Claims::new("alice", "here", Origin::default(), Vec::new(), 1000).unwrap();
         let token = keys.sign(&claims).unwrap();
         assert_eq!(keys.verify(&token, "here", 1000), Some(claims.clone()));
         assert_eq!(keys.verify(&token, "there", 1000), None);
@@ -180,10 +202,24 @@ mod tests {
         assert_eq!(keys.verify(&eternal, "here", 1000), None);
     }
 
+    /// M3: also by the clock alone.
+    #[test]
+    fn m3_a_token_ends_with_what_it_was_had_for() {
+        let (_directory, keys) = keys(1000);
+        let origin = Origin { proof: Some("key:x".to_owned()), ends: Some(1020) };
+        let claims = Claims::new("ci", "here", origin, Vec::new(), 1000).unwrap();
+        let token = keys.sign(&claims).unwrap();
+        assert_eq!(keys.verify(&token, "here", 1019), Some(claims));
+        assert_eq!(keys.verify(&token, "here", 1020), None);
+        let eternal = Origin { proof: None, ends: Some(u64::MAX) };
+        let claims = Claims::new("ci", "here", eternal, Vec::new(), 1000).unwrap();
+        assert_eq!(claims.exp, 1000 + TOKEN_AGE_MAX);
+    }
+
     #[test]
     fn another_algorithm_or_content_is_refused() {
         let (_directory, keys) = keys(1000);
-        let claims = Claims::new("alice", "here", Vec::new(), 1000).unwrap();
+        let claims = Claims::new("alice", "here", Origin::default(), Vec::new(), 1000).unwrap();
         let token = keys.sign(&claims).unwrap();
         let parts: Vec<&str> = token.split('.').collect();
         let kid = &keys.0[0].0.kid;
@@ -207,7 +243,8 @@ mod tests {
     fn a_new_key_takes_over_and_the_old_one_still_verifies() {
         let (directory, old) = keys(1000);
         let later = 1000 + KEY_AGE_MAX + 1;
-        let token = old.sign(&Claims::new("a", "here", Vec::new(), later).unwrap()).unwrap();
+        let claims = Claims::new("a", "here", Origin::default(), Vec::new(), later).unwrap();
+        let token = old.sign(&claims).unwrap();
         let new = Keys::open(directory.path(), later).unwrap();
         assert_ne!(new.0[0].0.kid, old.0[0].0.kid);
         assert!(new.verify(&token, "here", later).is_some());

@@ -5,6 +5,7 @@
 
 use super::password;
 use super::rules::{self, ANONYMOUS, Actions, Rule};
+use crate::storage::private;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
@@ -64,6 +65,28 @@ pub struct Bound {
     /// What may be done; everything if it is not said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub actions: Option<Actions>,
+}
+
+impl Key {
+    /// Whether it has not ended.
+    pub(super) fn is_good(&self, now: u64) -> bool {
+        self.expires.is_none_or(|expires| now < expires)
+    }
+
+    /// What tells it from every other key, and lets nobody in.
+    pub(super) fn fingerprint(&self) -> String {
+        fingerprint("key", &self.sha256)
+    }
+}
+
+/// What tells something secret from all others of its kind without telling anything of it: it has
+/// at least 128 random bits (the salt of a password's hash, a key).
+pub(super) fn fingerprint(kind: &str, text: &str) -> String {
+    let mut hasher = Sha256::new();
+    hasher.update(kind);
+    hasher.update([0]);
+    hasher.update(text);
+    format!("{kind}:{}", URL_SAFE_NO_PAD.encode(&hasher.finalize()[..16]))
 }
 
 impl Bound {
@@ -165,7 +188,7 @@ impl Users {
         directory: &Path,
         change: impl FnOnce(&mut Self) -> Result<T, UsersError>,
     ) -> Result<T, UsersError> {
-        fs_err::create_dir_all(directory).map_err(UsersError::Io)?;
+        private::make_directory(directory).map_err(UsersError::Io)?;
         let lock = private_file(&directory.join("users.lock")).map_err(UsersError::Io)?;
         lock.lock().map_err(UsersError::Io)?;
         let mut users = Self::read(directory)?;
@@ -210,8 +233,13 @@ impl Users {
         Ok(key)
     }
 
-    /// Whose key this is, if it is still good, and what for.
-    pub(super) fn key_owner(&self, key: &str, now: u64) -> Option<(&str, &Bound)> {
+    /// The name of whoever has this key, if it is still good; `now` is in seconds since 1970.
+    pub fn owner_of_key(&self, key: &str, now: u64) -> Option<&str> {
+        self.key_owner(key, now).map(|(name, _)| name)
+    }
+
+    /// Whose key this is, if it is still good.
+    pub(super) fn key_owner(&self, key: &str, now: u64) -> Option<(&str, &Key)> {
         let hash = key_hash(key);
         let same = |known: &&Key| {
             let (known, hash) = (known.sha256.as_bytes(), hash.as_bytes());
@@ -222,7 +250,7 @@ impl Users {
             .iter()
             .flat_map(|(name, user)| user.keys.values().map(move |key| (name.as_str(), key)));
         let (name, key) = all.find(|(_, key)| same(key))?;
-        key.expires.is_none_or(|expires| now < expires).then_some((name, &key.bound))
+        key.is_good(now).then_some((name, key))
     }
 }
 
@@ -286,8 +314,9 @@ mod tests {
         .unwrap();
         assert_eq!(key.len(), KEY_PREFIX.len() + 43);
         let users = Users::read(directory.path()).unwrap();
-        assert_eq!(users.key_owner(&key, 0), Some(("ci", &Bound::default())));
-        assert_eq!(users.key_owner("apr_x", 0), None);
+        let owner = |key: &str| users.key_owner(key, 0).map(|(name, key)| (name, &key.bound));
+        assert_eq!(owner(&key), Some(("ci", &Bound::default())));
+        assert_eq!(owner("apr_x"), None);
         let path = directory.path().join(USERS_FILE);
         let text = fs_err::read_to_string(&path).unwrap();
         assert!(!text.contains("secret") && !text.contains(&key));
@@ -305,8 +334,8 @@ mod tests {
         let text = serde_json::to_string(&users).unwrap();
         let read: Users = serde_json::from_str(&text).unwrap();
         assert_eq!(read, users);
-        assert_eq!(read.key_owner(&key, 999), Some(("ci", &bound)));
-        assert_eq!(read.key_owner(&key, 1000), None);
+        let owner = |now| read.key_owner(&key, now).map(|(name, key)| (name, &key.bound));
+        assert_eq!((owner(999), owner(1000)), (Some(("ci", &bound)), None));
         assert_eq!(bound.held("team/a").to_string(), "pull,push");
         assert_eq!(bound.held("other"), Actions::NONE);
         // Files of before have the hash alone.
@@ -315,7 +344,8 @@ mod tests {
             key_hash("apr_1")
         );
         let old: Users = serde_json::from_str(&old).unwrap();
-        assert_eq!(old.key_owner("apr_1", 0), Some(("a", &Bound::default())));
+        let (owner, key) = old.key_owner("apr_1", 0).unwrap();
+        assert_eq!((owner, &key.bound), ("a", &Bound::default()));
     }
 
     #[test]

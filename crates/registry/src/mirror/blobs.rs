@@ -5,7 +5,7 @@ use super::{Halt, Mirror, Trouble, landed};
 use crate::error::Error;
 use crate::limits::READ_SIZE;
 use crate::name::Name;
-use crate::storage::{Source, Upload, blocking};
+use crate::storage::{Holder, Source, Upload, blocking};
 use bytes::Bytes;
 use futures::{Stream, StreamExt, stream};
 use oci::Digest;
@@ -15,8 +15,6 @@ use std::sync::{Arc, PoisonError};
 use store::{Blob, Cause};
 use tokio::sync::{OwnedSemaphorePermit, watch};
 
-/// Who owns the uploads that blobs arrive in; no user can be called like this.
-const PRINCIPAL: &str = "mirror:";
 /// Pieces that are written at once, if that many have arrived.
 const PIECES_MAX: usize = 32;
 
@@ -118,7 +116,7 @@ impl Mirror {
         let blob = found.ok_or_else(|| self.note(&name, &reference, Trouble::Missing))?;
         self.registry.check_space(blob.size)?;
         self.registry.check_quota(&name, blob.size).await?;
-        let upload = self.registry.begin_upload(&name, PRINCIPAL, digest.algorithm()).await?;
+        let upload = self.registry.begin_upload(&name, &Holder::Mirror, digest.algorithm()).await?;
         let progress = Progress { source: None, count: 0, broken: false };
         let coming = Arc::new(Coming { size: blob.size, progress: watch::Sender::new(progress) });
         self.counters.blobs.fetch_add(1, Ordering::Relaxed);
@@ -128,14 +126,15 @@ impl Mirror {
         Ok(Found::Coming(coming))
     }
 
-    /// Takes the bytes from another repository here, if the other registry says that this one
-    /// has them, too.
+    /// Takes the bytes from another repository of this mirror, if the other registry says that
+    /// this one has them, too. Of everything else here it is not asked: it could say so to have
+    /// us give away what somebody pushed.
     async fn mount(&self, name: &Name, digest: &Digest) -> Result<bool, Halt> {
-        if self.registry.holders(digest).await?.is_empty() {
+        if !self.registry.holders(digest).await?.iter().any(|from| self.owns(from)) {
             return Ok(false);
         }
         self.size_there(name, digest).await?;
-        Ok(self.registry.mount(name, digest, None, |_| true).await?)
+        Ok(self.registry.mount(name, digest, None, |from| self.owns(from)).await?)
     }
 
     /// Takes a blob in, to its end.
@@ -163,7 +162,9 @@ impl Mirror {
                 if matches!(error, Error::DigestMismatch { .. }) {
                     self.memory.note(&name, &digest.to_string(), &Trouble::Wrong);
                 }
-                if let Ok(upload) = self.registry.upload(&name, PRINCIPAL, &id).await {
+                if let Ok(upload) =
+                    self.registry.upload(&name, Holder::Mirror.principal(), &id).await
+                {
                     let _ = self.registry.cancel(upload).await;
                 }
                 coming.progress.send_modify(|it| it.broken = true);

@@ -60,6 +60,8 @@ pub struct Mirrors(Vec<Arc<Mirror>>);
 /// One of them.
 pub(crate) struct Mirror {
     upstream: Upstream,
+    /// Mirrors whose names begin with this one's, and whose repositories are theirs.
+    inner: Vec<Source>,
     registry: Registry,
     memory: Memory,
     manifests: Arc<Flights<Result<Arc<Manifest>, Halt>>>,
@@ -92,7 +94,11 @@ pub(crate) enum Halt {
 impl Mirrors {
     /// Mirrors of some registries, kept in this one.
     pub fn new(registry: &Registry, upstreams: Vec<Upstream>) -> Self {
-        let mirror = |upstream| Arc::new(Mirror::new(registry.clone(), upstream));
+        let sources: Vec<Source> = upstreams.iter().map(|it| it.source.clone()).collect();
+        let mirror = |upstream: Upstream| {
+            let inner = sources.iter().filter(|it| it.is_within(&upstream.source)).cloned();
+            Arc::new(Mirror::new(registry.clone(), inner.collect(), upstream))
+        };
         let mut all: Vec<_> = upstreams.into_iter().map(mirror).collect();
         // The longest prefix that fits counts.
         all.sort_by_key(|it| std::cmp::Reverse(it.upstream.source.prefix().as_str().len()));
@@ -139,9 +145,10 @@ impl Mirrors {
 }
 
 impl Mirror {
-    fn new(registry: Registry, upstream: Upstream) -> Self {
+    fn new(registry: Registry, inner: Vec<Source>, upstream: Upstream) -> Self {
         Self {
             upstream,
+            inner,
             registry,
             memory: Memory::default(),
             manifests: Arc::default(),
@@ -156,6 +163,11 @@ impl Mirror {
     /// Where things come from, for messages.
     pub(crate) fn source(&self) -> &Source {
         &self.upstream.source
+    }
+
+    /// Whether a repository comes from here, and not from another mirror or from a push.
+    fn owns(&self, name: &Name) -> bool {
+        self.upstream.source.covers(name) && !self.inner.iter().any(|it| it.covers(name))
     }
 
     fn remote(&self, name: &Name) -> Result<Remote, Halt> {

@@ -85,6 +85,11 @@ impl Source {
         self.rest(name).is_some()
     }
 
+    /// Whether its repositories have names that begin with another's prefix.
+    pub(super) fn is_within(&self, other: &Self) -> bool {
+        self.prefix != other.prefix && other.covers(&self.prefix)
+    }
+
     /// Where a repository comes from; `None` if the prefix is all there is to its name.
     pub(super) fn repository(&self, name: &Name) -> Option<Repository> {
         self.at(self.rest(name)?)

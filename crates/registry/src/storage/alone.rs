@@ -1,6 +1,7 @@
 //! One process at a time in a data directory.
 
 use super::content::files::Files;
+use super::content::private;
 use crate::error::OpenError;
 use std::fs::{File, TryLockError};
 
@@ -9,8 +10,7 @@ pub(super) struct Alone(File);
 
 impl Alone {
     pub(super) fn in_directory(files: &Files) -> Result<Self, OpenError> {
-        let file = fs_err::OpenOptions::new().create(true).append(true).open(files.lock())?;
-        let file = file.into_parts().0;
+        let file = private::ensure(&files.lock())?.into_parts().0;
         match file.try_lock() {
             Ok(()) => Ok(Self(file)),
             Err(TryLockError::WouldBlock) => Err(OpenError::InUse(files.root().to_owned())),

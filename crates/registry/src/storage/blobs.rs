@@ -56,7 +56,9 @@ impl Registry {
         let Some(from) = candidates.into_iter().find(readable) else { return Ok(false) };
         let (to, digest, lease) = (name.clone(), digest.clone(), self.lease());
         let mount = Mount { from, to, digest, lease, quota: self.inner.settings.quota };
-        self.change(move |metadata| metadata.mount(mount)).await
+        let mounted = self.change(move |metadata| metadata.mount(mount)).await?;
+        self.view_later();
+        Ok(mounted)
     }
 
     /// Takes a blob out of a repository; its bytes are collected later.

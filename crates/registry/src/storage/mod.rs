@@ -19,12 +19,12 @@ mod views;
 pub use crate::name::Selector;
 pub(crate) use blobs::OpenBlob;
 pub use collect::{Collect, Collected};
-pub(crate) use content::Source;
+pub(crate) use content::{Source, private};
 pub use lists::{Page, Referrer};
 pub use manifests::{Manifest, Push, Pushed};
 pub use rebuild::{Rebuilt, rebuild};
 pub use scrub::Scrubbed;
-pub(crate) use uploads::{BodyStream, Upload};
+pub(crate) use uploads::{BodyStream, Holder, Upload};
 
 use crate::error::{Error, OpenError};
 use crate::limits::{BLOB_SIZE_MAX, EVENTS_WAITING_MAX, READERS_MAX};
@@ -132,7 +132,7 @@ impl Registry {
     }
 
     fn open_with(root: &Path, settings: Settings, clock: Clock) -> Result<Self, OpenError> {
-        fs_err::create_dir_all(root)?;
+        private::make_directory(root)?;
         let files = Files::new(root);
         let alone = Alone::in_directory(&files)?;
         let fresh = !files.database().exists();
@@ -153,7 +153,8 @@ impl Registry {
     ) -> Self {
         let (content, metadata) = (content::memory::Memory::default(), Memory::default());
         let clock = Box::new(move || since_1970(clock()));
-        Self::assemble(Arc::new(content), Arc::new(metadata), settings, clock, None)
+        let storage = (Arc::new(content) as Arc<dyn Content>, Arc::new(metadata) as _);
+        Self::assemble(storage, uploads::Uploads::default(), settings, clock, None)
     }
 
     fn in_directory(
@@ -164,16 +165,18 @@ impl Registry {
         clock: Clock,
     ) -> Result<Self, OpenError> {
         uploads::sweep_at_start(&files, &*metadata)?;
+        let restored = uploads::Uploads::restored(&*metadata)?;
         let alone = Arc::new(alone);
         let views = views::Views::start(&files, &metadata, &alone)?;
         let place = Some((alone, views));
-        Ok(Self::assemble(Arc::new(files), metadata, settings, clock, place))
+        let storage = (Arc::new(files) as Arc<dyn Content>, metadata);
+        Ok(Self::assemble(storage, restored, settings, clock, place))
     }
 
     /// Puts a registry together from its parts.
     fn assemble(
-        content: Arc<dyn Content>,
-        metadata: Arc<dyn Metadata>,
+        (content, metadata): (Arc<dyn Content>, Arc<dyn Metadata>),
+        uploads: uploads::Uploads,
         settings: Settings,
         clock: Clock,
         place: Option<(Arc<Alone>, views::Views)>,
@@ -187,7 +190,7 @@ impl Registry {
             settings,
             cache: cache::Cache::default(),
             tags: cache::Cache::default(),
-            uploads: uploads::Uploads::default(),
+            uploads,
             views,
             events: broadcast::Sender::new(EVENTS_WAITING_MAX),
             _alone: alone,
@@ -235,11 +238,13 @@ impl Registry {
         if self.inner.content.space()? < reserve { Err(Error::SpaceLow) } else { Ok(()) }
     }
 
-    /// Refuses early what would not fit a repository; the change that brings it decides.
+    /// Refuses early what would not fit a repository, with what is on its way there; the change
+    /// that brings it decides.
     pub(crate) async fn check_quota(&self, name: &Name, more: u64) -> Result<(), Error> {
         let Some(limit) = self.inner.settings.quota else { return Ok(()) };
-        let name = name.clone();
+        let (staged, name) = (self.staged(name), name.clone());
         let used = self.ask(move |inner| inner.metadata.used(&name)).await?;
+        let used = used.saturating_add(staged);
         if used.saturating_add(more) > limit { Err(Error::QuotaExceeded { limit }) } else { Ok(()) }
     }
 

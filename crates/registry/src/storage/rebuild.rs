@@ -12,7 +12,8 @@ use super::metadata::{Counts, Metadata, Restored, Row};
 use super::{Registry, now, views};
 use crate::error::{Error, OpenError};
 use crate::name::{Name, Tag};
-use oci::{Algorithm, Descriptor, Index, Raw};
+use oci::{Algorithm, Descriptor, Digest, Index, Raw};
+use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -77,7 +78,11 @@ fn fill(files: &Files, metadata: &dyn Metadata) -> Result<Rebuilt, OpenError> {
 }
 
 /// All views below a directory, with the names of their repositories.
-fn find_views(directory: &Path, prefix: &str, found: &mut Vec<(Name, PathBuf)>) -> io::Result<()> {
+pub(super) fn find_views(
+    directory: &Path,
+    prefix: &str,
+    found: &mut Vec<(Name, PathBuf)>,
+) -> io::Result<()> {
     for entry in fs_err::read_dir(directory)? {
         let entry = entry?;
         let Ok(part) = entry.file_name().into_string() else { continue };
@@ -105,18 +110,30 @@ fn read(
     let index: Index = serde_json::from_slice(&bytes).map_err(io::Error::other)?;
     let mut restored =
         Restored { repository: name.clone(), manifests: Vec::new(), blobs: Vec::new(), at: now() };
+    let held = read_held(files, name)?;
     for descriptor in &index.manifests {
-        if let Err(error) = read_manifest(files, descriptor, &mut restored) {
+        if let Err(error) = read_manifest(files, descriptor, held.as_ref(), &mut restored) {
             problems.push(format!("{name}@{}: {}", descriptor.digest, chain(&error)));
         }
     }
     Ok(restored)
 }
 
-/// Reads a manifest, with its tag and those of its blobs that are there.
+/// The blobs that the repository had; views of earlier versions do not tell.
+fn read_held(files: &Files, name: &Name) -> io::Result<Option<BTreeSet<Digest>>> {
+    match fs_err::read_to_string(files.held(name)) {
+        Ok(text) => Ok(Some(text.lines().filter_map(|line| line.parse().ok()).collect())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Reads a manifest, with its tag and those of its blobs that are there. The repository gets back
+/// what it had, and not what manifests merely name: that may be somebody else's.
 fn read_manifest(
     files: &Files,
     descriptor: &Descriptor,
+    held: Option<&BTreeSet<Digest>>,
     restored: &mut Restored,
 ) -> Result<(), Error> {
     let digest = &descriptor.digest;
@@ -124,7 +141,8 @@ fn read_manifest(
     let raw = Raw::parse(bytes, &descriptor.media_type).map_err(Error::ManifestInvalid)?;
     let row = Row::of(&raw, digest.clone())?;
     // What an index names are manifests, which have their own entries in the view.
-    for child in row.children.iter().filter(|_| raw.index().is_none()) {
+    let had = |child: &&Digest| held.is_none_or(|held| held.contains(*child));
+    for child in row.required.iter().filter(|_| raw.index().is_none()).filter(had) {
         if let Some(found) = files.open(child)? {
             restored.blobs.push((child.clone(), found.size()?));
         }

@@ -6,6 +6,7 @@
 use super::alone::Alone;
 use super::content::files::{Files, layout_mark, sync_directory};
 use super::metadata::{Behind, Metadata};
+use super::{private, rebuild};
 use crate::error::{Error, OpenError};
 use crate::limits::VIEW_INTERVAL;
 use crate::name::Name;
@@ -73,6 +74,7 @@ impl Views {
 impl Artist {
     /// Draws until the registry is closed.
     fn work(&self, receiver: &Receiver<Message>) {
+        self.draw_missing_lists();
         let mut pause = self.draw_all();
         while let Ok(first) = receiver.recv() {
             let Some(waiting) = gather(receiver, first, pause) else { return };
@@ -102,7 +104,28 @@ impl Artist {
         let bytes = serde_json::to_vec(&index).map_err(io::Error::other)?;
         let directory = self.files.view(&behind.repository);
         prepare(&directory, &behind.repository)?;
+        // First what the repository has, then what needs it.
+        self.draw_held(&behind.repository)?;
         Ok(Files::replace(&directory.join("index.json"), &bytes)?)
+    }
+
+    /// Writes down which blobs the repository has: manifests may name others, which are not its.
+    fn draw_held(&self, name: &Name) -> Result<(), Error> {
+        let mut text = String::new();
+        for digest in self.metadata.held(name)? {
+            text.push_str(&digest.to_string());
+            text.push('\n');
+        }
+        Ok(Files::replace(&self.files.held(name), text.as_bytes())?)
+    }
+
+    /// Views of earlier versions have no such list; they get one at the start.
+    fn draw_missing_lists(&self) {
+        let mut views = Vec::new();
+        let _ = rebuild::find_views(&self.files.repositories(), "", &mut views);
+        for (name, _) in views.iter().filter(|(name, _)| !self.files.held(name).exists()) {
+            let _ = self.draw_held(name);
+        }
     }
 
     fn descriptors(&self, name: &Name) -> Result<Vec<Descriptor>, Error> {
@@ -145,7 +168,7 @@ fn prepare(directory: &Path, name: &Name) -> io::Result<()> {
     if link.is_symlink() {
         return Ok(());
     }
-    fs_err::create_dir_all(directory)?;
+    private::make_directory(directory)?;
     Files::replace(&directory.join("oci-layout"), layout_mark())?;
     // The directories above are new as well; a name is on the disk when its directory is.
     let above = directory.ancestors().skip(1).take(name.as_str().split('/').count() + 1);

@@ -11,6 +11,7 @@ mod uploads;
 
 use crate::access::{Access, Action, Decision, Peer, Principal, Record};
 use crate::budget::{Budgets, Kind};
+use crate::hosts::Hosts;
 use crate::metrics::Metrics;
 use crate::mirror::Mirrors;
 use crate::name::Name;
@@ -36,6 +37,8 @@ pub struct Options {
     pub mirrors: Mirrors,
     /// How much one client may do.
     pub budgets: Budgets,
+    /// What it may be called.
+    pub hosts: Hosts,
 }
 
 impl Options {
@@ -46,14 +49,15 @@ impl Options {
 
     /// Somebody decides who may do what.
     pub fn guarded(access: Arc<dyn Access>) -> Self {
-        Self { access, mirrors: Mirrors::default(), budgets: Budgets::default() }
+        let (mirrors, budgets) = (Mirrors::default(), Budgets::default());
+        Self { access, mirrors, budgets, hosts: Hosts::any() }
     }
 }
 
 /// The registry as a service; whoever calls this binds it to an address.
 pub fn router(registry: Registry, options: Options) -> Router {
-    let Options { access, mirrors, budgets } = options;
-    let server = Server { registry, access, mirrors, budgets, metrics: Arc::default() };
+    let Options { access, mirrors, budgets, hosts } = options;
+    let server = Server { registry, access, mirrors, budgets, hosts, metrics: Arc::default() };
     Router::new().fallback(handle).with_state(Arc::new(server))
 }
 
@@ -62,6 +66,7 @@ struct Server {
     access: Arc<dyn Access>,
     mirrors: Mirrors,
     budgets: Budgets,
+    hosts: Hosts,
     metrics: Arc<Metrics>,
 }
 
@@ -96,6 +101,7 @@ impl Server {
         match route {
             Route::Health => return Ok(text("ok\n".to_owned())),
             Route::Ready => return self.ready().await,
+            _ if !self.hosts.admit(&parts, || self.access.is_open()) => return Err(Refusal::host()),
             Route::Metrics => return Ok(text(self.metrics_text())),
             _ => {}
         }

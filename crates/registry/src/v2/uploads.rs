@@ -6,7 +6,7 @@ use super::{Action, Answer, Call, Server, header};
 use crate::access::Peer;
 use crate::error::Error;
 use crate::name::Name;
-use crate::storage::{BodyStream, Upload};
+use crate::storage::{BodyStream, Holder, Upload};
 use crate::wire::{self, Refusal};
 use axum::body::Body;
 use axum::response::Response;
@@ -32,7 +32,8 @@ impl Server {
             })?,
             (None, None) => Algorithm::Sha256,
         };
-        let upload = self.registry.begin_upload(name, call.who.as_str(), algorithm).await?;
+        let holder = Holder::new(call.who.as_str(), Peer::of(&call.parts));
+        let upload = self.registry.begin_upload(name, &holder, algorithm).await?;
         match digest {
             None => Ok(progress(StatusCode::ACCEPTED, name, &upload)),
             Some(digest) => {
@@ -56,7 +57,7 @@ impl Server {
     ) -> Answer {
         let upload = self.registry.upload(name, call.who.as_str(), id).await?;
         let expected = check_chunk(call, name, &upload)?;
-        let body = self.stream(call, &upload, name, body).await?;
+        let body = self.stream(call, &upload, None, body).await?;
         let upload = self.registry.append(upload, body, expected).await?;
         let upload = self.registry.keep(upload).await?;
         Ok(progress(StatusCode::ACCEPTED, name, &upload))
@@ -103,7 +104,7 @@ impl Server {
         if header(&call.parts.headers, CONTENT_LENGTH) == "0" {
             self.registry.finish(upload, digest).await?;
         } else {
-            let body = self.stream(call, &upload, name, body).await?;
+            let body = self.stream(call, &upload, Some(digest), body).await?;
             self.registry.complete(upload, body, expected, digest).await?;
         }
         Ok(created(name, digest))
@@ -143,7 +144,7 @@ impl Server {
         &self,
         call: &Call,
         upload: &Upload,
-        name: &Name,
+        digest: Option<&Digest>,
         body: Body,
     ) -> Result<BodyStream, Refusal> {
         let peer = Peer::of(&call.parts);
@@ -155,7 +156,7 @@ impl Server {
         if announced > size_max {
             return Err(Error::BlobTooLarge { limit }.into());
         }
-        self.registry.check_quota(name, upload.offset().saturating_add(announced)).await?;
+        self.registry.check_room(upload, digest, announced).await?;
         let too_large = |limit| Error::BlobTooLarge { limit };
         let rate_min = self.budgets.upload_rate_min();
         let terms = Terms { rate_min, size_max, limit, too_large };

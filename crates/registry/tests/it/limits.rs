@@ -2,6 +2,8 @@
 
 use crate::support::{Answer, World};
 use axum::body::Body;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use futures::stream;
 use http::Request;
@@ -9,9 +11,12 @@ use oci::{Descriptor, MediaType};
 use registry::access::Peer;
 use registry::auth::{Auth, Users};
 use registry::budget::{Budgets, Rate, Settings as Budget};
-use registry::{Options, Settings};
+use registry::limits::{UPLOAD_EMPTY_AGE_MAX, UPLOADS_PER_HOLDER_MAX};
+use registry::{Options, Registry, Settings};
 use std::net::IpAddr;
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
 
 const FEW: Rate = Rate { burst: 2, per_second: 1 };
 
@@ -187,4 +192,130 @@ async fn two_uploads_at_once_do_not_fit_where_one_does() {
     let mut done: Vec<u16> = futures::future::join_all((0..8).map(push)).await;
     done.sort_unstable();
     assert_eq!(done, [201, 507, 507, 507, 507, 507, 507, 507]);
+}
+
+/// A registry that asks who comes, on a clock that is told.
+fn shared(clock: &Arc<AtomicU64>) -> World {
+    let telling = clock.clone();
+    let now = move || SystemTime::UNIX_EPOCH + Duration::from_secs(telling.load(Ordering::SeqCst));
+    let mut world = World::telling(Settings::default(), now);
+    let path = world.directory.path().to_owned();
+    Users::change(&path, |users| {
+        users.set_password("mallory", "mallory's password")?;
+        users.set_password("alice", "alice's password")
+    })
+    .unwrap();
+    let auth = Auth::open(registry::auth::Settings::new(&path)).unwrap();
+    world.router = registry::router(world.registry.clone(), Options::guarded(auth));
+    world
+}
+
+#[tokio::test]
+async fn m4_one_user_cannot_stop_the_pushes_of_others() {
+    let clock = Arc::new(AtomicU64::new(1_000_000));
+    let world = shared(&clock);
+    let begin = async |who: &str, password: &str| {
+        let who = format!("Basic {}", STANDARD.encode(format!("{who}:{password}")));
+        let path = "/v2/p/blobs/uploads/";
+        world.call("POST", path, &[("authorization", &who)], Body::empty()).await
+    };
+    let mallory = async || begin("mallory", "mallory's password").await;
+    let first = mallory().await.is(202).header("location").to_owned();
+    let mut count = 1;
+    let refused = loop {
+        let answer = mallory().await;
+        if answer.status.as_u16() != 202 {
+            break answer;
+        }
+        count += 1;
+        assert!(count <= UPLOADS_PER_HOLDER_MAX, "one user takes all places");
+    };
+    refused.refuses(429, "TOOMANYREQUESTS");
+    begin("alice", "alice's password").await.is(202);
+    // Those without a byte are over after some minutes, and their places are free.
+    clock.fetch_add(UPLOAD_EMPTY_AGE_MAX.as_secs() + 1, Ordering::SeqCst);
+    let who = format!("Basic {}", STANDARD.encode("mallory:mallory's password"));
+    let there = world.call("GET", &first, &[("authorization", &who)], Body::empty()).await;
+    there.refuses(404, "BLOB_UPLOAD_UNKNOWN");
+    mallory().await.is(202);
+}
+
+#[tokio::test]
+async fn m4_an_upload_with_bytes_stays_as_long_as_ever_and_counts_after_a_restart() {
+    let clock = Arc::new(AtomicU64::new(1_000_000));
+    let telling = clock.clone();
+    let now = move || SystemTime::UNIX_EPOCH + Duration::from_secs(telling.load(Ordering::SeqCst));
+    let settings = Settings { quota: Some(1000), ..Settings::default() };
+    let world = World::telling(settings.clone(), now.clone());
+    let (full, empty) = (world.upload("p").await, world.upload("p").await);
+    world.call("PATCH", &full, &[], vec![b'x'; 600]).await.is(202);
+    world.call("PATCH", &empty, &[], "").await.is(202);
+    let World { directory, registry, router } = world;
+    drop((registry, router));
+    clock.fetch_add(3600, Ordering::SeqCst);
+    crate::restart::released(directory.path());
+    let registry = Registry::open_telling(directory.path(), settings, now).unwrap();
+    let router = registry::router(registry.clone(), Options::open());
+    let world = World { directory, registry, router };
+    world.get(&empty).await.refuses(404, "BLOB_UPLOAD_UNKNOWN");
+    assert_eq!(world.get(&full).await.is(204).header("range"), "0-599");
+    // M9: what lies there since before counts against the quota.
+    let other = world.upload("p").await;
+    world.call("PATCH", &other, &[], vec![b'y'; 600]).await.refuses(507, "DENIED");
+    clock.fetch_add(24 * 3600 + 1, Ordering::SeqCst);
+    world.get(&full).await.refuses(404, "BLOB_UPLOAD_UNKNOWN");
+    assert_eq!(staged(&world), 0);
+}
+
+/// Bytes that lie in the directory of uploads.
+fn staged(world: &World) -> u64 {
+    let all = fs_err::read_dir(world.directory.path().join("uploads")).unwrap();
+    all.map(|entry| entry.unwrap().metadata().unwrap().len()).sum()
+}
+
+#[tokio::test]
+async fn m9_bytes_count_against_the_quota_as_they_arrive() {
+    let world = World::with(Settings { quota: Some(1000), ..Settings::default() });
+    let endless = || {
+        let piece = || Ok::<_, std::io::Error>(Bytes::from_static(&[b'x'; 100]));
+        Body::from_stream(stream::repeat_with(piece))
+    };
+    // Nothing is announced, and it ends where the quota does.
+    let upload = world.upload("p").await;
+    world.call("PATCH", &upload, &[], endless()).await.refuses(507, "DENIED");
+    assert_eq!(staged(&world), 0, "what was refused does not lie there");
+    let unknown = format!("/v2/p/blobs/uploads/?digest=sha256:{}", "a".repeat(64));
+    world.call("POST", &unknown, &[], endless()).await.refuses(507, "DENIED");
+    // What other uploads have brought counts, also when the next one says beforehand.
+    let (one, two) = (world.upload("p").await, world.upload("p").await);
+    world.call("PATCH", &one, &[], vec![b'1'; 600]).await.is(202);
+    world.call("PATCH", &two, &[], vec![b'2'; 600]).await.refuses(507, "DENIED");
+    let three = world.upload("p").await;
+    let announced = [("content-length", "401")];
+    world.call("PATCH", &three, &announced, endless()).await.refuses(507, "DENIED");
+    world.call("PATCH", &three, &[], vec![b'3'; 400]).await.is(202);
+    assert_eq!(staged(&world), 1000);
+    // Another repository has its own, and what is given up makes room.
+    let other = world.upload("q").await;
+    world.call("PATCH", &other, &[], vec![b'4'; 600]).await.is(202);
+    world.delete(&one).await.is(204);
+    world.blob("p", &[b'5'; 600]).await;
+    let used = world.upload("p").await;
+    world.call("PATCH", &used, &[], "x").await.refuses(507, "DENIED");
+}
+
+#[tokio::test]
+async fn m9_the_digest_of_something_here_is_no_way_round_the_quota() {
+    let world = World::with(Settings { quota: Some(1000), ..Settings::default() });
+    let here = world.blob("p", &[b'a'; 600]).await;
+    let path = format!("/v2/p/blobs/uploads/?digest={}", here.digest);
+    let endless = Body::from_stream(stream::repeat_with(|| {
+        Ok::<_, std::io::Error>(Bytes::from_static(&[b'x'; 100]))
+    }));
+    let refused = world.call("POST", &path, &[], endless).await;
+    assert!(refused.status.is_client_error(), "{refused:?}");
+    assert_eq!(staged(&world), 0);
+    // The same again is nothing more, whether it is announced or not.
+    world.call("POST", &path, &[("content-length", "600")], vec![b'a'; 600]).await.is(201);
+    world.call("POST", &path, &[], vec![b'a'; 600]).await.is(201);
 }

@@ -12,10 +12,12 @@ mod lists;
 mod manifests;
 mod memory;
 mod mirrors;
+mod opening;
 mod restart;
 mod robots;
 mod security;
 mod support;
+mod tokens;
 mod uploads;
 
 use oci::{Repository, Rules};

@@ -517,3 +517,56 @@ async fn fetches_are_counted() {
     let line = "apron_registry_mirror_manifests_fetched_total{prefix=\"up\"} 1\n";
     assert!(text.contains(line), "{text}");
 }
+
+/// A registry that says it has everything, and has nothing.
+fn liar() -> Client {
+    let service = tower::service_fn(|request: Request<store::remote::Body>| async move {
+        let mut response = Response::new(Body::empty());
+        if request.method() == http::Method::HEAD {
+            response.headers_mut().insert("content-length", "10".parse().unwrap());
+        } else {
+            *response.status_mut() = StatusCode::NOT_FOUND;
+        }
+        Ok::<_, BoxError>(response)
+    });
+    let settings = store::remote::Settings {
+        tries: 1,
+        plain_http: true,
+        ..store::remote::Settings::default()
+    };
+    Client::new(transport(service), Keychain::anonymous(), settings)
+}
+
+#[tokio::test]
+async fn m10_a_mirrored_registry_that_lies_reads_out_nothing_of_others() {
+    let (there, mood) = (World::new(), Mood::default());
+    let mut here = World::new();
+    let honest = mood.client(there.router.clone(), Keychain::anonymous());
+    let upstream = |text: &str, client: Client| Upstream {
+        source: Source::parse(text).unwrap(),
+        client,
+        fresh: LONG,
+    };
+    let upstreams = vec![
+        upstream("up=http://127.0.0.1:1", liar()),
+        upstream("up/inner=http://127.0.0.1:2", honest.clone()),
+        upstream("upper=http://127.0.0.1:3", honest),
+    ];
+    let secret = here.blob("secret/y", b"TOP SECRET").await.digest;
+    let mirrors = Mirrors::new(&here.registry, upstreams);
+    here.router = registry::router(here.registry.clone(), Options { mirrors, ..Options::open() });
+    let theirs = there.blob("team/p", b"of another").await.digest;
+    for name in ["up/inner/team/p", "upper/team/p"] {
+        here.get(&format!("/v2/{name}/blobs/{theirs}")).await.is(200);
+    }
+    // Somebody pushed it, or another registry gave it: this one has no say.
+    for digest in [&secret, &theirs] {
+        here.get(&format!("/v2/up/any/blobs/{digest}")).await.refuses(404, "BLOB_UNKNOWN");
+    }
+    // What came from the same registry is shared, as ever.
+    mood.take();
+    there.blob("team/q", b"of another").await;
+    here.get(&format!("/v2/upper/team/q/blobs/{theirs}")).await.is(200);
+    let asked = mood.take();
+    assert!(asked.iter().all(|line| line.starts_with("HEAD")), "{asked:?}");
+}

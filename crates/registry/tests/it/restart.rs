@@ -2,7 +2,7 @@
 
 use crate::support::World;
 use axum::body::Body;
-use oci::Digest;
+use oci::{Descriptor, Digest, MediaType, Raw};
 use registry::{OpenError, Registry, Settings, rebuild};
 use store::{Layout, Store};
 
@@ -54,7 +54,7 @@ async fn every_repository_is_a_layout_that_others_read() {
 }
 
 /// Waits until the last handle's threads have let go of a directory.
-fn released(root: &std::path::Path) {
+pub(crate) fn released(root: &std::path::Path) {
     let file = fs_err::File::open(root.join("lock")).unwrap().into_parts().0;
     file.lock().unwrap();
     // Not by closing: a test that starts a program at this moment would keep it.
@@ -95,4 +95,109 @@ async fn a_lost_database_is_made_again_from_the_views() {
     after.get(&format!("/v2/a/b/blobs/{layer}")).await.is(200);
     let referrers = after.get(&format!("/v2/c/referrers/{}", index.digest)).await.is(200);
     assert_eq!(referrers.json()["manifests"][0]["annotations"]["note"], "n");
+}
+
+/// A registry whose database was lost and made again.
+async fn rebuilt(world: World) -> World {
+    world.registry.flush_views().await;
+    let World { directory, registry, router } = world;
+    drop((registry, router));
+    let root = directory.path();
+    released(root);
+    rebuild(root).unwrap();
+    let registry = Registry::open(root, Settings::default()).unwrap();
+    let router = registry::router(registry.clone(), registry::Options::open());
+    World { directory, registry, router }
+}
+
+fn image(config: Descriptor, layer: Descriptor) -> Raw {
+    let mut manifest = oci::Manifest::docker(config, vec![layer]);
+    manifest.media_type = MediaType::OCI_MANIFEST;
+    Raw::from_manifest(&manifest).unwrap()
+}
+
+#[tokio::test]
+async fn m11_a_rebuilt_registry_gives_nobody_what_they_only_named() {
+    let world = World::new();
+    let secret = world.push("alice/p", "v1", "secret").await;
+    let secret = secret.manifest().unwrap().layers[0].clone();
+    let config = world.blob("mallory/p", b"{}").await;
+    let mut foreign = secret.clone();
+    foreign.media_type =
+        MediaType::new("application/vnd.oci.image.layer.nondistributable.v1.tar+gzip");
+    world.put("mallory/p", "v1", &image(config, foreign)).await.is(201);
+    let (hers, his) = (
+        format!("/v2/alice/p/blobs/{}", secret.digest),
+        format!("/v2/mallory/p/blobs/{}", secret.digest),
+    );
+    world.get(&hers).await.is(200);
+    world.get(&his).await.is(404);
+    let world = rebuilt(world).await;
+    world.get(&hers).await.is(200);
+    world.get(&his).await.is(404);
+    world.get("/v2/mallory/p/manifests/v1").await.is(200);
+}
+
+#[tokio::test]
+async fn m11_nor_where_manifests_may_name_what_is_not_there() {
+    let world = World::with(Settings { missing: registry::Missing::Accept, ..Settings::default() });
+    let secret = world.push("alice/p", "v1", "secret").await;
+    let secret = secret.manifest().unwrap().layers[0].clone();
+    let late = Descriptor::of(MediaType::OCI_CONFIG, b"{\"late\":1}");
+    let raw = image(late.clone(), secret.clone());
+    world.put("mallory/p", "v1", &raw).await.is(201);
+    // What comes after the manifest that names it is the repository's all the same.
+    world.registry.flush_views().await;
+    world.blob("mallory/p", b"{\"late\":1}").await;
+    let world = rebuilt(world).await;
+    world.get(&format!("/v2/alice/p/blobs/{}", secret.digest)).await.is(200);
+    world.get(&format!("/v2/mallory/p/blobs/{}", secret.digest)).await.is(404);
+    world.get(&format!("/v2/mallory/p/blobs/{}", late.digest)).await.is(200);
+}
+
+#[tokio::test]
+async fn l7_nobody_else_on_the_machine_reads_the_directory() {
+    let world = World::new();
+    world.push("secret/p", "v1", "x").await;
+    let upload = world.upload("secret/p").await;
+    world.call("PATCH", &upload, &[], "half a secret").await.is(202);
+    world.registry.flush_views().await;
+    let World { directory, registry, router } = world;
+    drop((registry, router));
+    released(directory.path());
+    assert_eq!(open_to_others(directory.path()), Vec::<String>::new());
+    // As earlier versions left it.
+    let run = |command: &str| {
+        let mut shell = std::process::Command::new("sh");
+        let ran = shell.args(["-c", command]).current_dir(directory.path()).status();
+        assert!(ran.unwrap().success(), "{command}");
+    };
+    run(
+        "chmod 755 . blobs blobs/* uploads repos quarantine && chmod 644 meta.db blobs/*/* uploads/*",
+    );
+    assert!(open_to_others(directory.path()).len() > 5);
+    let registry = Registry::open(directory.path(), Settings::default()).unwrap();
+    assert_eq!(open_to_others(directory.path()), Vec::<String>::new());
+    let router = registry::router(registry.clone(), registry::Options::open());
+    let world = World { directory, registry, router };
+    world.get("/v2/secret/p/manifests/v1").await.is(200);
+}
+
+/// What of a directory somebody else may look at.
+fn open_to_others(path: &std::path::Path) -> Vec<String> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let found = fs_err::symlink_metadata(path).unwrap();
+    let mut all = Vec::new();
+    if found.is_symlink() {
+        return all;
+    }
+    if found.permissions().mode() & 0o077 != 0 {
+        all.push(format!("{} {:o}", path.display(), found.permissions().mode()));
+    }
+    if found.is_dir() {
+        for entry in fs_err::read_dir(path).unwrap() {
+            all.extend(open_to_others(&entry.unwrap().path()));
+        }
+    }
+    all
 }

@@ -148,10 +148,35 @@ fn config() -> Config {
 }
 
 fn trusting(issuer: &Issuer) -> World {
-    let world = World::new();
+    trusting_by(World::new(), issuer, config())
+}
+
+fn trusting_by(world: World, issuer: &Issuer, config: Config) -> World {
     let path = world.directory.path().to_owned();
-    let oidc = Some(Oidc::new(config(), &issuer.transport()));
+    let oidc = Some(Oidc::new(config, &issuer.transport()));
     guarded(world, Settings { oidc, ..Settings::new(&path) })
+}
+
+#[tokio::test]
+async fn m3_a_token_had_for_a_robots_token_ends_with_that_and_with_its_mapping() {
+    let issuer = Issuer::new();
+    let world = trusting(&issuer);
+    let foreign = issuer.token(|it| it["exp"] = json!(now() + 100));
+    let path = "/token?scope=repository:team/app:push";
+    let ours = ask(&world, "GET", path, &format!("Bearer {foreign}")).await.is(200).json();
+    // Clocks may differ by a minute.
+    assert!(ours["expires_in"].as_u64().unwrap() <= 160, "{ours}");
+    let bearer = format!("Bearer {}", ours["token"].as_str().unwrap());
+    let push = "/v2/team/app/blobs/uploads/";
+    ask(&world, "POST", push, &bearer).await.is(202);
+    ask(&world, "GET", path, &bearer).await.refuses(401, "UNAUTHORIZED");
+    let same = trusting_by(world, &issuer, config());
+    ask(&same, "POST", push, &bearer).await.is(202);
+    // The same user by another mapping: what it was had for is gone.
+    let mut other = config();
+    other.issuers[0].mappings[0].claims.insert("ref".to_owned(), "refs/heads/main".to_owned());
+    let changed = trusting_by(same, &issuer, other);
+    ask(&changed, "POST", push, &bearer).await.refuses(401, "UNAUTHORIZED");
 }
 
 #[tokio::test]

@@ -20,6 +20,17 @@ pub(crate) enum Challenge {
 }
 
 impl Challenge {
+    /// Bytes of what it says.
+    pub(crate) fn size(&self) -> usize {
+        match self {
+            Self::Basic => 0,
+            Self::Bearer { realm, service, scopes } => {
+                let scopes: usize = scopes.iter().map(String::len).sum();
+                realm.len() + service.as_deref().map_or(0, str::len) + scopes
+            }
+        }
+    }
+
     /// The challenge we can meet best: tokens before passwords.
     pub(crate) fn choose(headers: &HeaderMap) -> Option<Self> {
         let values = headers.get_all(WWW_AUTHENTICATE).iter().filter_map(|it| it.to_str().ok());

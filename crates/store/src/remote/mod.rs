@@ -19,6 +19,7 @@ mod error;
 mod http;
 mod lead;
 mod pages;
+mod recent;
 mod request;
 mod send;
 mod token;
@@ -108,6 +109,10 @@ impl Default for Settings {
     }
 }
 
+/// Registries of which it is remembered what they speak, and for how long.
+const SCHEMES_MAX: usize = 512;
+const SCHEME_AGE_MAX: Duration = Duration::from_secs(24 * 3600);
+
 /// A client of registries: connections, tokens and settings, shared by many repositories.
 #[derive(Clone)]
 pub struct Client {
@@ -120,14 +125,14 @@ struct Inner {
     settings: Settings,
     tokens: token::Tokens,
     /// What private registries were found to speak.
-    schemes: Mutex<HashMap<String, &'static str>>,
+    schemes: Mutex<recent::Recent<&'static str>>,
 }
 
 impl Client {
     /// A client that sends over this transport and shows credentials of this keychain.
     pub fn new(transport: Transport, keychain: Keychain, settings: Settings) -> Self {
         let tokens = token::Tokens::default();
-        let schemes = Mutex::default();
+        let schemes = Mutex::new(recent::Recent::new(SCHEMES_MAX, usize::MAX));
         Self { inner: Arc::new(Inner { transport, keychain, settings, tokens, schemes }) }
     }
 

@@ -308,7 +308,7 @@ impl Client {
             return address("https");
         }
         let schemes = || self.inner.schemes.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = schemes().get(registry).copied();
+        let known = schemes().get(registry, Instant::now());
         if let Some(scheme) = known {
             return address(scheme);
         }
@@ -316,7 +316,8 @@ impl Client {
         // of its tries would only make that take three times as long.
         let probed = self.probe(address("https")?, address("http")?).await;
         let scheme = probed.unwrap_or("http");
-        schemes().insert(registry.to_owned(), scheme);
+        let expires = Instant::now() + super::SCHEME_AGE_MAX;
+        schemes().keep(registry.to_owned(), scheme, 0, expires);
         address(scheme)
     }
 }

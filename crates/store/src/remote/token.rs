@@ -2,6 +2,7 @@
 
 use super::challenge::Challenge;
 use super::lead::may_be_realm;
+use super::recent::Recent;
 use super::request::{Call, Payload, shown};
 use super::{Client, HttpError};
 use crate::auth::Credential;
@@ -13,7 +14,6 @@ use http::{Method, StatusCode};
 use oci::Repository;
 use reqwest::Url;
 use serde::Deserialize;
-use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -23,6 +23,12 @@ const TOKEN_SIZE_MAX: u64 = 1 << 20;
 const LIFE_DEFAULT: u64 = 60;
 const LIFE_MAX: u64 = 24 * 60 * 60;
 const CLIENT_ID: &str = "apron";
+/// Repositories whose challenges are kept, and tokens.
+const KNOWN_MAX: usize = 512;
+/// Bytes of each that are kept.
+const KNOWN_SIZE_MAX: usize = 2 << 20;
+/// How long it is remembered what a registry asks for.
+const CHALLENGE_AGE_MAX: Duration = Duration::from_secs(60 * 60);
 
 /// What has been learned about registries so far.
 #[derive(Default)]
@@ -32,15 +38,19 @@ pub(crate) struct Tokens {
     fetching: tokio::sync::Mutex<()>,
 }
 
-#[derive(Default)]
+/// What is known of repositories. Names are cheap to make up, and whoever mirrors is asked for any.
 struct Known {
-    challenges: HashMap<String, Challenge>,
-    tokens: HashMap<(String, String), Token>,
+    challenges: Recent<Challenge>,
+    tokens: Recent<HeaderValue>,
 }
 
-struct Token {
-    header: HeaderValue,
-    expires: Instant,
+impl Default for Known {
+    fn default() -> Self {
+        Self {
+            challenges: Recent::new(KNOWN_MAX, KNOWN_SIZE_MAX),
+            tokens: Recent::new(KNOWN_MAX, KNOWN_SIZE_MAX),
+        }
+    }
 }
 
 impl Tokens {
@@ -48,10 +58,17 @@ impl Tokens {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn valid(&self, key: &(String, String)) -> Option<HeaderValue> {
-        let known = self.known();
-        let token = known.tokens.get(key).filter(|token| token.expires > Instant::now());
-        token.map(|token| token.header.clone())
+    fn valid(&self, key: &str) -> Option<HeaderValue> {
+        self.known().tokens.get(key, Instant::now())
+    }
+
+    fn challenge(&self, repository: &Repository) -> Option<Challenge> {
+        self.known().challenges.get(&id(repository), Instant::now())
+    }
+
+    fn keep_challenge(&self, repository: &Repository, challenge: Challenge) {
+        let (size, expires) = (challenge.size(), Instant::now() + CHALLENGE_AGE_MAX);
+        self.known().challenges.keep(id(repository), challenge, size, expires);
     }
 }
 
@@ -67,7 +84,7 @@ impl Client {
         repository: &Repository,
         scopes: &[String],
     ) -> Result<Option<HeaderValue>, Cause> {
-        let challenge = self.inner.tokens.known().challenges.get(&id(repository)).cloned();
+        let challenge = self.inner.tokens.challenge(repository);
         match challenge {
             None => Ok(None),
             Some(challenge) => self.answer(repository, scopes, &challenge, None).await,
@@ -96,7 +113,7 @@ impl Client {
             },
             Challenge::Basic => Challenge::Basic,
         };
-        self.inner.tokens.known().challenges.insert(id(repository), kept);
+        self.inner.tokens.keep_challenge(repository, kept);
         self.answer(repository, scopes, &challenge, rejected).await
     }
 
@@ -140,7 +157,7 @@ impl Client {
         ask: &Ask<'_>,
         rejected: Option<&HeaderValue>,
     ) -> Result<HeaderValue, Cause> {
-        let key = (id(repository), scopes.join(" "));
+        let key = format!("{} {}", id(repository), scopes.join(" "));
         let kept = || self.inner.tokens.valid(&key).filter(|kept| Some(kept) != rejected);
         if let Some(kept) = kept() {
             return Ok(kept);
@@ -157,8 +174,7 @@ impl Client {
         let header = bearer_header(&text)?;
         // A tenth of its life is the margin for clocks and long ways.
         let expires = Instant::now() + life - life / 10;
-        let token = Token { header: header.clone(), expires };
-        self.inner.tokens.known().tokens.insert(key, token);
+        self.inner.tokens.known().tokens.keep(key, header.clone(), header.len(), expires);
         Ok(header)
     }
 
@@ -320,6 +336,25 @@ fn bearer_header(token: &str) -> Result<HeaderValue, HttpError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Names that nobody has, asked for one after the other.
+    #[test]
+    fn l1_what_is_learned_of_registries_does_not_grow_without_end() {
+        let tokens = Tokens::default();
+        let later = Instant::now() + Duration::from_secs(60);
+        let header = bearer_header(&"x".repeat(3000)).unwrap();
+        for number in 0..2000 {
+            let name = format!("r.example.org/none/{number}");
+            let repository = Repository::parse(&name, &oci::Rules::weak()).unwrap();
+            let realm = "https://r.example.org/token".to_owned();
+            let challenge = Challenge::Bearer { realm, service: None, scopes: Vec::new() };
+            tokens.keep_challenge(&repository, challenge);
+            tokens.known().tokens.keep(name, header.clone(), header.len(), later);
+            assert!(tokens.challenge(&repository).is_some());
+        }
+        let known = tokens.known();
+        assert!(known.challenges.len() <= KNOWN_MAX && known.tokens.len() <= KNOWN_MAX);
+    }
 
     #[test]
     fn scopes_are_merged_without_repeating_themselves() {

@@ -12,7 +12,8 @@
 mod jwk;
 
 use super::rules::{Actions, is_pattern, matches_text};
-use super::users::{Bound, check_name};
+use super::token::Origin;
+use super::users::{Bound, check_name, fingerprint};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
 use bytes::Bytes;
@@ -132,6 +133,8 @@ pub struct Oidc {
 
 struct Issuer {
     config: IssuerConfig,
+    /// What tells each of its mappings from all others.
+    proofs: Vec<String>,
     transport: Transport,
     state: Mutex<State>,
 }
@@ -149,6 +152,7 @@ struct State {
 pub(super) struct Identity {
     pub(super) user: String,
     pub(super) bound: Bound,
+    pub(super) origin: Origin,
 }
 
 #[derive(Deserialize)]
@@ -160,15 +164,20 @@ struct Discovery {
 impl Oidc {
     /// Trusts whom a config names; keys are fetched this way.
     pub fn new(config: Config, transport: &Transport) -> Arc<Self> {
-        let issuer =
-            |config| Issuer { config, transport: transport.clone(), state: Mutex::default() };
+        let issuer = |config: IssuerConfig| Issuer {
+            proofs: config.mappings.iter().map(|mapping| config.proof(mapping)).collect(),
+            config,
+            transport: transport.clone(),
+            state: Mutex::default(),
+        };
         Arc::new(Self { issuers: config.issuers.into_iter().map(issuer).collect() })
     }
 
-    /// Whether somebody may come by a token.
-    pub(super) fn knows(&self, user: &str) -> bool {
-        let mut mappings = self.issuers.iter().flat_map(|it| &it.config.mappings);
-        mappings.any(|it| it.user == user)
+    /// What a mapping lets a user do, if it is still there.
+    pub(super) fn bound_of(&self, user: &str, proof: &str) -> Option<Bound> {
+        let mut all = self.issuers.iter().flat_map(|it| it.config.mappings.iter().zip(&it.proofs));
+        let (mapping, _) = all.find(|(mapping, known)| mapping.user == user && *known == proof)?;
+        Some(mapping.bound())
     }
 
     /// Who brings this token, if it is a good one.
@@ -188,8 +197,18 @@ impl Oidc {
             return None;
         }
         let timely = is_timely(&claims, now) && is_for(&claims, &issuer.config.audience);
-        let mapping = issuer.config.mappings.iter().find(|it| it.fits(&claims))?;
-        timely.then(|| Identity { user: mapping.user.clone(), bound: mapping.bound() })
+        let mut mappings = issuer.config.mappings.iter().zip(&issuer.proofs);
+        let (mapping, proof) = mappings.find(|(it, _)| it.fits(&claims))?;
+        let ends = claims.get("exp").and_then(Value::as_u64);
+        let ends = ends.map(|exp| exp.saturating_add(CLOCK_SLACK));
+        let origin = Origin { proof: Some(proof.clone()), ends };
+        timely.then(|| Identity { user: mapping.user.clone(), bound: mapping.bound(), origin })
+    }
+}
+
+impl IssuerConfig {
+    fn proof(&self, mapping: &Mapping) -> String {
+        fingerprint("mapping", &format!("{} {} {mapping:?}", self.issuer, self.audience))
     }
 }
 

@@ -8,7 +8,7 @@ use crate::storage::content::files::Files;
 use crate::storage::metadata::Metadata;
 use crate::storage::metadata::memory::Memory;
 use crate::storage::metadata::sqlite::Sqlite;
-use crate::storage::{Push, Selector, Settings, now};
+use crate::storage::{Holder, Push, Selector, Settings, now};
 use crate::{Error, Name, Tag};
 use bytes::Bytes;
 use oci::{Descriptor, Manifest, MediaType, Raw};
@@ -119,7 +119,8 @@ fn manifest(content: &[u8]) -> Raw {
 }
 
 async fn upload(registry: &Registry, content: &'static [u8]) {
-    let begun = registry.begin_upload(&name("a"), "", Algorithm::Sha256).await.unwrap();
+    let begun =
+        registry.begin_upload(&name("a"), &Holder::new("", None), Algorithm::Sha256).await.unwrap();
     let body = Box::pin(stream::iter([Ok(Bytes::from_static(content))]));
     registry.complete(begun, body, None, &Digest::of(content)).await.unwrap();
 }

@@ -5,6 +5,7 @@
 //!          blobs/sha256/<hex>  blobs/sha512/<hex>     the only copy of every byte served
 //!          uploads/<id>                               what is on its way in
 //!          repos/<name…>/_layout/{oci-layout,index.json,blobs → …}
+//!          repos/<name…>/_held                        blobs that the repository has
 //!          quarantine/                                what scrubbing found damaged
 //! ```
 //!
@@ -12,10 +13,11 @@
 //! may the database know of it.
 
 use super::direct::Way;
-use super::{Content, Source, Staged, Written};
+use super::{Content, Source, Staged, Written, private};
 use crate::error::Error;
 use crate::name::Name;
 use bytes::Bytes;
+use fs_err::os::unix::fs::OpenOptionsExt as _;
 use oci::{Algorithm, Digest};
 use std::fs::File;
 use std::io::{self, Write};
@@ -39,11 +41,12 @@ impl Files {
     /// Makes the directories that must be there.
     pub(crate) fn prepare(&self) -> io::Result<()> {
         for algorithm in [Algorithm::Sha256, Algorithm::Sha512] {
-            fs_err::create_dir_all(self.blobs(algorithm))?;
+            private::make_directory(&self.blobs(algorithm))?;
         }
         for directory in [self.uploads(), self.repositories(), self.root.join("quarantine")] {
-            fs_err::create_dir_all(directory)?;
+            private::make_directory(&directory)?;
         }
+        private::narrow(&self.root)?;
         let mark = self.root.join("oci-layout");
         if !mark.exists() {
             Self::replace(&mark, LAYOUT_MARK)?;
@@ -90,10 +93,15 @@ impl Files {
         self.repositories().join(name.as_str()).join("_layout")
     }
 
+    /// The list of the blobs that a repository has.
+    pub(crate) fn held(&self, name: &Name) -> PathBuf {
+        self.repositories().join(name.as_str()).join("_held")
+    }
+
     /// Replaces a file so that it is there entirely, old or new.
     pub(crate) fn replace(target: &Path, bytes: &[u8]) -> io::Result<()> {
         let temporary = target.with_extension("new");
-        let mut file = fs_err::File::create(&temporary)?;
+        let mut file = private::create(&temporary)?;
         file.write_all(bytes)?;
         file.sync_data()?;
         fs_err::rename(&temporary, target)?;
@@ -116,7 +124,8 @@ impl Content for Files {
     fn stage(&self, id: &str, offset: u64) -> Result<Arc<dyn Staged>, Error> {
         let path = self.upload(id);
         let mut options = fs_err::OpenOptions::new();
-        let file = options.read(true).write(true).create(true).truncate(false).open(&path)?;
+        options.read(true).write(true).create(true).truncate(false).mode(private::FILE);
+        let file = options.open(&path)?;
         let length = file.metadata()?.len();
         if length < offset {
             return Err(Error::UploadUnknown);
@@ -146,7 +155,7 @@ impl Content for Files {
 
     fn put(&self, id: &str, digest: &Digest, bytes: &[u8]) -> Result<(), Error> {
         let path = self.upload(id);
-        let mut file = fs_err::File::create(&path)?;
+        let mut file = private::create(&path)?;
         let written = file.write_all(bytes).and_then(|()| file.sync_data());
         if let Err(error) = written {
             let _ = fs_err::remove_file(&path);

@@ -14,6 +14,7 @@
 mod direct;
 pub(crate) mod files;
 pub(crate) mod memory;
+pub(crate) mod private;
 #[cfg(test)]
 mod suite;
 

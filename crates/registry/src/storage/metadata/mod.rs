@@ -83,8 +83,9 @@ pub(crate) trait Uploads {
     fn uploads_before(&self, limit: i64) -> Result<Vec<String>, Error>;
     /// Forgets an upload; that it is unknown is fine.
     fn forget_upload(&self, id: &str) -> Result<(), Error>;
-    /// Makes a blob of an upload, unless that breaks the quota.
-    fn finish_upload(&self, arrived: Arrived) -> Result<(), Error>;
+    /// Makes a blob of an upload, unless that breaks the quota. Tells whether a manifest of the
+    /// repository has been without it until now.
+    fn finish_upload(&self, arrived: Arrived) -> Result<bool, Error>;
 }
 
 /// A blob in a repository.
@@ -238,6 +239,8 @@ pub(crate) trait Pictures {
     fn behind(&self) -> Result<Vec<Behind>, Error>;
     /// What a view shows: tags first, each its own entry; then manifests without one.
     fn shown(&self, name: &Name) -> Result<Vec<Shown>, Error>;
+    /// Blobs of a repository that its manifests name.
+    fn held(&self, name: &Name) -> Result<Vec<Digest>, Error>;
     /// Notes which change a view shows.
     fn note_view(&self, view: &Behind) -> Result<(), Error>;
     /// Brings a repository back from its view.

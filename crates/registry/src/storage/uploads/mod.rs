@@ -10,25 +10,31 @@
 //! that write, so that a client that vanishes cannot leave two writers behind. Bytes beyond the
 //! last kept offset count for nothing; a restart cuts them off.
 
+mod expire;
 mod gather;
+mod ledger;
 mod writing;
+
+pub(crate) use ledger::Holder;
 
 use super::content::{Content, Source, Staged};
 use super::metadata::{Arrived, Kept, Metadata};
-use super::{Registry, blocking, millis};
+use super::{Registry, blocking};
 use crate::error::{Error, OpenError};
-use crate::limits::{SPACE_CHECK_INTERVAL, UPLOAD_AGE_MAX, UPLOADS_MAX};
+use crate::limits::SPACE_CHECK_INTERVAL;
 use crate::name::Name;
 use bytes::Bytes;
 use futures::{Stream, StreamExt};
 use gather::Gathered;
+use ledger::{Ledger, Stake};
 use oci::{Algorithm, Digest, Hasher};
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::pin::Pin;
+use std::sync::atomic::AtomicI64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::OwnedMutexGuard;
-use writing::{Writing, flush, hash};
+use writing::{Room, Writing, flush, hash};
 
 /// A body on its way in.
 pub(crate) type BodyStream = Pin<Box<dyn Stream<Item = Result<Bytes, Error>> + Send>>;
@@ -41,6 +47,9 @@ type Shared = Arc<tokio::sync::Mutex<Session>>;
 #[derive(Default)]
 pub(super) struct Uploads {
     sessions: Mutex<HashMap<String, Shared>>,
+    ledger: Ledger,
+    /// When it was last looked which of them are over.
+    swept: AtomicI64,
 }
 
 /// An upload under way.
@@ -57,7 +66,10 @@ pub(crate) struct Session {
     named: bool,
     /// Whether the database knows of it.
     kept: bool,
+    begun: i64,
     touched: i64,
+    /// What it counts for.
+    stake: Stake,
 }
 
 impl Session {
@@ -78,8 +90,43 @@ impl Session {
 }
 
 impl Uploads {
+    /// The uploads that a database keeps, after a restart: they count as they did before.
+    pub(super) fn restored(metadata: &dyn Metadata) -> Result<Self, Error> {
+        let uploads = Self::default();
+        for id in metadata.uploads_before(i64::MAX)? {
+            metadata.kept_upload(&id)?.map(|kept| uploads.take_up(kept));
+        }
+        Ok(uploads)
+    }
+
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Shared>> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes up an upload that was kept, unless that was done already.
+    fn take_up(&self, kept: Kept) -> Shared {
+        let mut sessions = self.lock();
+        if let Some(shared) = sessions.get(&kept.id) {
+            return shared.clone();
+        }
+        let holder = Holder::new(&kept.principal, None);
+        let session = Session {
+            stake: self.ledger.reenter(&holder, &kept.repository, kept.offset),
+            id: kept.id.clone(),
+            repository: kept.repository,
+            principal: kept.principal,
+            offset: kept.offset,
+            hasher: kept.hasher,
+            staged: None,
+            flushed: true,
+            named: true,
+            kept: true,
+            begun: kept.updated,
+            touched: kept.updated,
+        };
+        let shared = Arc::new(tokio::sync::Mutex::new(session));
+        sessions.insert(kept.id, shared.clone());
+        shared
     }
 }
 
@@ -88,31 +135,28 @@ impl Registry {
     pub(crate) async fn begin_upload(
         &self,
         name: &Name,
-        principal: &str,
+        holder: &Holder,
         algorithm: Algorithm,
     ) -> Result<Upload, Error> {
         self.check_space(0)?;
+        let stake = self.enter(name, holder).await?;
         let id = unguessable()?;
         let session = Session {
             id: id.clone(),
             repository: name.clone(),
-            principal: principal.to_owned(),
+            principal: holder.principal().to_owned(),
             offset: 0,
             hasher: Hasher::new(algorithm),
             staged: None,
             flushed: true,
             named: false,
             kept: false,
+            begun: self.now(),
             touched: self.now(),
+            stake,
         };
         let shared: Shared = Arc::new(tokio::sync::Mutex::new(session));
-        {
-            let mut sessions = self.inner.uploads.lock();
-            if sessions.len() >= UPLOADS_MAX {
-                return Err(Error::UploadsTooMany);
-            }
-            sessions.insert(id, shared.clone());
-        }
+        self.inner.uploads.lock().insert(id, shared.clone());
         Ok(shared.lock_owned().await)
     }
 
@@ -137,6 +181,10 @@ impl Registry {
         if !ours || !self.inner.uploads.lock().contains_key(id) {
             return Err(Error::UploadUnknown);
         }
+        if self.is_over(&upload) {
+            self.cancel(upload).await?;
+            return Err(Error::UploadUnknown);
+        }
         upload.touched = self.now();
         Ok(upload)
     }
@@ -149,7 +197,8 @@ impl Registry {
         body: BodyStream,
         expected: Option<u64>,
     ) -> Result<Upload, Error> {
-        let (writing, rest) = self.receive(upload, body, expected).await?;
+        let room = self.room(&upload.repository, None).await?;
+        let (writing, rest) = self.receive(upload, body, expected, room).await?;
         writing.write(rest).await?.accept()
     }
 
@@ -162,7 +211,8 @@ impl Registry {
         expected: Option<u64>,
         digest: &Digest,
     ) -> Result<(), Error> {
-        let (mut writing, rest) = self.receive(upload, body, expected).await?;
+        let room = self.room(&upload.repository, Some(digest)).await?;
+        let (mut writing, rest) = self.receive(upload, body, expected, room).await?;
         let (registry, digest) = (self.clone(), digest.clone());
         blocking(move || {
             writing.write_here(&rest)?;
@@ -189,6 +239,7 @@ impl Registry {
         upload: Upload,
         mut body: BodyStream,
         expected: Option<u64>,
+        room: Room,
     ) -> Result<(Writing, Vec<Bytes>), Error> {
         self.check_space(expected.unwrap_or(0))?;
         let mut writing = Writing::new(upload, self.inner.content.clone(), expected);
@@ -196,7 +247,14 @@ impl Registry {
         loop {
             match body.next().await {
                 None => return Ok((writing, gathered.rest())),
-                Some(Ok(piece)) => gathered.push(piece),
+                Some(Ok(piece)) => match writing.admit(room, piece.len() as u64) {
+                    Ok(()) => gathered.push(piece),
+                    // Nothing can become of it, and what came must not lie there.
+                    Err(error) => {
+                        self.cancel(writing.give_up()).await?;
+                        return Err(error);
+                    }
+                },
                 Some(Err(error)) => {
                     self.keep(writing.write(gathered.rest()).await?.accept_part()).await?;
                     return Err(error);
@@ -250,28 +308,6 @@ impl Registry {
         self.forget_upload_here(&upload.id)
     }
 
-    /// Throws away uploads nobody has touched for long; gives their number.
-    pub(super) async fn expire_uploads(&self) -> Result<u64, Error> {
-        let limit = self.now().saturating_sub(millis(UPLOAD_AGE_MAX));
-        let here: Vec<(String, Shared)> =
-            self.inner.uploads.lock().iter().map(|(id, it)| (id.clone(), it.clone())).collect();
-        let mut expired = HashSet::new();
-        for (id, shared) in here {
-            // An upload that somebody has right now is not old.
-            if shared.try_lock().is_ok_and(|session| session.touched < limit) {
-                self.inner.uploads.lock().remove(&id);
-                expired.insert(id);
-            }
-        }
-        let rows = self.ask(move |inner| inner.metadata.uploads_before(limit)).await?;
-        let known = |id: &String| self.inner.uploads.lock().contains_key(id);
-        expired.extend(rows.into_iter().filter(|id| !known(id)));
-        for id in &expired {
-            self.forget_upload(id).await?;
-        }
-        Ok(expired.len() as u64)
-    }
-
     fn finish_here(&self, mut upload: Upload, digest: &Digest) -> Result<(), Error> {
         let actual = hash(&upload, digest.algorithm())?;
         if actual != *digest {
@@ -289,7 +325,10 @@ impl Registry {
             self.drop_unknown_file(digest);
         }
         drop(held);
-        recorded
+        if recorded? {
+            self.view_later();
+        }
+        Ok(())
     }
 
     /// Brings an upload's bytes to the disk. If that fails once, the system may have thrown them
@@ -302,8 +341,9 @@ impl Registry {
         flushed
     }
 
-    /// Lets the database know of an upload that became a blob.
-    fn record_upload(&self, upload: &Upload, digest: &Digest) -> Result<(), Error> {
+    /// Lets the database know of an upload that became a blob; tells whether a manifest waited
+    /// for it.
+    fn record_upload(&self, upload: &Upload, digest: &Digest) -> Result<bool, Error> {
         self.inner.metadata.finish_upload(Arrived {
             repository: upload.repository.clone(),
             digest: digest.clone(),
@@ -314,26 +354,54 @@ impl Registry {
         })
     }
 
-    /// Takes up an upload from the database, after a restart.
+    /// What may still arrive in a repository; of a blob that it has, as much as that has.
+    async fn room(&self, name: &Name, digest: Option<&Digest>) -> Result<Room, Error> {
+        let Some(limit) = self.inner.settings.quota else { return Ok(Room::Plenty) };
+        let (name, digest) = (name.clone(), digest.cloned());
+        self.ask(move |inner| {
+            if let Some(digest) = &digest
+                && let Ok(found) = inner.metadata.blob(&name, digest)
+            {
+                return Ok(Room::Known(found.size));
+            }
+            Ok(Room::Quota { limit, used: inner.metadata.used(&name)? })
+        })
+        .await
+    }
+
+    /// Refuses early what is announced and would not fit, as [`Self::receive`] would later.
+    pub(crate) async fn check_room(
+        &self,
+        upload: &Upload,
+        digest: Option<&Digest>,
+        announced: u64,
+    ) -> Result<(), Error> {
+        let size = upload.offset.saturating_add(announced);
+        match self.room(&upload.repository, digest).await? {
+            Room::Plenty => Ok(()),
+            Room::Known(expected) if size > expected => {
+                Err(Error::SizeMismatch { expected, actual: size })
+            }
+            Room::Known(_) => Ok(()),
+            Room::Quota { limit, used } => {
+                let used = used.saturating_add(self.staged(&upload.repository));
+                let fits = used.saturating_add(announced) <= limit;
+                if fits { Ok(()) } else { Err(Error::QuotaExceeded { limit }) }
+            }
+        }
+    }
+
+    /// Bytes on their way to a repository.
+    pub(super) fn staged(&self, name: &Name) -> u64 {
+        self.inner.uploads.ledger.staged(name)
+    }
+
+    /// Takes up an upload from the database, which another replica may have kept.
     async fn load(&self, id: &str) -> Result<Shared, Error> {
         let wanted = id.to_owned();
         let found = self.ask(move |inner| inner.metadata.kept_upload(&wanted)).await?;
         let found = found.ok_or(Error::UploadUnknown)?;
-        let session = Session {
-            id: found.id,
-            repository: found.repository,
-            principal: found.principal,
-            offset: found.offset,
-            hasher: found.hasher,
-            staged: None,
-            flushed: true,
-            named: true,
-            kept: true,
-            touched: self.now(),
-        };
-        let shared = Arc::new(tokio::sync::Mutex::new(session));
-        let mut sessions = self.inner.uploads.lock();
-        Ok(sessions.entry(id.to_owned()).or_insert(shared).clone())
+        Ok(self.inner.uploads.take_up(found))
     }
 
     async fn forget_upload(&self, id: &str) -> Result<(), Error> {

@@ -16,13 +16,60 @@ pub(super) struct Writing {
     offset: u64,
     expected: Option<u64>,
     pub(super) count: u64,
+    /// Bytes that were let in, written or not.
+    arrived: u64,
+}
+
+/// How many bytes may arrive.
+#[derive(Clone, Copy)]
+pub(super) enum Room {
+    /// As many as one blob may have.
+    Plenty,
+    /// Those of a blob that the repository has already.
+    Known(u64),
+    /// What is left of the repository's quota, with everything else that is on its way.
+    Quota {
+        /// The quota.
+        limit: u64,
+        /// What of it is used by what has arrived.
+        used: u64,
+    },
 }
 
 impl Writing {
     /// An upload about to be written, perhaps with a body of known length.
-    pub(super) fn new(upload: Upload, content: Arc<dyn Content>, expected: Option<u64>) -> Self {
+    pub(super) fn new(
+        mut upload: Upload,
+        content: Arc<dyn Content>,
+        expected: Option<u64>,
+    ) -> Self {
         let (hasher, offset) = (upload.hasher.clone(), upload.offset);
-        Self { upload, content, hasher, offset, expected, count: 0 }
+        // What came after that before, and did not count, is cut off now.
+        upload.stake.set(offset);
+        Self { upload, content, hasher, offset, expected, count: 0, arrived: 0 }
+    }
+
+    /// Lets more bytes in, if there is room for them.
+    pub(super) fn admit(&mut self, room: Room, more: u64) -> Result<(), Error> {
+        self.arrived = self.arrived.saturating_add(more);
+        let size = self.upload.offset.saturating_add(self.arrived);
+        let (fits, refusal) = match room {
+            Room::Plenty => return Ok(()),
+            Room::Known(expected) => {
+                let fits = size <= expected && self.upload.stake.grow(more, u64::MAX);
+                (fits, Error::SizeMismatch { expected, actual: size })
+            }
+            Room::Quota { limit, used } => {
+                let fits = self.upload.stake.grow(more, limit.saturating_sub(used));
+                (fits, Error::QuotaExceeded { limit })
+            }
+        };
+        if fits { Ok(()) } else { Err(refusal) }
+    }
+
+    /// The upload, to be thrown away.
+    pub(super) fn give_up(self) -> Upload {
+        self.upload
     }
 
     /// Hashes and writes some pieces on a thread that may wait for the disk. The guard goes

@@ -34,13 +34,13 @@ impl Uploads for Memory {
         })
     }
 
-    fn finish_upload(&self, it: Arrived) -> Result<(), Error> {
+    fn finish_upload(&self, it: Arrived) -> Result<bool, Error> {
         self.write(|tables| {
             tables.check_quota(&it.repository, &it.digest, it.size, it.quota)?;
             tables.blobs.insert(it.digest.clone(), it.size);
-            tables.ensure(&it.repository).link(&it.digest, it.lease);
+            let awaited = tables.ensure(&it.repository).take(&it.digest, it.lease);
             it.upload.map(|id| tables.uploads.remove(&id));
-            Ok(())
+            Ok(awaited)
         })
     }
 }
@@ -66,7 +66,7 @@ impl Blobs for Memory {
         self.write(|tables| {
             let Ok(found) = tables.look(&it.from, &it.digest) else { return Ok(false) };
             tables.check_quota(&it.to, &it.digest, found.size, it.quota)?;
-            tables.ensure(&it.to).link(&it.digest, it.lease);
+            tables.ensure(&it.to).take(&it.digest, it.lease);
             Ok(true)
         })
     }

@@ -164,6 +164,13 @@ impl Pictures for Memory {
         })
     }
 
+    fn held(&self, name: &Name) -> Result<Vec<Digest>, Error> {
+        self.read(|tables| {
+            let here = tables.known(name)?;
+            Ok(here.leases.keys().filter(|digest| here.names(digest)).cloned().collect())
+        })
+    }
+
     fn note_view(&self, view: &Behind) -> Result<(), Error> {
         self.write(|tables| {
             tables.known_mut(&view.repository)?.viewed = view.generation;

@@ -129,6 +129,14 @@ impl Repository {
         *held = lease.max(*held);
     }
 
+    /// Lets it have a blob that comes; tells whether a manifest has been without it.
+    fn take(&mut self, digest: &Digest, lease: i64) -> bool {
+        let awaited = self.names(digest) && !self.leases.contains_key(digest);
+        self.generation += i64::from(awaited);
+        self.link(digest, lease);
+        awaited
+    }
+
     /// Whether a manifest names this.
     fn names(&self, digest: &Digest) -> bool {
         self.manifests.values().any(|(row, _)| row.children.contains(digest))

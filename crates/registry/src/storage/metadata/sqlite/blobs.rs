@@ -35,6 +35,7 @@ impl Blobs for Sqlite {
             };
             let repository = ensure(transaction, to)?;
             check_quota(transaction, repository, digest, size, *quota)?;
+            touch_awaiting(transaction, repository, digest)?;
             link(transaction, repository, digest, *lease)?;
             Ok(true)
         })
@@ -94,6 +95,23 @@ pub(super) fn record(
         )?
         .execute(params![digest.to_string(), stored_size(size)])?;
     Ok(())
+}
+
+/// Notes that a repository's view has to be drawn again, if a manifest there names a blob that is
+/// only about to come; tells whether one does.
+pub(super) fn touch_awaiting(
+    transaction: &Transaction<'_>,
+    repository: i64,
+    digest: &Digest,
+) -> Result<bool, Error> {
+    let count = transaction
+        .prepare_cached(
+            "UPDATE repository SET generation = generation + 1 WHERE id = ?1
+             AND EXISTS (SELECT 1 FROM manifest_child WHERE repository = ?1 AND child = ?2)
+             AND NOT EXISTS (SELECT 1 FROM repository_blob WHERE repository = ?1 AND digest = ?2)",
+        )?
+        .execute(params![repository, digest.to_string()])?;
+    Ok(count > 0)
 }
 
 /// Lets a repository have a blob, safe from collection until `lease`.

@@ -4,7 +4,7 @@ use super::{Sqlite, blobs, ensure, known, manifests, stored_digest, stored_name}
 use crate::error::Error;
 use crate::name::Name;
 use crate::storage::metadata::{Behind, Counts, Pictures, Restored, Shown};
-use oci::{Descriptor, MediaType};
+use oci::{Descriptor, Digest, MediaType};
 use rusqlite::params;
 
 impl Pictures for Sqlite {
@@ -41,6 +41,20 @@ impl Pictures for Sqlite {
                 all.push(Shown { descriptor, tag: row.get(3)? });
             }
             Ok(all)
+        })
+    }
+
+    fn held(&self, name: &Name) -> Result<Vec<Digest>, Error> {
+        self.database.read(|database| {
+            let repository = known(database, name)?;
+            let mut statement = database.prepare_cached(
+                "SELECT digest FROM repository_blob AS it WHERE repository = ?1
+                 AND EXISTS (SELECT 1 FROM manifest_child
+                             WHERE repository = ?1 AND child = it.digest) ORDER BY digest",
+            )?;
+            let rows: rusqlite::Result<Vec<String>> =
+                statement.query_map([repository], |row| row.get(0))?.collect();
+            rows?.iter().map(|text| stored_digest(text)).collect()
         })
     }
 

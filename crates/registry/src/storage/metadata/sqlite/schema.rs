@@ -11,6 +11,7 @@
 //! only after its file is durable, and removed before its file is.
 
 use crate::error::OpenError;
+use crate::storage::private;
 use rusqlite::{Connection, OpenFlags};
 use std::path::Path;
 use std::time::Duration;
@@ -79,6 +80,8 @@ CREATE TABLE upload (
 
 /// Opens the one connection that writes, making the tables in a new database.
 pub(super) fn open_writer(path: &Path) -> Result<Connection, OpenError> {
+    // Its log gets the permissions that it has.
+    private::ensure(path)?;
     let mut connection = Connection::open(path)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.pragma_update(None, "journal_mode", "WAL")?;

@@ -65,17 +65,18 @@ impl Uploads for Sqlite {
         self.database.write(move |transaction| forget(transaction, &id))
     }
 
-    fn finish_upload(&self, arrived: Arrived) -> Result<(), Error> {
+    fn finish_upload(&self, arrived: Arrived) -> Result<bool, Error> {
         self.database.write(move |transaction| {
             let Arrived { repository, digest, size, lease, quota, upload } = &arrived;
             let repository = ensure(transaction, repository)?;
             blobs::check_quota(transaction, repository, digest, *size, *quota)?;
             blobs::record(transaction, digest, *size)?;
+            let awaited = blobs::touch_awaiting(transaction, repository, digest)?;
             blobs::link(transaction, repository, digest, *lease)?;
-            match upload {
-                Some(id) => forget(transaction, id),
-                None => Ok(()),
+            if let Some(id) = upload {
+                forget(transaction, id)?;
             }
+            Ok(awaited)
         })
     }
 }
