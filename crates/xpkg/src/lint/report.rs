@@ -4,6 +4,7 @@ use super::calls::Calls;
 use super::kinds::ObjectKind;
 use crate::diagnostic::Diagnostic;
 use api::meta::{Meta, PackageKind};
+use std::collections::BTreeSet;
 use yaml::Position;
 
 /// The outcome of looking at one document.
@@ -25,7 +26,7 @@ pub struct DocumentReport {
     pub object: Option<ObjectKind>,
     /// What other documents may want to know about it.
     pub facts: Facts,
-    /// What in it makes the API server call the package's runtime.
+    /// What in it makes the API server call somebody.
     pub calls: Calls,
     /// What is wrong with it on its own.
     pub diagnostics: Vec<Diagnostic>,
@@ -50,6 +51,8 @@ pub enum Facts {
     None,
     /// It defines a custom resource.
     Crd(Resource),
+    /// It defines a managed resource.
+    Mrd(Resource),
     /// It defines a composite resource.
     Xrd(Resource),
     /// It composes.
@@ -106,6 +109,40 @@ impl DocumentReport {
             calls: Calls::None,
             diagnostics: Vec::new(),
         }
+    }
+
+    /// The resource it defines, as far as it says so.
+    pub fn defined(&self) -> Option<&Resource> {
+        match &self.facts {
+            Facts::Crd(resource) | Facts::Mrd(resource) | Facts::Xrd(resource) => Some(resource),
+            Facts::None | Facts::Composition(_) => None,
+        }
+    }
+
+    /// The groups it defines kinds in: what its spec says, and what its name says.
+    pub fn groups(&self) -> BTreeSet<&str> {
+        let is_definition = matches!(
+            self.object,
+            Some(
+                ObjectKind::CustomResourceDefinition
+                    | ObjectKind::ManagedResourceDefinition
+                    | ObjectKind::CompositeResourceDefinition
+            )
+        );
+        if !is_definition {
+            return BTreeSet::new();
+        }
+        let named = self.identity.name.split_once('.').map_or("", |(_, group)| group);
+        let said = self.defined().map(|resource| resource.group.as_str());
+        // Where there is none, every API server says so.
+        said.into_iter().chain([named]).filter(|group| !group.is_empty()).collect()
+    }
+
+    /// The kind it brings by group and plural, if its name and its spec say the same.
+    pub fn brought(&self) -> Option<(String, String)> {
+        let Resource { group, plural, .. } = self.defined()?;
+        let is_named = self.identity.name == format!("{plural}.{group}");
+        (is_named && !group.is_empty()).then(|| (group.clone(), plural.clone()))
     }
 
     /// Where the document starts, as people write it.
