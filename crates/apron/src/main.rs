@@ -92,6 +92,7 @@ fn run(command: &Command, settings: &Settings) -> Outcome {
         Command::Activate(request) => block_on(command::activate::run(request, settings)),
         Command::Wait(request) => block_on(command::wait::run(request, settings)),
         Command::Why(request) => block_on(command::why::run(request, settings)),
+        Command::Permissions(request) => block_on(command::permissions::run(request, settings)),
         Command::Plan(_) => end(command, settings).map(|_| ()),
         Command::Up(request) => block_on(command::up::run(request, settings)),
         Command::Registry(request) => block_on(command::registry::run(request, settings)),

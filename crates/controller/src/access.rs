@@ -9,6 +9,7 @@ use crate::cluster;
 use api::meta::PermissionRequest;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use plan::authority::{ALLOWED_ROLE, Allowed, Place};
 use plan::package::pull::Unavailable;
 use plan::step::Target;
 use serde_json::{Value as Json, json};
@@ -53,22 +54,45 @@ pub(crate) async fn own(hands: &Hands) -> Result<Vec<String>, cluster::Error> {
     Ok(secrets.iter().filter_map(|one| Some(one["name"].as_str()?.to_owned())).collect())
 }
 
-/// What packages may ask for beyond their own kinds: what the settings say, and the rules of the
-/// role that they name.
-pub(crate) async fn allowed(hands: &Hands) -> Result<Vec<PermissionRequest>, cluster::Error> {
-    let mut allowed = hands.settings.allowed.clone();
-    if let Some(name) = &hands.settings.allowed_role {
-        let target = Target {
-            api_version: "rbac.authorization.k8s.io/v1".to_owned(),
-            kind: "ClusterRole".to_owned(),
-            namespace: None,
-            name: name.clone(),
-        };
-        let role = hands.cluster.get(&target).await?.unwrap_or_default();
-        let rules = role["rules"].as_array().into_iter().flatten();
-        allowed.extend(rules.filter_map(|rule| PermissionRequest::from_json(rule).ok()));
+/// What packages may bring and ask for by the settings alone.
+pub(crate) fn allowed_by_settings(hands: &Hands) -> Allowed {
+    Allowed {
+        permissions: hands.settings.allowed.clone(),
+        groups: hands.settings.allowed_groups.clone(),
+        place: Place::Flags,
     }
+}
+
+/// What packages may bring and ask for: what the settings say, and the rules of the role that they
+/// name. Where that role is not there, it allows nothing.
+pub(crate) async fn allowed(hands: &Hands) -> Result<Allowed, cluster::Error> {
+    let mut allowed = allowed_by_settings(hands);
+    let Some(name) = hands.settings.allowed_role.clone() else { return Ok(allowed) };
+    let target = Target {
+        api_version: crate::roles::RBAC.to_owned(),
+        kind: crate::roles::ROLE.to_owned(),
+        namespace: None,
+        name: name.clone(),
+    };
+    let role = hands.cluster.get(&target).await?;
+    let is_there = role.is_some();
+    allowed.place = if name == ALLOWED_ROLE {
+        Place::Gathered { is_there }
+    } else {
+        Place::Named { role: name, is_there }
+    };
+    let role = role.unwrap_or_default();
+    let rules = role["rules"].as_array().into_iter().flatten();
+    allowed.permissions.extend(rules.filter_map(|rule| PermissionRequest::from_json(rule).ok()));
     Ok(allowed)
+}
+
+/// The same for a package that asks for this: the role is only read if something is asked for.
+pub(crate) async fn allowed_for(
+    hands: &Hands,
+    requests: &[PermissionRequest],
+) -> Result<Allowed, cluster::Error> {
+    if requests.is_empty() { Ok(allowed_by_settings(hands)) } else { allowed(hands).await }
 }
 
 fn in_namespace(hands: &Hands, kind: &str, name: &str) -> Target {

@@ -67,6 +67,7 @@ mod watch;
 pub mod written;
 
 pub use kind::Kind;
+pub use plan::authority;
 pub use plan::runtime::{AUTHORITY, Lifetimes, STARTING, UNESTABLISHED};
 
 use api::meta::{PackageKind, PermissionRequest};
@@ -115,6 +116,8 @@ pub struct Settings {
     pub allowed: Vec<PermissionRequest>,
     /// The `ClusterRole` whose rules they may ask for, too.
     pub allowed_role: Option<String>,
+    /// Groups of Kubernetes' community that packages may define kinds in.
+    pub allowed_groups: Vec<String>,
     /// Whether roles for the kinds of packages are this manager's business.
     pub manages_roles: bool,
     /// Objects of one kind that are looked at at once.
@@ -148,8 +151,9 @@ impl Settings {
             runs: vec![PackageKind::Provider, PackageKind::Function],
             authority: AUTHORITY.to_owned(),
             lifetimes: Lifetimes::default(),
-            allowed: vec![PermissionRequest::everything()],
-            allowed_role: None,
+            allowed: Vec::new(),
+            allowed_role: Some(authority::ALLOWED_ROLE.to_owned()),
+            allowed_groups: Vec::new(),
             manages_roles: true,
             concurrency_max: 10,
             sync_interval: Duration::from_secs(3600),

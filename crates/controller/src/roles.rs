@@ -18,7 +18,7 @@ pub struct ProviderRoles;
 pub struct DefinitionRoles;
 
 pub(crate) const RBAC: &str = "rbac.authorization.k8s.io/v1";
-const ROLE: &str = "ClusterRole";
+pub(crate) const ROLE: &str = "ClusterRole";
 pub(crate) const BINDING: &str = "ClusterRoleBinding";
 const REVISION: &str = "ProviderRevision";
 const DEFINITION: (&str, &str) = ("apiextensions.crossplane.io/v1", "CompositeResourceDefinition");
@@ -79,10 +79,11 @@ impl Kind for ProviderRoles {
         };
         objects.extend(hands.cluster.get(&bound).await?);
         objects.retain(|object| is_controlled_by(object, &revision));
+        let requests = meta.map(|meta| meta.permission_requests().to_vec());
         Ok(Some(World {
             is_safe_start: meta.is_some_and(|meta| meta.has_capability(capability::SAFE_START)),
-            requests: meta.map(|meta| meta.permission_requests().to_vec()),
-            allowed: access::allowed(hands).await?,
+            allowed: access::allowed_for(hands, requests.as_deref().unwrap_or_default()).await?,
+            requests,
             default_registry: hands.settings.default_registry.clone(),
             accounts: accounts(hands, &revision).await?,
             owned: objects,
@@ -131,7 +132,8 @@ impl Kind for DefinitionRoles {
         let names = ["crossplane", "edit", "view", "browse"]
             .map(|end| format!("crossplane:composite:{key}:aggregate-to-{end}"));
         let owned = roles(hands, &names).await?;
-        Ok(Some(definition::World { definition, owned, refusals: Vec::new() }))
+        let allowed = access::allowed_by_settings(hands);
+        Ok(Some(definition::World { definition, allowed, owned, refusals: Vec::new() }))
     }
 
     fn step(&self, world: &definition::World) -> Step {

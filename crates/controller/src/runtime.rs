@@ -10,6 +10,7 @@ use api::meta::{PackageKind, capability};
 use api::pkg::LABEL_PACKAGE;
 use api::pkg::revision::{ACTIVE, Revision};
 use cluster::Which;
+use plan::authority::Allowed;
 use plan::control::is_controlled_by;
 use plan::rbac::{has_roles, system_role};
 use plan::runtime::{Managed, Package, SECRETS, Settings, World, step};
@@ -72,11 +73,11 @@ impl Kind for Runtimes {
         if self.0 == PackageKind::Provider {
             watches.push(Watch::for_everyone(&format!("{group}/v1alpha1"), "ControllerConfig"));
             watches.push(Watch::new(DEFINITION.0, DEFINITION.1, activated(&revision)));
-            watches.extend(roles::allowed(hands));
             if hands.settings.manages_roles {
                 watches.push(Watch::by_owner(roles::RBAC, roles::BINDING, &revision));
             }
         }
+        watches.extend(roles::allowed(hands));
         watches
     }
 
@@ -107,17 +108,19 @@ impl Kind for Runtimes {
             })
         });
         let alpha = format!("{group}/v1alpha1");
+        let requests = package.as_ref().map(|it: &Package| it.requests.as_slice());
+        let allowed = access::allowed_for(hands, requests.unwrap_or_default()).await?;
         let (owned, deployed) = owned(hands, &revision, &siblings).await?;
         Ok(Some(World {
             managed: managed(hands, &revision).await?,
-            unbound: unbound(hands, self.0, &revision, package.as_ref()).await?,
+            unbound: unbound(hands, self.0, &revision, package.as_ref(), &allowed).await?,
             owned,
             deployed,
             revision,
             kind: self.0,
             siblings,
             package,
-            allowed: access::allowed(hands).await?,
+            allowed,
             image_configs: all(hands, &beta, "ImageConfig").await?,
             runtime_configs: all(hands, &beta, "DeploymentRuntimeConfig").await?,
             controller_configs: all(hands, &alpha, "ControllerConfig").await?,
@@ -237,10 +240,11 @@ async fn unbound(
     kind: PackageKind,
     revision: &Revision,
     package: Option<&Package>,
+    allowed: &Allowed,
 ) -> Result<Option<String>, cluster::Error> {
     let requests = package.map(|package| package.requests.as_slice()).unwrap_or_default();
     let is_active = revision.spec.desired_state == ACTIVE;
-    let has_roles = kind == PackageKind::Provider && has_roles(revision, requests);
+    let has_roles = kind == PackageKind::Provider && has_roles(revision, requests, allowed);
     if !(hands.settings.manages_roles && is_active && has_roles) {
         return Ok(None);
     }

@@ -35,6 +35,8 @@ pub enum Need {
     Signatures(Reference),
     /// Whether what the package needs is installed.
     Dependencies,
+    /// What an administrator allows packages to ask for.
+    Permissions,
     /// The certificate that tells a runtime's endpoint is genuine, from the Secret of this name.
     Certificate(String),
     /// All configurations that may say how packages are reached.

@@ -31,6 +31,7 @@ mod limits;
 pub mod lint;
 pub mod locate;
 pub mod open;
+pub mod reserved;
 pub mod source;
 pub mod version;
 

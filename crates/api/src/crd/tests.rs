@@ -19,9 +19,12 @@ const DIFFERENCES: [(&str, &str); 4] = [
 ];
 
 /// Fields that upstream does not have, or no longer.
-const MORE: [&str; 5] = [
+const MORE: [&str; 8] = [
     "providers.spec.controllerConfigRef",
     "providerrevisions.spec.controllerConfigRef",
+    "providerrevisions.status.permissionRequests",
+    "configurationrevisions.status.permissionRequests",
+    "functionrevisions.status.permissionRequests",
     "locks.customResourceDefinitions",
     "locks.packages[].digest",
     "locks.compositions",

@@ -2,6 +2,7 @@
 
 use super::package::{ImageConfigRef, LocalReference, RuntimeConfigRef};
 use crate::condition::{self, Condition, types};
+use crate::meta::PermissionRequest;
 use crate::object::ObjectMeta;
 use crate::wire::wire;
 use std::collections::BTreeMap;
@@ -79,12 +80,28 @@ wire! {
         resolved_image: Option<String> = "resolvedImage",
         /// What the package says it can do.
         capabilities: Option<Vec<String>> = "capabilities",
+        /// What the package asks for beyond its own kinds, allowed or not.
+        permission_requests: Option<Vec<PolicyRule>> = "permissionRequests",
         /// The Secret with the certificate that the runtime serves with.
         tls_server_secret_name: Option<String> = "tlsServerSecretName",
         /// The Secret with the certificate that the runtime calls others with.
         tls_client_secret_name: Option<String> = "tlsClientSecretName",
         /// Where a function can be called.
         endpoint: Option<String> = "endpoint",
+    }
+
+    /// What may be done, as roles write it.
+    PolicyRule {
+        /// API groups the rule is about.
+        api_groups: Option<Vec<String>> = "apiGroups",
+        /// Resources of those groups.
+        resources: Option<Vec<String>> = "resources",
+        /// The only object names the rule is about; any when empty.
+        resource_names: Option<Vec<String>> = "resourceNames",
+        /// URL paths that are no resources.
+        non_resource_urls: Option<Vec<String>> = "nonResourceURLs",
+        /// What may be done.
+        verbs: Vec<String> = "verbs",
     }
 
     /// An object by kind and name.
@@ -97,6 +114,33 @@ wire! {
         name: String = "name",
         /// Which object of that name.
         uid: Option<String> = "uid",
+    }
+}
+
+impl From<&PermissionRequest> for PolicyRule {
+    fn from(request: &PermissionRequest) -> Self {
+        let some = |list: &Vec<String>| (!list.is_empty()).then(|| list.clone());
+        Self {
+            api_groups: some(&request.api_groups),
+            resources: some(&request.resources),
+            resource_names: some(&request.resource_names),
+            non_resource_urls: some(&request.non_resource_urls),
+            verbs: request.verbs.clone(),
+            ..Self::default()
+        }
+    }
+}
+
+impl From<&PolicyRule> for PermissionRequest {
+    fn from(rule: &PolicyRule) -> Self {
+        let list = |list: &Option<Vec<String>>| list.clone().unwrap_or_default();
+        Self {
+            api_groups: list(&rule.api_groups),
+            resources: list(&rule.resources),
+            resource_names: list(&rule.resource_names),
+            non_resource_urls: list(&rule.non_resource_urls),
+            verbs: rule.verbs.clone(),
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! The words of `apron manager`.
 
 use super::Command;
+use super::authority::{AuthorityArguments, OpenArguments};
 use super::cluster::ClusterArguments;
 use super::duration;
 use crate::command::deploy;
@@ -131,6 +132,8 @@ struct InstallArguments {
     /// Secrets with credentials for that image, and for packages and what they run
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     image_pull_secrets: Vec<String>,
+    #[command(flatten)]
+    open: OpenArguments,
     /// More words for `apron manager`, such as --registry=xpkg.example.org
     #[arg(long = "arg", value_name = "ARG", allow_hyphen_values = true)]
     arguments: Vec<String>,
@@ -172,10 +175,9 @@ struct ElectionArguments {
 /// How packages are run, and what they may do.
 #[derive(Args)]
 struct RuntimeArguments {
-    /// `ClusterRole` whose rules packages may ask for beyond their own kinds [default: anything]
-    #[arg(long, value_name = "NAME")]
-    provider_clusterrole: Option<String>,
-    /// File with a `ClusterRole` whose rules packages may ask for
+    #[command(flatten)]
+    authority: AuthorityArguments,
+    /// File with a `ClusterRole` whose rules packages may ask for, too
     #[arg(long, value_name = "FILE")]
     allowed_permissions: Option<PathBuf>,
     /// Make roles for the kinds of packages; not where Crossplane's RBAC manager does
@@ -231,6 +233,7 @@ impl InstallArguments {
         deploy::Request {
             image: self.image,
             pull_secrets: self.image_pull_secrets,
+            open: self.open,
             arguments: self.arguments,
             format: self.output,
             dry_run: self.dry_run,
@@ -264,7 +267,7 @@ impl ManagerArguments {
             ca_bundle: self.ca_bundle_path,
             allowed_permissions: self.runtime.allowed_permissions,
             listen: self.listen,
-            settings: controller::Settings {
+            settings: self.runtime.authority.applied(controller::Settings {
                 identity: self.identity.unwrap_or_else(identity),
                 namespace: self.namespace,
                 service_account: self.service_account,
@@ -278,7 +281,8 @@ impl ManagerArguments {
                     runtime: self.runtime.certificate_lifetime,
                 },
                 allowed: Vec::new(),
-                allowed_role: self.runtime.provider_clusterrole,
+                allowed_role: None,
+                allowed_groups: Vec::new(),
                 manages_roles: self.runtime.manage_roles,
                 concurrency_max: usize::from(self.max_concurrent_reconciles),
                 sync_interval: self.sync_interval,
@@ -291,7 +295,7 @@ impl ManagerArguments {
                     retry: self.election.retry_period,
                 },
                 installs_definitions: self.install_crds,
-            },
+            }),
         }
     }
 }
@@ -306,9 +310,10 @@ mod tests {
         let command = crate::args::parse(words.map(Into::into).into());
         let Ok(Command::Manager(request)) = command else { panic!("no manager is asked for") };
         let alone = controller::Settings::alone("one");
-        // Without a file or a role that says otherwise, packages may ask for everything.
-        let told = controller::Settings { allowed: alone.allowed.clone(), ..request.settings };
-        assert_eq!(format!("{told:#?}"), format!("{alone:#?}"));
+        // C1: nothing is allowed but what the role says that gathers it.
+        assert!(alone.allowed.is_empty());
+        assert_eq!(alone.allowed_role.as_deref(), Some("crossplane:allowed-provider-permissions"));
+        assert_eq!(format!("{:#?}", request.settings), format!("{alone:#?}"));
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! that commands know nothing about names and flags.
 
 mod apron;
+pub(crate) mod authority;
 pub(crate) mod cluster;
 mod crossplane;
 pub(crate) mod duration;
@@ -13,6 +14,7 @@ pub(crate) mod limit;
 mod manager;
 mod mirror;
 mod packages;
+mod permissions;
 pub(crate) mod registry;
 mod serving;
 mod up;
@@ -46,6 +48,7 @@ pub(crate) enum Command {
     Wait(wait::Request),
     Why(why::Request),
     Plan(Box<plan::Request>),
+    Permissions(crate::command::permissions::Request),
     Up(crate::command::up::Request),
     Registry(crate::command::registry::Request),
     Apiserver(apiserver::Request),

@@ -1,8 +1,10 @@
 //! The words for packages in a cluster.
 
 use super::Command;
+use super::authority::AuthorityArguments;
 use super::cluster::ClusterArguments;
 use super::duration;
+use super::permissions::PermissionsArguments;
 use super::registry::RegistryArguments;
 use crate::cluster::inventory::{Which, kind_named};
 use crate::cluster::wait::Goal;
@@ -32,6 +34,8 @@ pub(super) enum PackageWords {
     /// nothing is written: packages that come or move and why, what becomes of the definitions they
     /// bring, what their controllers may do, and what runs them.
     Plan(Box<PlanArguments>),
+    /// Say what packages ask for beyond their own kinds; allow it, or take that back
+    Permissions(PermissionsArguments),
     /// Remove a package, with everything it brought
     Uninstall(UninstallArguments),
     /// List installed packages
@@ -150,9 +154,8 @@ pub(super) struct PlanArguments {
     /// Plan for a manager that may move packages to lower versions
     #[arg(long)]
     enable_dependency_version_downgrades: bool,
-    /// Plan for a manager that lets packages ask only for the rules of this `ClusterRole`
-    #[arg(long, value_name = "NAME")]
-    provider_clusterrole: Option<String>,
+    #[command(flatten, next_help_heading = "What the manager was told")]
+    authority: AuthorityArguments,
     /// Form of the result
     #[arg(long, short, value_enum, default_value_t)]
     output: Format,
@@ -290,6 +293,7 @@ impl PackageWords {
         Ok(match self {
             Self::Install(words) => Command::Install(Box::new(words.into_request()?)),
             Self::Update(words) => Command::Update(words.into_request()?),
+            Self::Permissions(words) => Command::Permissions(words.into_request()),
             Self::Plan(words) => Command::Plan(Box::new(words.into_request()?)),
             Self::Uninstall(words) => Command::Uninstall(uninstall::Request {
                 which: all(&words.names),
@@ -383,7 +387,7 @@ impl PlanArguments {
             is_detailed: self.detailed_exitcode,
             checks: self.check,
             may_downgrade: self.enable_dependency_version_downgrades,
-            allowed_role: self.provider_clusterrole,
+            authority: self.authority,
             format: self.output,
             cluster: self.cluster,
             registry: self.registry,

@@ -1,5 +1,6 @@
 //! The words of `apron up`.
 
+use super::authority::OpenArguments;
 use super::duration;
 use crate::command::up::Request;
 use clap::Args;
@@ -33,6 +34,8 @@ pub(super) struct UpArguments {
     /// How long packages may take to become healthy, such as 30s or 5m
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = duration::parse)]
     timeout: Duration,
+    #[command(flatten)]
+    open: OpenArguments,
     /// Tell what the package manager does
     #[arg(long, short)]
     verbose: bool,
@@ -49,6 +52,7 @@ impl UpArguments {
             registry_listen: self.registry_listen,
             exit_when_ready: self.exit_when_ready,
             timeout: self.timeout,
+            open: self.open,
             verbose: self.verbose,
         }
     }

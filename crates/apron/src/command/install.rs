@@ -6,12 +6,14 @@ use crate::cluster::inventory::{Inventory, Which, reference};
 use crate::cluster::wait::{self, Goal};
 use crate::cluster::{Cluster, Resource, lower};
 use crate::command::change::{Change, Voice};
+use crate::command::permissions;
 use crate::failure::{Failure, Outcome};
 use crate::output;
 use crate::place::{self, Opened, Place};
 use crate::settings::Settings;
 use api::meta::PackageKind;
 use api::pkg::PACKAGE_NAME_SIZE_MAX;
+use controller::authority;
 use oci::Reference;
 use serde_json::{Value as Json, json};
 use std::time::Duration;
@@ -64,16 +66,18 @@ pub(crate) async fn run(request: &Request, settings: &Settings) -> Outcome {
     request.name.iter().try_for_each(|name| refuse_long(name, words))?;
     let cluster = Cluster::connect(&request.cluster, settings).await?;
     let inventory = Inventory::gather(&cluster).await?;
-    let kind = match request.kind {
-        Some(kind) => kind,
-        None => find_out_kind(parsed, &cluster, &request.registry, settings).await.map_err(
-            |mut failure| {
+    let (kind, read) = match request.kind {
+        Some(kind) => (kind, None),
+        None => {
+            let read = read_package(parsed, &cluster, &request.registry, settings).await;
+            let (kind, package) = read.map_err(|mut failure| {
                 let what = "or say what it is, and it will not be read from here";
                 let words = format!("apron install provider {}", request.package);
                 failure.hint = format!("{}; {what}: {words}", failure.hint);
                 failure
-            },
-        )?,
+            })?;
+            (kind, Some(package))
+        }
     };
     request.options.check(kind)?;
     let name = match (&request.name, request.naming) {
@@ -87,6 +91,9 @@ pub(crate) async fn run(request: &Request, settings: &Settings) -> Outcome {
     let which = Which { kind: Some(kind), name: name.clone() };
     refuse_rival(request, &inventory, &which)?;
     warn_of_secrets(request, &cluster).await?;
+    if let Some(package) = &read {
+        warn_of_authority(&cluster, &which, kind, package).await;
+    }
     if let Some(object) = make(request, &cluster, &which, kind).await? {
         let detail = format!("{} {}", lower(kind), output::bold(&name));
         Change { word: "created", said: "installed", kind, name, detail, object }
@@ -120,13 +127,13 @@ pub(super) fn refuse_long(name: &str, (verb, package): (&str, &str)) -> Outcome 
     ))
 }
 
-/// Reads the package, from where the cluster would, to see what it is.
-pub(super) async fn find_out_kind(
+/// Reads the package, from where the cluster would, to see what it is and what it asks for.
+pub(super) async fn read_package(
     reference: &Reference,
     cluster: &Cluster,
     registry: &RegistryArguments,
     settings: &Settings,
-) -> Outcome<PackageKind> {
+) -> Outcome<(PackageKind, xpkg::open::Opened)> {
     let keychain = crate::registry::keychain(registry, settings).await?;
     let transport = cluster.transport(registry, settings)?;
     let client = Client::new(transport, keychain, crate::registry::remote(registry));
@@ -136,12 +143,30 @@ pub(super) async fn find_out_kind(
     let package = xpkg::open::package_yaml(&located.layers, &limits)
         .and_then(|reader| xpkg::open::read(reader, &limits))
         .map_err(|error| place::unreadable(&opened.name, &error))?;
-    package.meta().map(api::meta::Meta::kind).ok_or_else(|| {
+    let kind = package.meta().map(api::meta::Meta::kind).ok_or_else(|| {
         Failure::new(
             format!("{} does not say what kind of package it is", opened.name),
             "`apron lint` says what is wrong with it",
         )
-    })
+    })?;
+    Ok((kind, package))
+}
+
+/// Tells what the package manager is going to refuse to a package, unless it was told to go by
+/// something else than the role that is meant for that.
+async fn warn_of_authority(
+    cluster: &Cluster,
+    which: &Which,
+    kind: PackageKind,
+    package: &xpkg::open::Opened,
+) {
+    // Who may not look at roles cannot be told; the package manager will.
+    let Ok(allowed) = permissions::read_allowed(cluster).await else { return };
+    let judgement = authority::judge_opened(package, &allowed);
+    judgement.forbidden.iter().for_each(|why| output::warn(why));
+    if !judgement.refused.is_empty() {
+        output::warn(authority::refusal(&judgement.refused, &allowed, kind, &which.name));
+    }
 }
 
 impl Options {

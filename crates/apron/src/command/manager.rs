@@ -128,8 +128,8 @@ async fn hands(request: &Request, environment: &Settings, client: Client) -> Out
         let hint = "check --ca-bundle-path and the proxy settings";
         Failure::new("cannot set up the connection to registries", hint).because(&error)
     })?;
-    let allowed = allowed(request)?;
-    let settings = controller::Settings { allowed, ..request.settings.clone() };
+    let mut settings = request.settings.clone();
+    settings.allowed.extend(allowed(request)?);
     Ok(assemble(client, transport, keychain, cache, settings, Arc::new(say)))
 }
 
@@ -153,13 +153,9 @@ pub(super) fn assemble(
     Hands::new(client, fetch, cache, settings, Arc::new(now), voice)
 }
 
-/// What packages may ask for: the rules of the role in a file; everything if nobody says anything
-/// about it.
+/// What packages may ask for besides what is allowed elsewhere: the rules of the role in a file.
 fn allowed(request: &Request) -> Outcome<Vec<PermissionRequest>> {
-    let Some(path) = &request.allowed_permissions else {
-        let is_limited = request.settings.allowed_role.is_some();
-        return Ok(if is_limited { Vec::new() } else { vec![PermissionRequest::everything()] });
-    };
+    let Some(path) = &request.allowed_permissions else { return Ok(Vec::new()) };
     let hint = "write a ClusterRole with rules there, in YAML or JSON";
     let what = || format!("cannot use the permissions in {}", path.display());
     let text = fs_err::read_to_string(path).map_err(|error| Failure::file(&error))?;

@@ -15,6 +15,7 @@ pub(crate) mod lint;
 pub(crate) mod list;
 pub(crate) mod login;
 pub(crate) mod manager;
+pub(crate) mod permissions;
 pub(crate) mod plan;
 pub(crate) mod pull;
 pub(crate) mod push;

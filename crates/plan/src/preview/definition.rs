@@ -1,6 +1,6 @@
 //! How one definition of resources differs from another, in words: versions, and fields of each.
 
-use super::text;
+use super::{text, webhooks};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 
@@ -19,7 +19,17 @@ pub(super) fn summary(definition: &Json) -> Vec<String> {
         return Vec::new();
     }
     let names: Vec<&str> = versions(definition).keys().copied().collect();
-    vec![names.join(", ")]
+    let mut said = vec![names.join(", ")];
+    said.extend(converted(definition));
+    said
+}
+
+/// Who converts between its versions, if anybody is called for that.
+fn converted(definition: &Json) -> Option<String> {
+    let conversion = &definition["spec"]["conversion"];
+    let is_called = text(&conversion["strategy"]) == "Webhook";
+    let client = &conversion["webhook"]["clientConfig"];
+    is_called.then(|| format!("versions are converted by {}", webhooks::called(client)))
 }
 
 /// How a definition changes; nothing if it means the same.
@@ -43,11 +53,8 @@ pub(super) fn difference(before: &Json, after: &Json) -> Vec<String> {
     }
     let gone = old.keys().filter(|name| !new.contains_key(*name));
     said.extend(gone.map(|name| format!("version {name} is removed")));
-    if text(&before["spec"]["conversion"]["strategy"]) == "None"
-        && text(&after["spec"]["conversion"]["strategy"]) == "Webhook"
-    {
-        said.push("versions are converted by a webhook".to_owned());
-    }
+    let (old, new) = (converted(before), converted(after));
+    said.extend(new.filter(|new| old.as_ref() != Some(new)));
     said
 }
 

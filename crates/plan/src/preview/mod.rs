@@ -3,7 +3,7 @@
 //! The manager is played through on a cluster that is only imagined; what comes of it is a list of
 //! objects before and after ([`Rehearsed`]). Here they are sorted by the packages they are about:
 //! which are installed or moved and why, what becomes of the definitions they bring
-//! ([`definition`]), what their controllers may do that they could not do before ([`rights`]), and
+//! ([`definition`]), what the API server calls them about ([`webhooks`]), what their controllers may do that they could not do before ([`rights`]), and
 //! what runs them ([`runtime`]).
 
 mod definition;
@@ -12,6 +12,7 @@ mod rights;
 mod runtime;
 #[cfg(test)]
 mod tests;
+mod webhooks;
 
 use crate::lock::Report;
 use api::condition::types;

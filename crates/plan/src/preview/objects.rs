@@ -1,6 +1,8 @@
 //! What would become of the objects that a package brings.
 
-use super::{Change, Family, ObjectAction, ObjectPreview, definition, is_gone, name, text};
+use super::{
+    Change, Family, ObjectAction, ObjectPreview, definition, is_gone, name, text, webhooks,
+};
 use crate::same;
 use api::pkg::revision::ACTIVE;
 use serde_json::Value as Json;
@@ -51,9 +53,16 @@ fn object(change: &Change) -> Option<ObjectPreview> {
         details,
     };
     let Some(before) = &change.before else {
-        return Some(preview(ObjectAction::Add, definition::summary(after)));
+        let details = if webhooks::is_one(after) {
+            webhooks::summary(after)
+        } else {
+            definition::summary(after)
+        };
+        return Some(preview(ObjectAction::Add, details));
     };
-    let details = if definition::is_one(after) {
+    let details = if webhooks::is_one(after) {
+        webhooks::difference(before, after)
+    } else if definition::is_one(after) {
         definition::difference(before, after)
     } else {
         differences(before, after)

@@ -2,6 +2,7 @@
 //! kinds it defines.
 
 use super::{settle, told};
+use crate::authority::Allowed;
 use crate::step::{Refusal, Step, Target};
 use serde_json::{Value as Json, json};
 
@@ -12,6 +13,8 @@ const READ: [&str; 3] = ["get", "list", "watch"];
 pub struct World {
     /// The definition.
     pub definition: Json,
+    /// What packages may bring; people's definitions get no other rights than packages'.
+    pub allowed: Allowed,
     /// The `ClusterRoles` that it controls.
     pub owned: Vec<Json>,
     /// What the API server would not do when this was last decided.
@@ -29,7 +32,10 @@ pub fn step(world: &World) -> Step {
     if !world.refusals.is_empty() {
         return Step::Do(told(&world.refusals, &Target::of(definition)));
     }
-    Step::Do(settle(&roles(definition), &world.owned, &Target::of(definition)))
+    let group = definition["spec"]["group"].as_str().unwrap_or_default();
+    let is_closed = world.allowed.closed(group).is_some();
+    let wanted = if is_closed { Vec::new() } else { roles(definition) };
+    Step::Do(settle(&wanted, &world.owned, &Target::of(definition)))
 }
 
 /// The roles of a definition.

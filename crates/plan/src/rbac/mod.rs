@@ -12,19 +12,19 @@
 //! A composite resource definition gets roles for the kinds it defines ([`definition`]).
 
 pub mod definition;
-mod requests;
 mod roles;
 #[cfg(test)]
 mod tests;
 
-pub use requests::{refusal, refused};
 pub use roles::{Resource, Roles, binding, has_roles, roles, system_role};
 
+use crate::authority::{self, Allowed};
 use crate::control;
 use crate::package::pull::RECHECK;
 use crate::same::same;
 use crate::step::{Action, Expect, MANAGER, Plan, Refusal, Step, Target, Wake};
-use api::meta::PermissionRequest;
+use api::meta::{PackageKind, PermissionRequest};
+use api::pkg::LABEL_PACKAGE;
 use api::pkg::revision::{ACTIVE, Revision};
 use serde_json::Value as Json;
 
@@ -39,8 +39,8 @@ pub struct World {
     pub is_safe_start: bool,
     /// What the package asks for beyond its own kinds, once it has been opened.
     pub requests: Option<Vec<PermissionRequest>>,
-    /// What packages may ask for.
-    pub allowed: Vec<PermissionRequest>,
+    /// What packages may bring and ask for.
+    pub allowed: Allowed,
     /// The registry of references that name none.
     pub default_registry: String,
     /// The accounts that the revision's Deployments run as, by namespace and name.
@@ -71,7 +71,9 @@ pub fn step(world: &World) -> Step {
     let wanted = if is_active {
         match roles(world) {
             Roles::Refused(refused) => {
-                report.push(refusal(&refused));
+                let package = metadata.labels.get(LABEL_PACKAGE).unwrap_or(&metadata.name);
+                let kind = PackageKind::Provider;
+                report.push(authority::refusal(&refused, &world.allowed, kind, package));
                 Vec::new()
             }
             Roles::Roles(roles) if roles.is_empty() => Vec::new(),

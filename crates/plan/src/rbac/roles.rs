@@ -1,7 +1,7 @@
 //! The roles of a provider's revision, and who has them.
 
 use super::World;
-use super::requests::refused;
+use crate::authority::{Allowed, rules};
 use api::meta::PermissionRequest;
 use api::pkg::revision::Revision;
 use serde_json::{Value as Json, json};
@@ -27,20 +27,20 @@ pub enum Roles {
     /// These `ClusterRoles`; none while the revision brings no kinds and asks for nothing.
     Roles(Vec<Json>),
     /// None, because of this.
-    Refused(Vec<String>),
+    Refused(Vec<PermissionRequest>),
 }
 
 /// The roles of a provider's revision.
 pub fn roles(world: &World) -> Roles {
     let requests = world.requests.as_deref().unwrap_or_default();
-    let refused = refused(requests, &world.allowed);
+    let refused = world.allowed.refused(requests);
     if !refused.is_empty() {
         return Roles::Refused(refused);
     }
-    let mut resources: BTreeSet<Resource> = brought(&world.revision).collect();
+    let mut resources: BTreeSet<Resource> = brought(&world.revision, &world.allowed).collect();
     for other in &world.family {
         if is_same_organisation(world, &world.revision.spec.image, &other.spec.image) {
-            resources.extend(brought(other));
+            resources.extend(brought(other, &world.allowed));
         }
     }
     let name = &world.revision.metadata.name;
@@ -70,8 +70,8 @@ pub fn system_role(revision: &Revision) -> String {
 }
 
 /// Whether a provider's revision has roles: it brings kinds, or asks for something else.
-pub fn has_roles(revision: &Revision, requests: &[PermissionRequest]) -> bool {
-    !requests.is_empty() || brought(revision).next().is_some()
+pub fn has_roles(revision: &Revision, requests: &[PermissionRequest], allowed: &Allowed) -> bool {
+    !requests.is_empty() || brought(revision, allowed).next().is_some()
 }
 
 /// The binding of a provider's revision to the accounts its controllers run as.
@@ -127,30 +127,18 @@ fn system(world: &World, groups: &[Group<'_>]) -> Vec<Json> {
             "verbs": READ,
         }));
     }
-    rules.extend(world.requests.iter().flatten().map(as_rule));
+    rules.extend(world.requests.iter().flatten().map(rules::to_json));
     rules
 }
 
-fn as_rule(request: &PermissionRequest) -> Json {
-    let mut rule = serde_json::Map::new();
-    for (key, values) in [
-        ("apiGroups", &request.api_groups),
-        ("resources", &request.resources),
-        ("resourceNames", &request.resource_names),
-        ("nonResourceURLs", &request.non_resource_urls),
-        ("verbs", &request.verbs),
-    ] {
-        if !values.is_empty() {
-            rule.insert(key.to_owned(), json!(values));
-        }
-    }
-    Json::Object(rule)
-}
-
-/// The kinds a revision brings, as its status says.
-fn brought(revision: &Revision) -> impl Iterator<Item = Resource> + '_ {
+/// The kinds a revision brings, as its status says. Whatever the status says, nobody gets rights on
+/// groups that are closed to packages: RBAC cannot tell a made-up version of a kind from a real one.
+fn brought<'a>(
+    revision: &'a Revision,
+    allowed: &'a Allowed,
+) -> impl Iterator<Item = Resource> + 'a {
     let references = revision.status.iter().filter_map(|status| status.object_refs.as_ref());
-    references.flatten().filter_map(|reference| {
+    let resources = references.flatten().filter_map(|reference| {
         let group = reference.api_version.split('/').next().unwrap_or_default();
         let defines = matches!(
             (group, reference.kind.as_str()),
@@ -160,7 +148,8 @@ fn brought(revision: &Revision) -> impl Iterator<Item = Resource> + '_ {
         let (plural, group) = reference.name.split_once('.')?;
         let (plural, group) = (plural.to_owned(), group.to_owned());
         defines.then_some(Resource { plural, group })
-    })
+    });
+    resources.filter(|one| allowed.closed(&one.group).is_none())
 }
 
 /// Whether two images come from one registry and one organisation there.

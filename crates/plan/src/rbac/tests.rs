@@ -1,6 +1,7 @@
 //! Roles, as text.
 
 use super::{Roles, World, binding, definition, roles, step};
+use crate::authority::{Allowed, in_lines};
 use crate::step::{Action, Expect, Plan, Step, Target};
 use api::meta::PermissionRequest;
 use api::pkg::revision::Revision;
@@ -42,7 +43,7 @@ fn world() -> World {
 
 fn show(roles: &Roles) -> String {
     let roles = match roles {
-        Roles::Refused(what) => return format!("refused: {}", what.join(", ")),
+        Roles::Refused(what) => return format!("refused: {}", in_lines(what).join("; ")),
         Roles::Roles(roles) => roles,
     };
     let mut lines = Vec::new();
@@ -64,6 +65,10 @@ fn request(verbs: &[&str], group: &str, resources: &[&str]) -> PermissionRequest
         resources: owned(resources),
         ..PermissionRequest::default()
     }
+}
+
+fn allowing(permissions: Vec<PermissionRequest>) -> Allowed {
+    Allowed { permissions, ..Allowed::default() }
 }
 
 #[test]
@@ -124,7 +129,8 @@ fn a_revision_without_kinds_gets_no_roles() {
 fn what_is_asked_for_is_granted_when_all_of_it_is_allowed() {
     let requests = vec![request(&["get", "list"], "apps", &["deployments"])];
     let allowed = vec![request(&["*"], "apps", &["deployments", "daemonsets"])];
-    let told = show(&roles(&World { requests: Some(requests), allowed, ..world() }));
+    let told =
+        show(&roles(&World { requests: Some(requests), allowed: allowing(allowed), ..world() }));
     let rule = r#"{"apiGroups":["apps"],"resources":["deployments"],"verbs":["get","list"]}"#;
     assert!(told.ends_with(rule), "{told}");
 }
@@ -139,10 +145,10 @@ fn what_is_not_allowed_is_named_and_nothing_is_granted() {
         vec![request(&["get", "delete"], "apps", &["deployments", "replicasets"]), named, urls];
     let mut one = request(&["get"], "", &["secrets"]);
     one.resource_names = vec!["one".to_owned()];
-    let allowed = vec![request(&["get"], "apps", &["*"]), one];
+    let allowed = allowing(vec![request(&["get"], "apps", &["*"]), one]);
     let told = show(&roles(&World { requests: Some(requests), allowed, ..world() }));
     assert_snapshot!(told, @r"
-    refused: delete deployments.apps, delete replicasets.apps, get /metrics, get secrets two
+    refused: delete deployments.apps, replicasets.apps; get /metrics, secrets two
     ");
 }
 
@@ -151,12 +157,12 @@ fn everything_is_only_granted_to_whom_everything_is_allowed() {
     let requests = vec![request(&["*"], "*", &["*"])];
     let some = vec![request(&["get"], "*", &["*"])];
     assert!(matches!(
-        roles(&World { requests: Some(requests.clone()), allowed: some, ..world() }),
+        roles(&World { requests: Some(requests.clone()), allowed: allowing(some), ..world() }),
         Roles::Refused(_)
     ));
     let all = vec![request(&["*"], "*", &["*"])];
     assert!(matches!(
-        roles(&World { requests: Some(requests), allowed: all, ..world() }),
+        roles(&World { requests: Some(requests), allowed: allowing(all), ..world() }),
         Roles::Roles(_)
     ));
 }
@@ -272,7 +278,7 @@ fn roles_of_a_package_that_asks_for_too_much_are_taken_away() {
     delete ClusterRole crossplane:provider:p-1:aggregate-to-view
     delete ClusterRole crossplane:provider:p-1:system
     delete ClusterRoleBinding crossplane:provider:p-1:system
-    # the package asks for permissions it may not have: get deployments.apps; let an administrator allow them, or use a package that does not ask for them
+    # the package asks for permissions that nobody allowed: get deployments.apps; an administrator allows them where the manager is started, with --provider-clusterrole or --allow-any-permissions
     # ClusterRole crossplane:provider:p-1:aggregate-to-edit goes
     # ClusterRole crossplane:provider:p-1:aggregate-to-view goes
     # ClusterRole crossplane:provider:p-1:system goes
@@ -295,7 +301,8 @@ fn nothing_happens_to_roles_of_what_is_paused_or_going() {
 fn a_provider_without_kinds_still_gets_what_it_asked_for() {
     let revision = revision("p-1", "xpkg.example.org/acme/p:v1", &[]);
     let asked = vec![request(&["get"], "apps", &["deployments"])];
-    let world = World { revision, requests: Some(asked.clone()), allowed: asked, ..world() };
+    let world =
+        World { revision, requests: Some(asked.clone()), allowed: allowing(asked), ..world() };
     assert_snapshot!(show(&roles(&world)), @r#"
     crossplane:provider:p-1:system
       rbac.crossplane.io/system=p-1
@@ -344,4 +351,64 @@ fn a_definition_gets_roles_for_what_it_defines() {
       rbac.crossplane.io/aggregate-to-browse=true
       {"apiGroups":["example.org"],"resources":["xbuckets","xbuckets/status"],"verbs":["get","list","watch"]}
     "#);
+}
+
+/// H1: RBAC knows no versions, so rights on a made-up version of a kind are rights on the real one.
+#[test]
+fn h1_no_rights_come_of_definitions_in_groups_of_others() {
+    let closed = [
+        (CRD.0, CRD.1, "clusterroles.rbac.authorization.k8s.io"),
+        (CRD.0, CRD.1, "mutatingwebhookconfigurations.admissionregistration.k8s.io"),
+        (MRD.0, MRD.1, "imageconfigs.pkg.crossplane.io"),
+        (CRD.0, CRD.1, "deployments.apps"),
+        (CRD.0, CRD.1, "gateways.gateway.networking.k8s.io"),
+    ];
+    let closed = revision("p-1", "xpkg.example.org/acme/p:v1", &closed);
+    let own = World { revision: closed.clone(), ..world() };
+    assert_eq!(roles(&own), Roles::Roles(Vec::new()));
+    let kin = revision("q-1", "xpkg.example.org/acme/q:v1", &[]);
+    let kin = World { revision: kin, family: vec![closed.clone()], ..world() };
+    assert_eq!(roles(&kin), Roles::Roles(Vec::new()));
+    // A group of the community is for those who open it.
+    let groups = vec!["gateway.networking.k8s.io".to_owned()];
+    let open = World { allowed: Allowed { groups, ..Allowed::default() }, ..own };
+    let Roles::Roles(made) = roles(&open) else { panic!("nothing is asked for") };
+    let text: Vec<&Json> = made.iter().map(|role| &role["rules"]).collect();
+    let text = json!(text).to_string();
+    assert!(text.contains("gateway.networking.k8s.io"), "{text}");
+    for group in ["rbac.authorization.k8s.io", "admissionregistration", "pkg.", "\"apps\""] {
+        assert!(!text.contains(group), "{text}");
+    }
+}
+
+/// H1, for composite resources and their claims.
+#[test]
+fn h1_no_rights_come_of_composite_resources_in_groups_of_others() {
+    let definition = |group: &str| {
+        json!({
+            "apiVersion": "apiextensions.crossplane.io/v2", "kind": "CompositeResourceDefinition",
+            "metadata": {"name": format!("xs.{group}"), "uid": "u"},
+            "spec": {"group": group, "names": {"plural": "xs"}, "claimNames": {"plural": "clusterroles"}},
+        })
+    };
+    let made = |group: &str| {
+        let mut owned = Vec::new();
+        let definition = definition(group);
+        act(
+            definition::step(&definition::World { definition, ..definition::World::default() }),
+            &mut owned,
+        );
+        owned.len()
+    };
+    assert_eq!(made("example.org"), 4);
+    for group in ["rbac.authorization.k8s.io", "pkg.crossplane.io", "apps", "x.k8s.io"] {
+        assert_eq!(made(group), 0, "{group}");
+    }
+    // What an older manager made goes.
+    let definition = definition("rbac.authorization.k8s.io");
+    let owned = definition::roles(&definition);
+    let world = definition::World { definition, owned, ..definition::World::default() };
+    let Step::Do(plan) = definition::step(&world) else { panic!("nothing is needed") };
+    assert_eq!(plan.actions.len(), 4);
+    assert!(plan.actions.iter().all(|one| matches!(one, Action::Delete { .. })));
 }

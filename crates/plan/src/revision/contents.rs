@@ -41,7 +41,11 @@ pub struct Document {
     pub defines: Option<String>,
     /// The definition that Crossplane makes of it for claims, if it offers them.
     pub claim: Option<String>,
-    /// What in it makes the API server call the package's runtime.
+    /// The groups it defines kinds in.
+    pub groups: Vec<String>,
+    /// The kind it brings, by group and plural.
+    pub brings: Option<(String, String)>,
+    /// What in it makes the API server call somebody.
     pub calls: Calls,
 }
 
@@ -108,6 +112,8 @@ impl Document {
             name: report.identity.name.clone(),
             defines,
             claim,
+            groups: report.groups().into_iter().map(str::to_owned).collect(),
+            brings: report.brought(),
             calls: report.calls.clone(),
         })
     }

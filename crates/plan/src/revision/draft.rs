@@ -1,11 +1,12 @@
 //! What is told about a revision.
 
 use super::{Trouble, World};
+use crate::authority::{Asked, rules};
 use crate::lock::Counts;
 use crate::step::{Action, Expect, Plan, Wake};
 use api::condition::{self, Condition, reasons, types};
 use api::pkg::ANNOTATION_PAUSED;
-use api::pkg::revision::RevisionStatus;
+use api::pkg::revision::{PolicyRule, RevisionStatus};
 use serde_json::Value as Json;
 
 /// The status as it will be, made as things become known.
@@ -61,6 +62,14 @@ impl Draft {
         self.status.found_dependencies = count(counts.found);
         self.status.installed_dependencies = count(counts.installed);
         self.status.invalid_dependencies = count(counts.invalid);
+    }
+
+    /// What the package asks for, for those who decide about it; none is not written.
+    pub(super) fn ask(&mut self, asked: &Asked) {
+        let all = asked.all();
+        let is_shown = !all.is_empty() && rules::excess(&all).is_none();
+        self.status.permission_requests =
+            is_shown.then(|| all.iter().map(PolicyRule::from).collect());
     }
 
     /// The image is signed as it should be.

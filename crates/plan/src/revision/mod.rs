@@ -23,10 +23,12 @@ mod owners;
 #[cfg(test)]
 mod tests;
 mod trust;
+mod withdraw;
 
 pub use contents::{Contents, Document};
 pub(crate) use trust::is_made_for;
 
+use crate::authority::{self, Allowed};
 use crate::control::is_named;
 use crate::image_config::Treatment;
 use crate::lock::Verdict;
@@ -35,7 +37,7 @@ use crate::runtime::Configurations;
 use crate::signature::Trust;
 use crate::step::{Action, Expect, Need, Plan, Refusal, Step, Target, Wake};
 use api::condition::{self, types};
-use api::meta::{Meta, PackageKind, PermissionRequest, capability};
+use api::meta::{Meta, PackageKind, capability};
 use api::object::{ObjectMeta, OwnerReference};
 use api::pkg::lock::Lock;
 use api::pkg::revision::{ACTIVE, Revision};
@@ -68,6 +70,8 @@ pub struct World {
     pub contents: Option<Result<Arc<Contents>, Unavailable>>,
     /// What the lock says, once it was asked.
     pub verdict: Option<Verdict>,
+    /// What packages may bring and ask for, once it was asked for.
+    pub allowed: Option<Allowed>,
     /// The certificate of the runtime's endpoint in base64, once it was asked for.
     pub certificate: Option<Option<String>>,
     /// What may say how the runtime is reached, once it was asked for.
@@ -109,8 +113,9 @@ pub struct Settings {
     /// Whether definitions of resources are handed to Crossplane, which makes them when they are
     /// activated. It must be there for that.
     pub defers_definitions: bool,
-    /// What packages may ask for beyond their own kinds.
-    pub allowed: Vec<PermissionRequest>,
+    /// What packages may bring and ask for wherever this manager is; more may be allowed in the
+    /// cluster.
+    pub allowed: Allowed,
 }
 
 /// Why a revision goes no further for now.
@@ -191,7 +196,8 @@ fn decide(world: &World, draft: &mut Draft) -> Result<Plan, Halt> {
     trust::mark(world, meta)?;
     draft.status.capabilities = capabilities(meta);
     trust::compatible(world, meta)?;
-    trust::permitted(world, meta)?;
+    draft.ask(&authority::asked(&contents));
+    trust::permitted(world, draft, &contents)?;
     depend(world, draft)?;
     objects::establish(world, &contents, draft)
 }

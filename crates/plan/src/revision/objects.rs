@@ -128,7 +128,7 @@ fn brings(revision: &Revision, target: &Target) -> bool {
 }
 
 /// Asks for what the cluster has of objects nobody has looked at.
-fn look(world: &World, wanted: impl Iterator<Item = Wanted>) -> Result<(), Halt> {
+pub(super) fn look(world: &World, wanted: impl Iterator<Item = Wanted>) -> Result<(), Halt> {
     let unknown: Vec<Wanted> = wanted.filter(|one| !world.seen.contains_key(&one.target)).collect();
     if unknown.is_empty() { Ok(()) } else { Err(Halt::Need(vec![Need::Objects(unknown)])) }
 }
@@ -261,7 +261,7 @@ fn reference(world: &World, target: &Target) -> TypedReference {
     }
 }
 
-fn target(reference: &TypedReference) -> Target {
+pub(super) fn target(reference: &TypedReference) -> Target {
     let TypedReference { api_version, kind, name, .. } = reference.clone();
     Target { api_version, kind, namespace: None, name }
 }

@@ -23,8 +23,20 @@ const MRD: &str = "apiextensions.crossplane.io/v1alpha1";
 
 /// Where the API server finds a runtime, and how it knows it.
 struct Endpoint {
-    certificate: String,
+    /// None where somebody else runs packages, and the package itself says how it is known.
+    certificate: Option<String>,
     service: Json,
+}
+
+impl Endpoint {
+    /// What is laid over whatever a package says about how it is reached: always its own Service.
+    fn client(&self) -> Json {
+        let mut client = json!({"service": self.service});
+        if let Some(certificate) = &self.certificate {
+            client["caBundle"] = json!(certificate);
+        }
+        client
+    }
 }
 
 /// The objects a revision wants in the cluster, but for who owns them.
@@ -40,12 +52,20 @@ pub(super) fn wanted(world: &World, contents: &Contents) -> Result<Vec<Wanted>, 
 }
 
 /// Only packages that are called need to be found. Where somebody else runs them and does not say
-/// by which certificate they are known, what they say about it themselves stands.
+/// by which certificate they are known, what they say about that themselves stands.
 fn endpoint(world: &World, contents: &Contents) -> Result<Option<Endpoint>, Halt> {
-    let is_called = contents.documents.iter().any(|document| document.calls != Calls::None);
+    let is_called = contents.documents.iter().any(|document| document.calls.is_own());
     if !is_called || !world.is_active() {
         return Ok(None);
     }
+    let certificate = certificate(world)?;
+    let (name, namespace) = (service(world)?, &world.settings.namespace);
+    let service = json!({"name": name, "namespace": namespace, "port": PORT});
+    Ok(Some(Endpoint { certificate, service }))
+}
+
+/// The certificate by which the runtime is known.
+fn certificate(world: &World) -> Result<Option<String>, Halt> {
     let status = world.revision.status.as_ref();
     let secret = status.and_then(|status| status.tls_server_secret_name.as_deref());
     let secret = match secret.filter(|secret| !secret.is_empty()) {
@@ -63,11 +83,7 @@ fn endpoint(world: &World, contents: &Contents) -> Result<Option<Endpoint>, Halt
             "waiting for a certificate: the Secret {secret} in namespace {} has none yet",
             world.settings.namespace
         ))),
-        Some(Some(certificate)) => {
-            let (name, namespace) = (service(world)?, &world.settings.namespace);
-            let service = json!({"name": name, "namespace": namespace, "port": PORT});
-            Ok(Some(Endpoint { certificate: certificate.clone(), service }))
-        }
+        Some(Some(certificate)) => Ok(Some(certificate.clone())),
     }
 }
 
@@ -99,8 +115,8 @@ fn overlay(
         name: document.name.clone(),
     };
     match (&document.calls, endpoint) {
-        (Calls::Conversion, Some(endpoint)) => {
-            let client = json!({"caBundle": endpoint.certificate, "service": endpoint.service});
+        (Calls::Conversion(_), Some(endpoint)) => {
+            let client = endpoint.client();
             overlay["spec"]["conversion"] = json!({"webhook": {"clientConfig": client}});
         }
         (Calls::Webhooks(webhooks), Some(endpoint)) => {
@@ -150,13 +166,13 @@ fn webhook_name(world: &World, contents: &Contents, document: &Document) -> Stri
     }
 }
 
-/// A webhook that is called at the package's runtime. One with an address of its own stays so.
+/// A webhook that is called at the package's runtime, and nowhere else.
 fn reached(webhook: &Json, endpoint: &Endpoint) -> Json {
     let mut webhook = webhook.clone();
-    if !webhook["clientConfig"]["url"].is_string() {
-        let client = json!({"caBundle": endpoint.certificate, "service": endpoint.service});
-        lay(&mut webhook, &json!({"clientConfig": client}));
+    if let Some(client) = webhook.get_mut("clientConfig").and_then(Json::as_object_mut) {
+        client.remove("url");
     }
+    lay(&mut webhook, &json!({"clientConfig": endpoint.client()}));
     webhook
 }
 

@@ -2,8 +2,8 @@
 
 use super::contents::Contents;
 use super::draft::Draft;
-use super::{Halt, World, fetch, listing};
-use crate::rbac;
+use super::{Halt, World, fetch, listing, withdraw};
+use crate::authority;
 use crate::signature::Trust;
 use crate::step::{Action, Expect, Need, Plan};
 use api::meta::Meta;
@@ -123,16 +123,27 @@ pub(super) fn compatible(world: &World, meta: &Meta) -> Result<(), Halt> {
     Err(Halt::lasting("LintPackage", message))
 }
 
-/// Fails if the package asks for more than it may have.
-pub(super) fn permitted(world: &World, meta: &Meta) -> Result<(), Halt> {
-    let refused = rbac::refused(meta.permission_requests(), &world.settings.allowed);
-    if refused.is_empty() || !world.is_active() {
+/// Fails if the package brings what no package may, or asks for more than it may have.
+pub(super) fn permitted(world: &World, draft: &Draft, contents: &Contents) -> Result<(), Halt> {
+    if !world.is_active() {
         return Ok(());
     }
-    let message = format!(
-        "the package asks for permissions that it may not have: {}; allow them for this manager, \
-         or install a version that does not need them",
-        listing(&refused)
-    );
+    let allowed = match &world.allowed {
+        Some(allowed) => allowed,
+        None if authority::asked(contents).is_nothing() => &world.settings.allowed,
+        None => return Err(Halt::Need(vec![Need::Permissions])),
+    };
+    let judgement = authority::judge(contents, allowed);
+    if judgement.is_good() {
+        return Ok(());
+    }
+    withdraw::webhooks(world, draft)?;
+    let message = if judgement.forbidden.is_empty() {
+        let (kind, package) = (world.kind, world.package_name());
+        authority::refusal(&judgement.refused, allowed, kind, package)
+    } else {
+        authority::prohibition(&judgement.forbidden)
+    };
+    // The role that allows more is watched, and more is forbidden only to other versions.
     Err(Halt::lasting("SyncPackage", message))
 }

@@ -27,6 +27,7 @@ pub use certificates::{Certificate, Lifetimes, SECRETS};
 pub use config::Configurations;
 pub use tell::{STARTING, UNESTABLISHED};
 
+use crate::authority::Allowed;
 use crate::step::{Plan, Refusal, Step, Target, Wake};
 use api::condition::{self, Condition, reasons, types};
 use api::meta::{PackageKind, PermissionRequest, capability};
@@ -56,8 +57,8 @@ pub struct World {
     pub siblings: Vec<Revision>,
     /// What the package says, once it has been opened.
     pub package: Option<Package>,
-    /// What packages may ask for beyond their own kinds.
-    pub allowed: Vec<PermissionRequest>,
+    /// What packages may bring and ask for.
+    pub allowed: Allowed,
     /// All image configurations.
     pub image_configs: Vec<ImageConfig>,
     /// All runtime configurations.

@@ -3,10 +3,10 @@
 use super::certificates::{self, Stop};
 use super::config::{Chosen, Names};
 use super::tell::{Trouble, UNESTABLISHED};
-use super::{World, called, deployment, objects};
+use super::{World, called, deployment, objects, package_name};
+use crate::authority;
 use crate::control::{self, controller_of};
 use crate::package::pull::RECHECK;
-use crate::rbac;
 use crate::same::{holds, is_applied, same};
 use crate::step::{Action, Expect, MANAGER, Need, Step, Target};
 use api::condition::types;
@@ -266,7 +266,9 @@ impl World {
     /// What the package asks for and may not have, in a sentence.
     fn refused_requests(&self) -> Option<String> {
         let requests = &self.package.as_ref()?.requests;
-        let refused = rbac::refused(requests, &self.allowed);
-        (!refused.is_empty()).then(|| rbac::refusal(&refused))
+        let refused = self.allowed.refused(requests);
+        let package = package_name(&self.revision);
+        (!refused.is_empty())
+            .then(|| authority::refusal(&refused, &self.allowed, self.kind, package))
     }
 }

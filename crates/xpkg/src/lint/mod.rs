@@ -19,6 +19,7 @@
 //!
 //! Start with [`rules`] for what is checked, and `tests.rs` for an example of each.
 
+mod authority;
 mod calls;
 mod composition;
 mod crd;
@@ -40,7 +41,7 @@ mod types;
 mod whole;
 mod xrd;
 
-pub use calls::Calls;
+pub use calls::{Calls, Kinds};
 pub use kinds::ObjectKind;
 pub use report::{Composition, DocumentReport, Facts, Identity, Resource, TypeReference};
 pub use rules::{Rule, rules};
@@ -109,7 +110,7 @@ fn classify(node: &Node<'_>, report: &mut DocumentReport, findings: &mut Finding
         ObjectKind::Composition => composition::check(node, findings),
         ObjectKind::ManagedResourceDefinition => {
             object::check_plural_name(node, findings);
-            Facts::None
+            node.get("spec").map_or(Facts::None, |spec| Facts::Mrd(crd::resource(spec)))
         }
         _ => Facts::None,
     };

@@ -4,6 +4,7 @@ use super::calls::Calls;
 use super::kinds::ObjectKind;
 use crate::diagnostic::Diagnostic;
 use api::meta::{Meta, PackageKind};
+use std::collections::BTreeSet;
 use yaml::Position;
 
 /// The outcome of looking at one document.
@@ -25,7 +26,7 @@ pub struct DocumentReport {
     pub object: Option<ObjectKind>,
     /// What other documents may want to know about it.
     pub facts: Facts,
-    /// What in it makes the API server call the package's runtime.
+    /// What in it makes the API server call somebody.
     pub calls: Calls,
     /// What is wrong with it on its own.
     pub diagnostics: Vec<Diagnostic>,
@@ -50,6 +51,8 @@ pub enum Facts {
     None,
     /// It defines a custom resource.
     Crd(Resource),
+    /// It defines a managed resource.
+    Mrd(Resource),
     /// It defines a composite resource.
     Xrd(Resource),
     /// It composes.
@@ -114,7 +117,7 @@ impl DocumentReport {
         let Identity { api_version, kind, name } = &self.identity;
         let facts = match &self.facts {
             Facts::None => 0,
-            Facts::Crd(resource) | Facts::Xrd(resource) => {
+            Facts::Crd(resource) | Facts::Mrd(resource) | Facts::Xrd(resource) => {
                 let versions = resource.versions.iter().map(|one| one.len() + size_of::<String>());
                 let claim = resource.claim.as_ref().map_or(0, String::len);
                 let names = resource.group.len() + resource.kind.len() + resource.plural.len();
@@ -129,11 +132,45 @@ impl DocumentReport {
                 wanted + functions.sum::<usize>()
             }
         };
-        let is_copied = self.meta.is_some() || matches!(self.calls, Calls::Webhooks(_));
+        let is_copied = self.meta.is_some() || !matches!(self.calls, Calls::None);
         let copied = if is_copied { 4 * text } else { 0 };
         let findings: usize = self.diagnostics.iter().map(Diagnostic::size).sum();
         let identity = api_version.len() + kind.len() + name.len();
         size_of::<Self>() + self.file.len() + identity + facts + copied + findings
+    }
+
+    /// The resource it defines, as far as it says so.
+    pub fn defined(&self) -> Option<&Resource> {
+        match &self.facts {
+            Facts::Crd(resource) | Facts::Mrd(resource) | Facts::Xrd(resource) => Some(resource),
+            Facts::None | Facts::Composition(_) => None,
+        }
+    }
+
+    /// The groups it defines kinds in: what its spec says, and what its name says.
+    pub fn groups(&self) -> BTreeSet<&str> {
+        let is_definition = matches!(
+            self.object,
+            Some(
+                ObjectKind::CustomResourceDefinition
+                    | ObjectKind::ManagedResourceDefinition
+                    | ObjectKind::CompositeResourceDefinition
+            )
+        );
+        if !is_definition {
+            return BTreeSet::new();
+        }
+        let named = self.identity.name.split_once('.').map_or("", |(_, group)| group);
+        let said = self.defined().map(|resource| resource.group.as_str());
+        // Where there is none, every API server says so.
+        said.into_iter().chain([named]).filter(|group| !group.is_empty()).collect()
+    }
+
+    /// The kind it brings by group and plural, if its name and its spec say the same.
+    pub fn brought(&self) -> Option<(String, String)> {
+        let Resource { group, plural, .. } = self.defined()?;
+        let is_named = self.identity.name == format!("{plural}.{group}");
+        (is_named && !group.is_empty()).then(|| (group.clone(), plural.clone()))
     }
 
     /// Where the document starts, as people write it.

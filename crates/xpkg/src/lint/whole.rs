@@ -3,6 +3,7 @@
 //! Works on reports alone, in one pass per question, so its cost is that of the number of
 //! documents and not of their size.
 
+use super::authority;
 use super::dependency::split_registry;
 use super::findings::finding;
 use super::report::{Composition, DocumentReport, Facts, Resource, TypeReference};
@@ -20,6 +21,7 @@ pub fn package(reports: &[DocumentReport]) -> Vec<Diagnostic> {
     let metadata = check_metadata(reports, &mut found);
     if let Some(kind) = metadata.and_then(|report| report.package_kind) {
         check_kinds(reports, kind, &mut found);
+        authority::check(reports, kind, &mut found);
     }
     check_duplicates(reports, &mut found);
     let meta = metadata.and_then(|report| report.meta.as_ref());

@@ -3,6 +3,7 @@
 mod objects;
 mod people;
 
+use crate::args::authority::OpenArguments;
 use crate::args::cluster::ClusterArguments;
 use crate::cluster::{Cluster, Resource};
 use crate::failure::{Failure, Outcome};
@@ -19,6 +20,8 @@ const PAUSE: Duration = Duration::from_millis(500);
 pub(crate) struct Request {
     pub(crate) image: String,
     pub(crate) pull_secrets: Vec<String>,
+    /// What packages may bring and ask for without a word in the cluster.
+    pub(crate) open: OpenArguments,
     pub(crate) arguments: Vec<String>,
     pub(crate) format: Format,
     /// Print the objects, and ask no cluster.

@@ -3,6 +3,7 @@
 
 use super::Request;
 use crate::args::cluster::NAMESPACE;
+use crate::command::permissions;
 use crate::failure::{Failure, Outcome};
 use serde_json::{Value as Json, json};
 
@@ -42,6 +43,7 @@ pub(super) fn objects(request: &Request) -> Outcome<Vec<Json>> {
     }));
     // Beside Crossplane, its own chart has these.
     if suffix == api::crd::SUFFIX {
+        all.push(permissions::gathered(Some(&labels())));
         all.extend(super::people::people(&labels()));
     }
     all.push(deployment(request));
@@ -84,9 +86,9 @@ fn labels() -> Json {
     json!({"app": NAME, "app.kubernetes.io/version": env!("CARGO_PKG_VERSION")})
 }
 
-/// What the manager has to do, and no more: its own kinds and those that packages bring, what
-/// runs packages, and what packages may do. Whoever hands out rights must have them or be allowed
-/// to go beyond (`escalate`, `bind`); which ones are handed out is for the manager to say.
+/// What the manager has to do, and no more. Whoever hands out rights must have them or be allowed to
+/// go beyond (`escalate`, `bind`), so whoever runs as the manager can become an administrator;
+/// which rights are handed out is for the manager to say (`plan::authority`).
 fn rules(suffix: &str) -> Json {
     let all = ["*"];
     let change = ["get", "list", "watch", "create", "update", "patch", "delete"];
@@ -95,22 +97,34 @@ fn rules(suffix: &str) -> Json {
         own.push(format!("{group}.{}", api::crd::SUFFIX));
     }
     json!([
+        // Packages, revisions and the Lock are its own; the rest is what packages bring.
         {"apiGroups": own, "resources": all, "verbs": all},
+        // Definitions that packages bring, and its own at the start.
         {"apiGroups": ["apiextensions.k8s.io"],
          "resources": ["customresourcedefinitions", "customresourcedefinitions/status"], "verbs": all},
-        {"apiGroups": [""], "resources": ["secrets", "configmaps", "serviceaccounts", "services"],
+        // Certificates, credentials for registries and keys for signatures; what packages run as;
+        // how they are reached.
+        {"apiGroups": [""], "resources": ["secrets", "serviceaccounts", "services"],
          "verbs": change},
-        {"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get", "list", "watch", "create"]},
+        // Its own namespace, if it is not there.
+        {"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get", "create"]},
+        // What it tells people about packages.
         {"apiGroups": ["", "events.k8s.io"], "resources": ["events"],
          "verbs": ["get", "create", "update", "patch", "delete"]},
+        // What runs packages.
         {"apiGroups": ["apps"], "resources": ["deployments"], "verbs": change},
+        // Which of several managers works.
         {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": change},
+        // Webhooks that packages bring.
         {"apiGroups": ["admissionregistration.k8s.io"],
          "resources": ["validatingwebhookconfigurations", "mutatingwebhookconfigurations"],
          "verbs": change},
-        {"apiGroups": ["rbac.authorization.k8s.io"],
-         "resources": ["clusterroles", "clusterrolebindings", "roles", "rolebindings"],
+        // Roles for the kinds of packages: rights on kinds that it has no rights on itself.
+        {"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["clusterroles"],
          "verbs": ["get", "list", "watch", "create", "update", "patch", "delete", "escalate", "bind"]},
+        // Which account has them.
+        {"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["clusterrolebindings"],
+         "verbs": change},
     ])
 }
 
@@ -121,6 +135,7 @@ fn deployment(request: &Request) -> Json {
     if request.cluster.group_suffix != api::crd::SUFFIX {
         arguments.push(format!("{SUFFIX_FLAG}{}", request.cluster.group_suffix));
     }
+    arguments.extend(request.open.words());
     arguments.extend(request.arguments.iter().cloned());
     let field = |name: &str, path: &str| json!({"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}});
     let container = json!({

@@ -5,11 +5,12 @@
 
 mod show;
 
+use crate::args::authority::AuthorityArguments;
 use crate::args::cluster::ClusterArguments;
 use crate::args::registry::RegistryArguments;
 use crate::cluster::Cluster;
 use crate::cluster::inventory::{Installed, Inventory, Which, reference};
-use crate::command::install::{find_out_kind, not_in_a_registry, refuse_long};
+use crate::command::install::{not_in_a_registry, read_package, refuse_long};
 use crate::command::manager::{assemble, now};
 use crate::command::up::manager::settings;
 use crate::command::update::wanted;
@@ -17,7 +18,7 @@ use crate::failure::{Failure, Outcome};
 use crate::output::{self, Format};
 use crate::place::Place;
 use crate::settings::Settings;
-use api::meta::{PackageKind, PermissionRequest};
+use api::meta::PackageKind;
 use controller::cache::Cache;
 use controller::cluster::{Error, Mode};
 use controller::fetch::Fetcher;
@@ -39,7 +40,8 @@ pub(crate) struct Request {
     /// Whether the API server checks every object.
     pub(crate) checks: bool,
     pub(crate) may_downgrade: bool,
-    pub(crate) allowed_role: Option<String>,
+    /// What the manager lets packages bring and ask for.
+    pub(crate) authority: AuthorityArguments,
     pub(crate) format: Format,
     pub(crate) cluster: ClusterArguments,
     pub(crate) registry: RegistryArguments,
@@ -124,7 +126,7 @@ async fn wish(
     }
     let kind = match request.kind {
         Some(kind) => kind,
-        None => find_out_kind(parsed, cluster, &request.registry, settings).await?,
+        None => read_package(parsed, cluster, &request.registry, settings).await?.0,
     };
     let name = request.second.clone().unwrap_or_else(|| xpkg::label::object_name(parsed));
     if let Ok(one) = inventory.find(&Which { kind: Some(kind), name: name.clone() }) {
@@ -170,20 +172,14 @@ async fn hands(
 ) -> Outcome<Hands> {
     let transport = cluster.transport(&request.registry, environment)?;
     let keychain = crate::registry::keychain(&request.registry, environment).await?;
-    let allowed = match request.allowed_role {
-        Some(_) => Vec::new(),
-        None => vec![PermissionRequest::everything()],
-    };
-    let settings = controller::Settings {
+    let settings = request.authority.clone().applied(controller::Settings {
         namespace: request.cluster.namespace.clone(),
         group_suffix: request.cluster.group_suffix.clone(),
         default_registry: request.registry.default_registry.clone(),
         movement: if request.may_downgrade { Movement::Any } else { Movement::Upgrades },
-        allowed,
-        allowed_role: request.allowed_role.clone(),
         installs_definitions: false,
         ..settings()
-    };
+    });
     let silent = Arc::new(|_: &Entry<'_>| {});
     let (way, keys) = (transport.clone(), keychain.clone());
     let mut hands = assemble(imagined.client(), way, keys, cache.clone(), settings, silent);

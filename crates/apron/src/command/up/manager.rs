@@ -32,7 +32,8 @@ pub(super) async fn manager(
     })?;
     let silent = |_: &Entry<'_>| {};
     let voice: Voice = if request.verbose { Arc::new(say) } else { Arc::new(silent) };
-    Ok(Manager::new(assemble(client, transport, keychain, cache, settings(), voice)))
+    let settings = request.open.clone().applied(settings());
+    Ok(Manager::new(assemble(client, transport, keychain, cache, settings, voice)))
 }
 
 /// How a manager is set up if nobody says otherwise.

@@ -14,6 +14,7 @@ pub(super) mod manager;
 mod packages;
 mod plane;
 
+use crate::args::authority::OpenArguments;
 use crate::failure::Outcome;
 use crate::listen;
 use crate::output;
@@ -37,6 +38,8 @@ pub(crate) struct Request {
     pub(crate) exit_when_ready: bool,
     /// How long packages may take to become healthy.
     pub(crate) timeout: Duration,
+    /// What packages may bring and ask for without a word in the cluster.
+    pub(crate) open: OpenArguments,
     /// Tell what the package manager does.
     pub(crate) verbose: bool,
 }

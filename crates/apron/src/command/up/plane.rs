@@ -5,6 +5,7 @@ use super::home::Home;
 use super::manager;
 use crate::cluster::Cluster;
 use crate::command::apiserver;
+use crate::command::permissions;
 use crate::command::registry::{self as own_registry, serve};
 use crate::failure::{Failure, Outcome};
 use crate::listen;
@@ -72,6 +73,7 @@ impl Plane {
         tasks.spawn(listen::serve(listener, prepared.router(), door, limits, done(&told)));
 
         let cluster = Cluster::of(prepared.client(), format!("https://{api}"), ::api::crd::SUFFIX);
+        permissions::ensure_gathered(&cluster).await?;
         let packages = Client::new(
             transport(router.clone()),
             Keychain::anonymous(),

@@ -5,6 +5,7 @@
 //! manager, and run at the same time; each has packages of its own. A scenario that fails is named
 //! by the panic of its thread.
 
+mod authority;
 mod dependencies;
 mod functions;
 mod guide;
@@ -27,7 +28,8 @@ use stage::{Backend, Manner, Stage};
 type Scenario = (&'static str, fn(&Stage));
 
 /// Everything there is to play on a stage that others share.
-const CHAPTERS: [&[Scenario]; 11] = [
+const CHAPTERS: [&[Scenario]; 12] = [
+    authority::ALL,
     dependencies::ALL,
     functions::ALL,
     guide::ALL,
@@ -48,7 +50,10 @@ fn play(backend: Backend, scenarios: &[Scenario]) {
 
 /// The same, and then an end that has the stage for itself.
 fn play_until(backend: Backend, scenarios: &[Scenario], end: fn(&mut Stage)) {
-    let mut stage = Stage::open(backend);
+    play_on(Stage::open(backend), scenarios, end);
+}
+
+fn play_on(mut stage: Stage, scenarios: &[Scenario], end: fn(&mut Stage)) {
     std::thread::scope(|scope| {
         for (name, scenario) in scenarios {
             let named = std::thread::Builder::new().name((*name).to_owned());
@@ -122,6 +127,18 @@ fn packages_come_only_from_whom_one_trusts_on_the_embedded_server() {
 #[test]
 fn packages_come_only_from_whom_one_trusts_on_a_real_server() {
     play_until(Backend::Real, trust::ALL, trust::h6_everything_can_be_asked_to_be_signed);
+}
+
+#[test]
+fn nobody_gets_what_nobody_allowed_on_the_embedded_server() {
+    let stage = Stage::open_with(Backend::Embedded, Manner::Guarded(&authority::WORDS));
+    play_on(stage, authority::ALL, |_| {});
+}
+
+#[test]
+fn nobody_gets_what_nobody_allowed_on_a_real_server() {
+    let stage = Stage::open_with(Backend::Real, Manner::Guarded(&authority::WORDS));
+    play_on(stage, authority::ALL, |_| {});
 }
 
 #[test]

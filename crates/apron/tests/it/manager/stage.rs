@@ -77,6 +77,8 @@ impl Drop for Stage {
 pub(super) enum Manner {
     /// Nothing: it stands for election, as in a cluster.
     Plain,
+    /// It is told nothing about permissions, and more about the rest.
+    Guarded(&'static [&'static str]),
     /// It is told more.
     Told(&'static [&'static str]),
     /// Its way to the API server can be closed.
@@ -127,8 +129,13 @@ impl Stage {
         };
         manager.args(["manager", "--kubeconfig"]).arg(manager_config);
         manager.arg("--cache-dir").arg(&cache).arg("--ca-bundle-path").arg(trusted);
-        manager.args(["--provider-clusterrole", "allowed-permissions"]);
+        if !matches!(manner, Manner::Guarded(_)) {
+            manager.args(["--provider-clusterrole", "allowed-permissions"]);
+        }
         match manner {
+            Manner::Guarded(words) => {
+                manager.arg("--leader-election").args(PATIENT).args(words);
+            }
             Manner::Plain => {
                 manager.arg("--leader-election").args(PATIENT);
             }

@@ -3,6 +3,7 @@
 
 use super::super::{Contents, Seen, Settings, World, desired, step};
 use super::show::{owners, show};
+use crate::authority::{Allowed, Place};
 use crate::image_config::Treatment;
 use crate::lock::{Counts, Verdict};
 use crate::package::pull::Image;
@@ -29,6 +30,8 @@ pub(super) struct Cluster {
     /// What may say how runtimes are reached.
     pub(super) configurations: Configurations,
     pub(super) settings: Settings,
+    /// What packages may bring and ask for.
+    pub(super) allowed: Allowed,
     /// What the API server refuses, by name of the object.
     pub(super) refuses: BTreeMap<String, String>,
     pub(super) refused: Vec<Refusal>,
@@ -64,8 +67,9 @@ impl Cluster {
                 namespace: "crossplane-system".to_owned(),
                 runs_packages: true,
                 defers_definitions: false,
-                allowed: Vec::new(),
+                allowed: Allowed::default(),
             },
+            allowed: Allowed { place: Place::Gathered { is_there: true }, ..Allowed::default() },
             refuses: BTreeMap::new(),
             refused: Vec::new(),
             treatment: Treatment::default(),
@@ -169,6 +173,7 @@ impl Cluster {
             configurations: None,
             seen: BTreeMap::new(),
             checked: None,
+            allowed: None,
             refused: self.refused.clone(),
             settings: self.settings.clone(),
             now: "2026-01-01T00:00:00Z".to_owned(),
@@ -179,7 +184,7 @@ impl Cluster {
     /// Answers needs until there is a plan; more than a handful of rounds is a fault.
     fn plan(&self, name: &str) -> crate::step::Plan {
         let mut world = self.world(name);
-        for _ in 0..8 {
+        for _ in 0..10 {
             match step(&world) {
                 Step::Do(plan) => return plan,
                 Step::Need(needs) => {
@@ -218,6 +223,7 @@ impl Cluster {
             Need::Signatures(_) => world.trust = self.judged.clone(),
             Need::Dependencies => world.verdict = Some(self.verdict.clone()),
             Need::Certificate(_) => world.certificate = Some(self.certificate.clone()),
+            Need::Permissions => world.allowed = Some(self.allowed.clone()),
             Need::Configurations => world.configurations = Some(self.configurations.clone()),
             Need::Objects(wanted) => {
                 for one in wanted {
@@ -305,6 +311,10 @@ impl Cluster {
                 revision.status = Some(serde_json::from_value(status).unwrap());
             }
             Action::Event { .. } => {}
+            Action::Delete { target, expect } => {
+                let live = self.objects.remove(&target);
+                expects(&target, &expect, live.as_ref().map(metadata).as_ref());
+            }
             other => panic!("no business of a revision: {other:?}"),
         }
     }

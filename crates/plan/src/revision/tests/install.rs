@@ -94,8 +94,8 @@ fn called() -> Vec<Json> {
         })
     };
     let path = json!({"service": {"name": "x", "namespace": "y", "path": "/validate"}});
-    let elsewhere = json!({"url": "https://hooks.example.org"});
-    vec![meta("Provider", &json!({})), converted, webhook("one", &path), webhook("two", &elsewhere)]
+    let nowhere = json!({});
+    vec![meta("Provider", &json!({})), converted, webhook("one", &path), webhook("two", &nowhere)]
 }
 
 #[test]
@@ -125,18 +125,19 @@ fn webhooks_and_conversions_are_led_to_the_runtime_once_it_has_a_certificate() {
     # again in 60 s
     ==
     change Lock lock: {"customResourceDefinitions":{"buckets.example.org":"Provider/p"}}
-    create CustomResourceDefinition buckets.example.org owned by p-72db2268098a* p with {"metadata":{},"spec":{"conversion":{"webhook":{"clientConfig":{"caBundle":"Q0VSVA==","service":{"name":"p","namespace":"crossplane-system","port":9443}}}}}}
-    create ValidatingWebhookConfiguration crossplane-provider-p owned by p-72db2268098a* p with {"metadata":{"name":"crossplane-provider-p"},"webhooks":[{"name":"one.example.org","clientConfig":{"service":{"name":"p","namespace":"crossplane-system","path":"/validate","port":9443},"caBundle":"Q0VSVA=="}}]}
-    create ValidatingWebhookConfiguration crossplane-provider-p-two owned by p-72db2268098a* p with {"metadata":{"name":"crossplane-provider-p-two"},"webhooks":[{"name":"two.example.org","clientConfig":{"url":"https://hooks.example.org"}}]}
+    create CustomResourceDefinition buckets.example.org owned by p-df3b3f09ec73* p with {"metadata":{},"spec":{"conversion":{"webhook":{"clientConfig":{"service":{"name":"p","namespace":"crossplane-system","port":9443},"caBundle":"Q0VSVA=="}}}}}
+    create ValidatingWebhookConfiguration crossplane-provider-p owned by p-df3b3f09ec73* p with {"metadata":{"name":"crossplane-provider-p"},"webhooks":[{"name":"one.example.org","clientConfig":{"service":{"name":"p","namespace":"crossplane-system","path":"/validate","port":9443},"caBundle":"Q0VSVA=="}}]}
+    create ValidatingWebhookConfiguration crossplane-provider-p-two owned by p-df3b3f09ec73* p with {"metadata":{"name":"crossplane-provider-p-two"},"webhooks":[{"name":"two.example.org","clientConfig":{"service":{"name":"p","namespace":"crossplane-system","port":9443},"caBundle":"Q0VSVA=="}}]}
     # 3 of 3 objects are written
     # again at once
     --
     status RevisionHealthy=True HealthyPackageRevision; {"tlsServerSecretName":"p-tls-server","objectRefs":[{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","name":"buckets.example.org","uid":"uid-buckets.example.org"},{"apiVersion":"admissionregistration.k8s.io/v1","kind":"ValidatingWebhookConfiguration","name":"crossplane-provider-p-two","uid":"uid-crossplane-provider-p-two"},{"apiVersion":"admissionregistration.k8s.io/v1","kind":"ValidatingWebhookConfiguration","name":"crossplane-provider-p","uid":"uid-crossplane-provider-p"}],"resolvedImage":"registry.example.org/p:v1"}
     event Normal SyncPackage: Successfully reconciled package revision
     ==
-    replace CustomResourceDefinition buckets.example.org owned by p-72db2268098a* p with {"metadata":{},"spec":{"conversion":{"webhook":{"clientConfig":{"caBundle":"TkVX","service":{"name":"p","namespace":"crossplane-system","port":9443}}}}}}
-    replace ValidatingWebhookConfiguration crossplane-provider-p owned by p-72db2268098a* p with {"metadata":{"name":"crossplane-provider-p"},"webhooks":[{"name":"one.example.org","clientConfig":{"service":{"name":"p","namespace":"crossplane-system","path":"/validate","port":9443},"caBundle":"TkVX"}}]}
-    # 2 of 3 objects are written
+    replace CustomResourceDefinition buckets.example.org owned by p-df3b3f09ec73* p with {"metadata":{},"spec":{"conversion":{"webhook":{"clientConfig":{"service":{"name":"p","namespace":"crossplane-system","port":9443},"caBundle":"TkVX"}}}}}
+    replace ValidatingWebhookConfiguration crossplane-provider-p owned by p-df3b3f09ec73* p with {"metadata":{"name":"crossplane-provider-p"},"webhooks":[{"name":"one.example.org","clientConfig":{"service":{"name":"p","namespace":"crossplane-system","path":"/validate","port":9443},"caBundle":"TkVX"}}]}
+    replace ValidatingWebhookConfiguration crossplane-provider-p-two owned by p-df3b3f09ec73* p with {"metadata":{"name":"crossplane-provider-p-two"},"webhooks":[{"name":"two.example.org","clientConfig":{"service":{"name":"p","namespace":"crossplane-system","port":9443},"caBundle":"TkVX"}}]}
+    # 3 of 3 objects are written
     # again at once
     "#);
 }
@@ -190,8 +191,9 @@ fn webhooks_and_conversions_are_led_to_the_service_that_is_there() {
     called(&cluster, "third");
 }
 
+/// H7: but not where they are.
 #[test]
-fn where_nothing_is_run_packages_say_themselves_how_they_are_reached() {
+fn h7_where_nothing_is_run_packages_say_themselves_how_they_are_known() {
     let mut cluster = Cluster::new();
     cluster.settings.runs_packages = false;
     cluster.publish(TAG, &called());
@@ -200,13 +202,13 @@ fn where_nothing_is_run_packages_say_themselves_how_they_are_reached() {
     add finalizer revision.pkg.crossplane.io
     --
     change Lock lock: {"customResourceDefinitions":{"buckets.example.org":"Provider/p"}}
-    create CustomResourceDefinition buckets.example.org owned by p-72db2268098a* p
-    create ValidatingWebhookConfiguration one owned by p-72db2268098a* p
-    create ValidatingWebhookConfiguration two owned by p-72db2268098a* p
+    create CustomResourceDefinition buckets.example.org owned by p-df3b3f09ec73* p with {"metadata":{},"spec":{"conversion":{"webhook":{"clientConfig":{"service":{"name":"p","namespace":"crossplane-system","port":9443}}}}}}
+    create ValidatingWebhookConfiguration crossplane-provider-p owned by p-df3b3f09ec73* p with {"metadata":{"name":"crossplane-provider-p"},"webhooks":[{"name":"one.example.org","clientConfig":{"service":{"name":"p","namespace":"crossplane-system","path":"/validate","port":9443}}}]}
+    create ValidatingWebhookConfiguration crossplane-provider-p-two owned by p-df3b3f09ec73* p with {"metadata":{"name":"crossplane-provider-p-two"},"webhooks":[{"name":"two.example.org","clientConfig":{"service":{"name":"p","namespace":"crossplane-system","port":9443}}}]}
     # 3 of 3 objects are written
     # again at once
     --
-    status RevisionHealthy=True HealthyPackageRevision; {"resolvedImage":"registry.example.org/p:v1","objectRefs":[{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","name":"buckets.example.org","uid":"uid-buckets.example.org"},{"apiVersion":"admissionregistration.k8s.io/v1","kind":"ValidatingWebhookConfiguration","name":"two","uid":"uid-two"},{"apiVersion":"admissionregistration.k8s.io/v1","kind":"ValidatingWebhookConfiguration","name":"one","uid":"uid-one"}]}
+    status RevisionHealthy=True HealthyPackageRevision; {"resolvedImage":"registry.example.org/p:v1","objectRefs":[{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","name":"buckets.example.org","uid":"uid-buckets.example.org"},{"apiVersion":"admissionregistration.k8s.io/v1","kind":"ValidatingWebhookConfiguration","name":"crossplane-provider-p-two","uid":"uid-crossplane-provider-p-two"},{"apiVersion":"admissionregistration.k8s.io/v1","kind":"ValidatingWebhookConfiguration","name":"crossplane-provider-p","uid":"uid-crossplane-provider-p"}]}
     event Normal SyncPackage: Successfully reconciled package revision
     "#);
 }

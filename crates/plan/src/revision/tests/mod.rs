@@ -1,5 +1,6 @@
 //! Worlds in, steps out, as text a person can check.
 
+mod authority;
 mod cluster;
 mod desired;
 mod handover;

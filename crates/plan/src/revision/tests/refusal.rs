@@ -253,7 +253,7 @@ fn a_package_that_makes_no_sense_says_what_is_wrong_with_it() {
     ==
     status RevisionHealthy=False UnhealthyPackageRevision (incompatible Crossplane version: package is not compatible with Crossplane version (v2.5.0): it asks for >=v3.0.0; install a version of the package made for v2.5.0, or set ignoreCrossplaneConstraints)
     ==
-    status RevisionHealthy=False UnhealthyPackageRevision (the package asks for permissions that it may not have: delete pods; get pods; allow them for this manager, or install a version that does not need them)
+    status RevisionHealthy=False UnhealthyPackageRevision (the package asks for permissions that nobody allowed: delete, get pods; an administrator allows exactly these with `apron permissions allow provider/p`)
     "#);
 }
 

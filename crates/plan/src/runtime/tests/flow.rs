@@ -370,9 +370,9 @@ fn what_a_package_asks_for_and_may_not_have_is_told_and_nothing_runs() {
     let told = world.revision.status.as_ref().unwrap().conditions.as_ref().unwrap();
     let told = told.iter().find(|one| one.condition_type == "RuntimeHealthy").unwrap();
     assert_snapshot!(told.message.as_ref().unwrap(), @r"
-    post establish runtime hook failed for package: the package asks for permissions it may not have: delete deployments.apps, get deployments.apps; let an administrator allow them, or use a package that does not ask for them
+    post establish runtime hook failed for package: the package asks for permissions that nobody allowed: delete, get deployments.apps; an administrator allows them where the manager is started, with --provider-clusterrole or --allow-any-permissions
     ");
-    world.allowed = request;
+    world.allowed = Allowed { permissions: request, ..Allowed::default() };
     let told = settle(&mut world);
     assert!(told.contains("create Deployment p-1"), "{told}");
 }

@@ -7,6 +7,7 @@ mod flow;
 mod upstream;
 
 use super::{Certificate, Lifetimes, Managed, Package, Settings, World, step};
+use crate::authority::Allowed;
 use crate::step::{Action, Expect, MANAGER, Need, Refusal, Step, Target, Wake};
 use api::meta::PackageKind;
 use base64::Engine;
@@ -44,7 +45,7 @@ fn world() -> World {
         kind: PackageKind::Provider,
         siblings: Vec::new(),
         package: Some(Package { digest: Digest::of(b"one"), image: None, requests: Vec::new() }),
-        allowed: Vec::new(),
+        allowed: Allowed::default(),
         image_configs: Vec::new(),
         runtime_configs: Vec::new(),
         controller_configs: Vec::new(),
