@@ -155,7 +155,15 @@ impl Conflict {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Conflicts(pub Vec<Conflict>);
 
+/// The most conflicts that are told one by one.
+const CONFLICTS_MAX: usize = 100;
+
 impl Conflicts {
+    /// Those that are told one by one; each names its whole way through the object.
+    pub(crate) fn shown(&self) -> &[Conflict] {
+        self.0.get(..CONFLICTS_MAX).unwrap_or(&self.0)
+    }
+
     pub(super) fn paths(&self) -> Set {
         Set::of(self.0.iter().map(|conflict| conflict.path.clone()))
     }
@@ -170,7 +178,7 @@ impl fmt::Display for Conflicts {
         }
         write!(f, "Apply failed with {} conflicts: ", self.0.len())?;
         let mut owner = None;
-        for conflict in &self.0 {
+        for conflict in self.shown() {
             if owner != Some(&conflict.manager) {
                 let line = if owner.is_some() { "\n" } else { "" };
                 write!(f, "{line}conflicts with {}:", conflict.manager)?;

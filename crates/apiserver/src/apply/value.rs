@@ -92,6 +92,38 @@ fn compare_maps(a: &Map<String, Value>, b: &Map<String, Value>) -> Ordering {
     unequal.unwrap_or_else(|| a.len().cmp(&b.len()))
 }
 
+/// Maps with more entries than this are gone through in key order where a sorted set is made of
+/// them: putting each entry into the middle of what is there already would move all of it.
+pub(super) const SORTED_FROM: usize = 64;
+
+/// A map's entries, in key order if they are many.
+pub(super) fn entries(map: &Map<String, Value>) -> Entries<'_> {
+    if map.len() > SORTED_FROM {
+        Entries::Sorted(sorted(map).into_iter())
+    } else {
+        Entries::Written(map.iter())
+    }
+}
+
+/// See [`entries`].
+pub(super) enum Entries<'a> {
+    /// As they are written.
+    Written(serde_json::map::Iter<'a>),
+    /// In key order.
+    Sorted(std::vec::IntoIter<(&'a String, &'a Value)>),
+}
+
+impl<'a> Iterator for Entries<'a> {
+    type Item = (&'a String, &'a Value);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        match self {
+            Self::Written(entries) => entries.next(),
+            Self::Sorted(entries) => entries.next(),
+        }
+    }
+}
+
 /// A map's entries in key order.
 pub(super) fn sorted(map: &Map<String, Value>) -> Vec<(&String, &Value)> {
     let mut entries: Vec<_> = map.iter().collect();

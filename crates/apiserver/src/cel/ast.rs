@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use regex::Regex;
+use super::library::Pattern;
 
 /// An expression and where it is: for an operator its sign, for a call its parenthesis.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ pub(crate) enum Node {
         name: String,
         args: Vec<Expr>,
         /// A constant pattern, made when first used.
-        pattern: OnceLock<Result<Regex, String>>,
+        pattern: OnceLock<Result<Pattern, String>>,
     },
     And(Box<Expr>, Box<Expr>),
     Or(Box<Expr>, Box<Expr>),

@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use super::ast::{Expr, Fold, FoldKind, Literal, Node};
 use super::library;
+use super::meter::Meter;
 use super::value::{Result, Text, Trouble, Val};
 use super::{Binding, check, signature};
 
@@ -16,25 +17,29 @@ const MAP_COST: u64 = 30;
 /// One evaluation.
 pub(crate) struct Eval<'a> {
     scope: Vec<Binding<'a>>,
-    cost: u64,
-    limit: u64,
+    meter: Meter,
 }
 
 impl<'a> Eval<'a> {
     pub(crate) fn new(names: &[Binding<'a>], limit: u64) -> Self {
-        Self { scope: names.to_vec(), cost: 0, limit }
+        Self { scope: names.to_vec(), meter: Meter::new(limit) }
     }
 
     pub(crate) fn cost(&self) -> u64 {
-        self.cost
+        self.meter.cost()
     }
 
-    pub(crate) fn charge(&mut self, cost: u64) -> Result<()> {
-        self.cost = self.cost.saturating_add(cost);
-        if self.cost > self.limit { Err(Trouble::Cost) } else { Ok(()) }
+    #[cfg(test)]
+    pub(crate) fn steps(&self) -> u64 {
+        self.meter.steps()
+    }
+
+    fn charge(&self, cost: u64) -> Result<()> {
+        self.meter.charge(cost)
     }
 
     pub(crate) fn run(&mut self, expr: &'a Expr) -> Result<Val<'a>> {
+        self.meter.work(1)?;
         match &expr.node {
             Node::Literal(literal) => Ok(constant(literal)),
             Node::Ident(name) => self.ident(name),
@@ -94,7 +99,7 @@ impl<'a> Eval<'a> {
         let object = self.run(of)?;
         self.charge(1)?;
         let key = Val::String(Text::Borrowed(field));
-        get(object, &key, optional)
+        get(object, &key, optional, &self.meter)
     }
 
     fn has(&mut self, of: &'a Expr, field: &'a str) -> Result<Val<'a>> {
@@ -104,14 +109,14 @@ impl<'a> Eval<'a> {
             other => other,
         };
         let key = Val::String(Text::Borrowed(field));
-        Ok(Val::Bool(object.find(&key)?.is_some()))
+        Ok(Val::Bool(object.find(&key, &self.meter)?.is_some()))
     }
 
     fn index(&mut self, of: &'a Expr, index: &'a Expr, optional: bool) -> Result<Val<'a>> {
         let object = self.run(of)?;
         let key = self.run(index)?;
         self.charge(1)?;
-        get(object, &key, optional)
+        get(object, &key, optional, &self.meter)
     }
 
     /// `&&` and `||`: an error counts only if the other side does not decide.
@@ -189,7 +194,7 @@ impl<'a> Eval<'a> {
             }
             _ => None,
         };
-        library::call(self, full.as_deref().unwrap_or(name), &given, pattern)
+        library::call(&self.meter, full.as_deref().unwrap_or(name), &given, pattern)
     }
 
     /// `sets.contains` and the like: a function with dots in its name.
@@ -233,36 +238,29 @@ impl<'a> Eval<'a> {
         }
     }
 
-    /// What a macro goes through: one or two variables for each step.
-    fn range(&mut self, fold: &'a Fold) -> Result<Vec<(Val<'a>, Val<'a>)>> {
+    /// What a macro goes through.
+    fn range(&mut self, fold: &'a Fold) -> Result<Range<'a>> {
         let range = self.run(&fold.range)?;
-        match &range {
-            Val::Items(..) | Val::List(_) => Ok(range
-                .items()?
-                .into_iter()
-                .enumerate()
-                .map(|(at, item)| (Val::int(at), item))
-                .collect()),
+        match range {
+            Val::Items(..) | Val::List(_) => Ok(Range::List(range)),
             Val::Object(..) | Val::Map(_) => {
-                let two = fold.second.is_some();
-                let entry = |(key, value): (Val<'a>, Val<'a>)| {
-                    if two { (key, value) } else { (key.clone(), key) }
-                };
-                Ok(range.entries()?.into_iter().map(entry).collect())
+                let entries = range.entries(&self.meter)?;
+                Ok(Range::Map { entries, two: fold.second.is_some() })
             }
             _ => Err(Trouble::overload()),
         }
     }
 
     fn fold(&mut self, fold: &'a Fold) -> Result<Val<'a>> {
-        let steps = self.range(fold)?;
+        let range = self.range(fold)?;
         self.charge(1)?;
         match fold.kind {
-            FoldKind::All | FoldKind::Exists => self.search(fold, steps),
+            FoldKind::All | FoldKind::Exists => self.search(fold, &range),
             FoldKind::ExistsOne => {
                 let mut count = 0;
-                for step in steps {
+                for at in 0..range.len() {
                     self.charge(2)?;
+                    let step = range.step(at, &self.meter)?;
                     if self.step(fold, &fold.body, step)?.is_true()? {
                         count += 1;
                     }
@@ -271,8 +269,9 @@ impl<'a> Eval<'a> {
             }
             FoldKind::Filter => {
                 let mut out = Vec::new();
-                for (first, item) in steps {
+                for at in 0..range.len() {
                     self.charge(1)?;
+                    let (first, item) = range.step(at, &self.meter)?;
                     if self.step(fold, &fold.body, (first, item.clone()))?.is_true()? {
                         self.charge(LIST_COST + 2)?;
                         out.push(item);
@@ -282,26 +281,28 @@ impl<'a> Eval<'a> {
             }
             FoldKind::Map => {
                 let mut out = Vec::new();
-                for step in steps {
+                for at in 0..range.len() {
                     self.charge(LIST_COST + 2)?;
+                    let step = range.step(at, &self.meter)?;
                     if self.counts(fold, &step)? {
                         out.push(self.step(fold, &fold.body, step)?);
                     }
                 }
                 Ok(Val::list(out))
             }
-            FoldKind::TransformMap | FoldKind::TransformEntry => self.transform(fold, steps),
-            FoldKind::SortBy => self.sort_by(fold, steps),
+            FoldKind::TransformMap | FoldKind::TransformEntry => self.transform(fold, &range),
+            FoldKind::SortBy => self.sort_by(fold, &range),
         }
     }
 
     /// `all` and `exists`: an error counts only if no other element decides.
-    fn search(&mut self, fold: &'a Fold, steps: Vec<(Val<'a>, Val<'a>)>) -> Result<Val<'a>> {
+    fn search(&mut self, fold: &'a Fold, range: &Range<'a>) -> Result<Val<'a>> {
         let decisive = fold.kind == FoldKind::Exists;
         let mut trouble = None;
-        for step in steps {
+        for at in 0..range.len() {
             self.charge(3)?;
-            match self.step(fold, &fold.body, step) {
+            let step = range.step(at, &self.meter);
+            match step.and_then(|step| self.step(fold, &fold.body, step)) {
                 Ok(Val::Bool(value)) if value == decisive => return Ok(Val::Bool(decisive)),
                 Ok(Val::Bool(_)) => {}
                 Ok(_) => trouble = trouble.or(Some(Trouble::overload())),
@@ -312,10 +313,11 @@ impl<'a> Eval<'a> {
         trouble.map_or(Ok(Val::Bool(!decisive)), Err)
     }
 
-    fn transform(&mut self, fold: &'a Fold, steps: Vec<(Val<'a>, Val<'a>)>) -> Result<Val<'a>> {
+    fn transform(&mut self, fold: &'a Fold, range: &Range<'a>) -> Result<Val<'a>> {
         let mut out = BTreeMap::new();
-        for step in steps {
+        for at in 0..range.len() {
             self.charge(MAP_COST + 2)?;
+            let step = range.step(at, &self.meter)?;
             if !self.counts(fold, &step)? {
                 continue;
             }
@@ -325,21 +327,22 @@ impl<'a> Eval<'a> {
                 insert(&mut out, key, value)?;
                 continue;
             }
-            for (key, value) in value.entries()? {
+            for (key, value) in value.entries(&self.meter)? {
                 insert(&mut out, key, value)?;
             }
         }
         Ok(Val::Map(Rc::new(out)))
     }
 
-    fn sort_by(&mut self, fold: &'a Fold, steps: Vec<(Val<'a>, Val<'a>)>) -> Result<Val<'a>> {
-        let mut keyed = Vec::with_capacity(steps.len());
-        for (first, item) in steps {
+    fn sort_by(&mut self, fold: &'a Fold, range: &Range<'a>) -> Result<Val<'a>> {
+        let mut keyed = Vec::with_capacity(range.len());
+        for at in 0..range.len() {
             self.charge(LIST_COST + 2)?;
+            let (first, item) = range.step(at, &self.meter)?;
             let key = self.step(fold, &fold.body, (first, item.clone()))?;
             keyed.push((key, item));
         }
-        library::lists::sorted(keyed).map(Val::list)
+        library::lists::sorted(keyed, &self.meter).map(Val::list)
     }
 
     fn counts(&mut self, fold: &'a Fold, step: &(Val<'a>, Val<'a>)) -> Result<bool> {
@@ -370,19 +373,49 @@ impl<'a> Eval<'a> {
     }
 }
 
+/// What a macro goes through. Elements of lists stay where they are until their turn: most
+/// searches end early.
+enum Range<'a> {
+    List(Val<'a>),
+    Map { entries: Vec<(Val<'a>, Val<'a>)>, two: bool },
+}
+
+impl<'a> Range<'a> {
+    fn len(&self) -> usize {
+        match self {
+            Self::List(list) => list.size(),
+            Self::Map { entries, .. } => entries.len(),
+        }
+    }
+
+    /// The variables of one step: one or two of them.
+    fn step(&self, at: usize, meter: &Meter) -> Result<(Val<'a>, Val<'a>)> {
+        let found = match self {
+            Self::List(list) => list.item(at, meter)?.map(|item| (Val::int(at), item)),
+            Self::Map { entries, two: true } => entries.get(at).cloned(),
+            Self::Map { entries, two: false } => {
+                entries.get(at).map(|(key, _)| (key.clone(), key.clone()))
+            }
+        };
+        found.ok_or_else(Trouble::overload)
+    }
+}
+
 /// A field, entry or element; of an optional, an optional.
-fn get<'a>(object: Val<'a>, key: &Val<'a>, optional: bool) -> Result<Val<'a>> {
+fn get<'a>(object: Val<'a>, key: &Val<'a>, optional: bool, meter: &Meter) -> Result<Val<'a>> {
     let (object, optional) = match object {
         Val::Optional(None) => return Ok(Val::Optional(None)),
         Val::Optional(Some(inner)) => (inner.as_ref().clone(), true),
         other => (other, optional),
     };
     let found = match &object {
-        Val::Object(..) | Val::Map(_) => object.find(key)?,
+        Val::Object(..) | Val::Map(_) => object.find(key, meter)?,
         Val::Items(..) | Val::List(_) => {
             let Val::Int(at) = number_index(key)? else { return Err(Trouble::overload()) };
-            let items = object.items()?;
-            usize::try_from(at).ok().and_then(|at| items.get(at).cloned())
+            match usize::try_from(at) {
+                Ok(at) => object.item(at, meter)?,
+                Err(_) => None,
+            }
         }
         _ => return Err(Trouble::overload()),
     };

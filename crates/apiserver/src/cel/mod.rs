@@ -12,14 +12,15 @@
 //! The existing crates do not bound what an expression may cost, do not know the types of a
 //! schema and say other things than upstream when something is wrong; a small tree walker does.
 //!
-//! What an expression costs is counted as upstream counts it, step by step, and evaluation
-//! stops at a limit: no rule can burn time or memory without bound.
+//! What an expression costs is counted as upstream counts it, and by what is really done besides
+//! ([`meter`]); evaluation stops at a limit: no rule can burn time or memory without bound.
 
 pub(crate) mod ast;
 mod check;
 mod eval;
 mod lex;
 mod library;
+mod meter;
 mod parse;
 mod signature;
 #[cfg(test)]

@@ -147,3 +147,96 @@ fn names_of_fields_are_escaped_and_back() {
     assert_eq!(escape("ä"), None);
     assert_eq!(escape("1a"), None);
 }
+
+/// What an expression comes to, and what it takes.
+fn measured(text: &str, object: &serde_json::Value) -> (Result<bool, Trouble>, u64) {
+    let program = Program::read(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+    let mut eval = eval::Eval::new(&[("self", plain(object))], CALL_LIMIT);
+    let value = match eval.run(&program.expr) {
+        Ok(Val::Bool(truth)) => Ok(truth),
+        Ok(_) => Err(Trouble::overload()),
+        Err(trouble) => Err(trouble),
+    };
+    (value, eval.steps())
+}
+
+fn sized(count: usize) -> serde_json::Value {
+    let map: serde_json::Map<String, serde_json::Value> =
+        (0..count).map(|at| (format!("k{at}"), json!(at))).collect();
+    json!({
+        "l": vec![0; count], "n": (0..count).collect::<Vec<_>>(), "s": "a".repeat(count),
+        "w": vec!["word"; count], "m": map, "p": "(a{1,200}){1,20}",
+    })
+}
+
+/// M1: every index copied the list, and cost 1: 32,000 numbers took 83 s.
+#[test]
+fn m1_work_grows_as_the_object_does() {
+    for text in [
+        "self.l.all(x, self.l[0] == 0)",
+        "self.l.all(x, self.l.exists(y, y == 0))",
+        "self.l.all(x, self.l.first().hasValue() && size(self.l) > 0)",
+        "self.l.all(x, self.s != 'b')",
+        "self.n.all(x, x >= 0) && self.w.all(x, x.matches('^w[a-z]+$'))",
+        "self.m.all(k, v, v >= 0) && self.l == self.l && self.m == self.m",
+        "self.w.join(',').size() > 0 && self.s.replace('a', 'bb').size() > 0",
+        "self.n.sum() >= 0 && self.n.max() >= 0 && self.n.isSorted() && 0 in self.n",
+        "self.s.contains('b') || self.s.split('').size() > 0",
+        "self.n.sort().size() > 0 && self.n.map(x, x + 1).size() > 0",
+    ] {
+        let (small, few) = measured(text, &sized(2_000));
+        let (big, many) = measured(text, &sized(8_000));
+        assert_eq!((small, big), (Ok(true), Ok(true)), "{text}");
+        assert!(many < 5 * few, "{text}: {few} steps, then {many}");
+    }
+    let (value, steps) = measured("self.l.all(x, self.l[0] == 0)", &sized(32_000));
+    assert_eq!(value, Ok(true));
+    assert!(steps < 20 * 32_000, "{steps}");
+}
+
+/// M1: what takes more than its length is stopped, however little it seems to cost.
+#[test]
+fn m1_the_budget_ends_what_costs_more_than_it_says() {
+    let object = sized(32_000);
+    let long = vec!["true"; 1000].join(" && ");
+    for text in [
+        "self.l.all(x, self.l.all(y, true))",
+        "self.l.all(x, self.l == self.l)",
+        "self.l.all(x, [self.l] == [self.l])",
+        "self.l.all(x, self.m == self.m)",
+        "self.l.all(x, self.m.exists(k, true))",
+        "self.l.all(x, size(self.w.join(self.s)) > 0)",
+        "self.w.join(self.s).size() > 0",
+        "self.s.replace('a', self.s).size() > 0",
+        "self.s.replace('', self.s).size() > 0",
+        "self.n.distinct().size() > 0",
+        "self.l.map(x, self.l).flatten().size() > 0",
+        "'%s'.format([self.l.map(x, self.l)]).size() > 0",
+        "self.l.map(x, self.s).sort().size() > 0",
+        "self.l.map(x, self.s).isSorted()",
+        "self.n.all(x, sets.contains([self.n], [self.n]))",
+        "self.l.all(x, (self.n + self.n).size() > 0)",
+        "self.l.all(x, self.s.split('').size() > 0)",
+        "self.l.all(x, self.s.lowerAscii() == self.s)",
+        "self.l.all(x, 'aaaa'.matches(self.p))",
+        "self.l.all(x, self.m[self.s] == 0)",
+        &format!("self.l.all(x, {long})"),
+    ] {
+        let (value, steps) = measured(text, &object);
+        assert_eq!(value, Err(Trouble::Cost), "{text}: {steps}");
+        assert!(steps <= 11 * CALL_LIMIT || text.contains("self.s)"), "{text}: {steps}");
+    }
+}
+
+#[test]
+fn h2_times_at_the_limits_of_their_types_are_refused() {
+    for text in [
+        "timestamp(9223372036854775807).getHours('+01:00') == 0",
+        "timestamp(-9223372036854775808).getHours('-23:59') == 0",
+        "timestamp('9999-12-31T23:59:59Z') + duration('24h') > timestamp('2024-01-01T00:00:00Z')",
+    ] {
+        assert_eq!(run(text), Err(Trouble::new("timestamp overflow")), "{text}");
+    }
+    assert!(run("duration('9999999999h') > duration('1h')").is_err());
+    assert_eq!(run("timestamp(253402300799).getFullYear('+01:00') == 10000"), Ok(true));
+}

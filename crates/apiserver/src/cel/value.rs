@@ -3,6 +3,7 @@
 //! Objects and lists of the request stay where they are and are read through their schema as
 //! an expression goes along; only what an expression makes is allocated.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -14,8 +15,14 @@ use serde_json::{Map, Value};
 use super::library::semver::Semver;
 use super::library::url::Url;
 use super::library::{format, time};
+use super::meter::Meter;
+use crate::object::depth;
 use crate::object::quantity::Quantity;
+use crate::object::shortened;
 use crate::schema::{Flags, Kind, ListType, Node};
+
+/// The longest sentence about what went wrong, in characters.
+const TEXT_MAX: usize = 4096;
 
 /// Why there is no value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,8 +34,13 @@ pub(crate) enum Trouble {
 }
 
 impl Trouble {
+    /// What went wrong. Values are part of it, and may be long; it is passed around often.
     pub(crate) fn new(text: impl Into<String>) -> Self {
-        Self::Failed(text.into())
+        let text = text.into();
+        match shortened(&text, TEXT_MAX) {
+            Cow::Owned(short) => Self::Failed(short),
+            Cow::Borrowed(_) => Self::Failed(text),
+        }
     }
 
     pub(crate) fn overload() -> Self {
@@ -195,21 +207,47 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// The elements of a list.
-    pub(crate) fn items(&self) -> Result<Vec<Self>> {
+    /// The elements of a list, copied.
+    pub(crate) fn items(&self, meter: &Meter) -> Result<Vec<Self>> {
         match self {
             Self::Items(items, shape) => {
-                items.iter().map(|item| Self::read(item, element(*shape))).collect()
+                meter.copy(items.len())?;
+                items.iter().map(|item| Self::enter(item, element(*shape), meter)).collect()
             }
-            Self::List(items) => Ok(items.as_ref().clone()),
+            Self::List(items) => {
+                meter.copy(items.len())?;
+                Ok(items.as_ref().clone())
+            }
             _ => Err(Trouble::overload()),
         }
     }
 
+    /// One element of a list, if it has so many.
+    pub(crate) fn item(&self, at: usize, meter: &Meter) -> Result<Option<Self>> {
+        match self {
+            Self::Items(items, shape) => {
+                items.get(at).map(|item| Self::enter(item, element(*shape), meter)).transpose()
+            }
+            Self::List(items) => Ok(items.get(at).cloned()),
+            _ => Err(Trouble::overload()),
+        }
+    }
+
+    /// A part of the request, read where an expression goes; texts with a format are parsed.
+    fn enter(value: &'a Value, shape: Shape<'a>, meter: &Meter) -> Result<Self> {
+        if let (Value::String(text), Shape::Typed(node, _)) = (value, shape)
+            && node.checks.as_ref().is_some_and(|checks| checks.format.is_some())
+        {
+            meter.write(text.len())?;
+        }
+        Self::read(value, shape)
+    }
+
     /// The keys of a map with their values.
-    pub(crate) fn entries(&self) -> Result<Vec<(Self, Self)>> {
+    pub(crate) fn entries(&self, meter: &Meter) -> Result<Vec<(Self, Self)>> {
         match self {
             Self::Object(map, shape) => {
+                meter.copy(map.len().saturating_mul(2))?;
                 let mut entries = Vec::new();
                 for (name, value) in *map {
                     let (key, shape) = match *shape {
@@ -225,21 +263,28 @@ impl<'a> Val<'a> {
                         },
                         other => (Text::Borrowed(name.as_str()), other),
                     };
-                    entries.push((Self::String(key), Self::read(value, shape)?));
+                    meter.scan(name.len())?;
+                    entries.push((Self::String(key), Self::enter(value, shape, meter)?));
                 }
                 entries.sort_by(|(a, _), (b, _)| a.compare(b).unwrap_or(Ordering::Equal));
                 Ok(entries)
             }
-            Self::Map(map) => Ok(map.values().cloned().collect()),
+            Self::Map(map) => {
+                meter.copy(map.len().saturating_mul(2))?;
+                Ok(map.values().cloned().collect())
+            }
             _ => Err(Trouble::overload()),
         }
     }
 
     /// The value of a key, if the map has it.
-    pub(crate) fn find(&self, key: &Self) -> Result<Option<Self>> {
+    pub(crate) fn find(&self, key: &Self, meter: &Meter) -> Result<Option<Self>> {
+        if let Self::String(name) = key {
+            meter.scan(name.len())?;
+        }
         match self {
             Self::Object(map, shape) => match key {
-                Self::String(name) => find_field(map, *shape, name),
+                Self::String(name) => find_field(map, *shape, name, meter),
                 _ => Err(Trouble::overload()),
             },
             Self::Map(map) => Ok(key.key().and_then(|key| map.get(&key)).map(|(_, v)| v.clone())),
@@ -298,8 +343,31 @@ impl<'a> Val<'a> {
         }
     }
 
+    /// The same, for texts of any length.
+    pub(crate) fn compare_within(&self, other: &Self, meter: &Meter) -> Result<Option<Ordering>> {
+        meter.work(1)?;
+        meter.scan(self.bytes().min(other.bytes()))?;
+        Ok(self.compare(other))
+    }
+
+    /// How long its text is.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Self::String(text) => text.len(),
+            Self::Bytes(bytes) => bytes.len(),
+            Self::Url(url) => url.bytes(),
+            Self::Semver(version) => version.bytes(),
+            Self::Optional(Some(inner)) => inner.bytes(),
+            _ => 0,
+        }
+    }
+
     /// Whether two are equal; values of different types are not.
-    pub(crate) fn equals(&self, other: &Self) -> Result<bool> {
+    pub(crate) fn equals(&self, other: &Self, meter: &Meter) -> Result<bool> {
+        meter.work(1)?;
+        if self.bytes() == other.bytes() || matches!(self, Self::Semver(_)) {
+            meter.scan(self.bytes())?;
+        }
         match (self, other) {
             (Self::Null, Self::Null) => Ok(true),
             (Self::Type(a), Self::Type(b)) => Ok(a == b),
@@ -311,36 +379,38 @@ impl<'a> Val<'a> {
             (Self::Format(a), Self::Format(b)) => Ok(a.name == b.name),
             (Self::Optional(a), Self::Optional(b)) => match (a, b) {
                 (None, None) => Ok(true),
-                (Some(a), Some(b)) => a.equals(b),
+                (Some(a), Some(b)) => a.equals(b, meter),
                 _ => Ok(false),
             },
             (Self::Items(..) | Self::List(_), Self::Items(..) | Self::List(_)) => {
-                self.equals_list(other)
+                self.equals_list(other, meter)
             }
             (Self::Object(..) | Self::Map(_), Self::Object(..) | Self::Map(_)) => {
-                self.equals_map(other)
+                self.equals_map(other, meter)
             }
             _ => Ok(self.compare(other) == Some(Ordering::Equal)),
         }
     }
 
-    fn equals_list(&self, other: &Self) -> Result<bool> {
+    fn equals_list(&self, other: &Self, meter: &Meter) -> Result<bool> {
         if self.size() != other.size() {
             return Ok(false);
         }
-        let (mine, theirs) = (self.items()?, other.items()?);
         // The order of sets and maps says nothing.
         if self.list_type().is_some() {
-            for item in &theirs {
-                if !contains(&mine, item)? {
+            let mine = self.items(meter)?;
+            for at in 0..other.size() {
+                let item = other.item(at, meter)?.unwrap_or(Self::Null);
+                if !contains(&mine, &item, meter)? {
                     return Ok(false);
                 }
             }
             return Ok(true);
         }
-        for (a, b) in mine.iter().zip(&theirs) {
-            if !a.equals(b)? {
-                return Ok(false);
+        for at in 0..self.size() {
+            match (self.item(at, meter)?, other.item(at, meter)?) {
+                (Some(a), Some(b)) if a.equals(&b, meter)? => {}
+                _ => return Ok(false),
             }
         }
         Ok(true)
@@ -352,13 +422,13 @@ impl<'a> Val<'a> {
         node.list.as_deref().filter(|kind| matches!(kind, ListType::Set | ListType::Map(_)))
     }
 
-    fn equals_map(&self, other: &Self) -> Result<bool> {
+    fn equals_map(&self, other: &Self, meter: &Meter) -> Result<bool> {
         if self.size() != other.size() {
             return Ok(false);
         }
-        for (key, value) in self.entries()? {
-            match other.find(&key)? {
-                Some(theirs) if value.equals(&theirs)? => {}
+        for (key, value) in self.entries(meter)? {
+            match other.find(&key, meter)? {
+                Some(theirs) if value.equals(&theirs, meter)? => {}
                 _ => return Ok(false),
             }
         }
@@ -366,19 +436,21 @@ impl<'a> Val<'a> {
         if let (Self::Object(a, Shape::Typed(node, _)), Self::Object(b, _)) = (self, other)
             && node.has(Flags::PRESERVE)
         {
-            let unknown = |name: &str| node.field(name).is_none();
-            return Ok(a.iter().all(|(name, value)| {
-                !unknown(name) || b.get(name).is_none_or(|theirs| theirs == value)
-            }));
+            for (name, value) in a.iter().filter(|(name, _)| node.field(name).is_none()) {
+                meter.work(depth::count(value))?;
+                if b.get(name).is_some_and(|theirs| theirs != value) {
+                    return Ok(false);
+                }
+            }
         }
         Ok(true)
     }
 }
 
 /// Whether a list has an element.
-pub(crate) fn contains(items: &[Val<'_>], wanted: &Val<'_>) -> Result<bool> {
+pub(crate) fn contains(items: &[Val<'_>], wanted: &Val<'_>, meter: &Meter) -> Result<bool> {
     for item in items {
-        if item.equals(wanted)? {
+        if item.equals(wanted, meter)? {
             return Ok(true);
         }
     }
@@ -429,9 +501,10 @@ fn find_field<'a>(
     map: &'a Map<String, Value>,
     shape: Shape<'a>,
     name: &str,
+    meter: &Meter,
 ) -> Result<Option<Val<'a>>> {
     let read = |name: &str, shape| match map.get(name) {
-        Some(value) => Val::read(value, shape).map(Some),
+        Some(value) => Val::enter(value, shape, meter).map(Some),
         None => Ok(None),
     };
     match shape {

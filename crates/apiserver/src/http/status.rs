@@ -1,6 +1,7 @@
 //! Refusals in Kubernetes' words: the `Status` object and its reasons.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 
 use serde_json::{Map, Value, json};
 
@@ -94,12 +95,9 @@ impl Failure {
 
     /// 422: the object (of `kind` in `group`) is not valid.
     pub fn invalid(kind: &str, group: &str, name: &str, errors: &[FieldError]) -> Self {
-        let mut sentences: Vec<String> = Vec::new();
-        for sentence in errors.iter().map(FieldError::sentence) {
-            if !sentences.contains(&sentence) {
-                sentences.push(sentence);
-            }
-        }
+        let mut seen = HashSet::new();
+        let sentences = errors.iter().map(FieldError::sentence);
+        let sentences: Vec<String> = sentences.filter(|one| seen.insert(one.clone())).collect();
         let what = match sentences.as_slice() {
             [one] => one.clone(),
             many => format!("[{}]", many.join(", ")),

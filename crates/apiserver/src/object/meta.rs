@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::field_error::FieldError;
+use super::findings::Findings;
 use super::name::{self, NameRule};
 use super::{is_deleting, meta_list, meta_text, metadata, metadata_mut};
 
@@ -31,11 +32,10 @@ const ANNOTATIONS_MAX: usize = 256 << 10;
 /// Drops what clients may not say and what says nothing, and names unknown keys.
 pub fn tidy(object: &mut Value) -> Vec<String> {
     let metadata = metadata_mut(object);
-    let unknown: Vec<String> = metadata
-        .keys()
-        .filter(|key| !FIELDS.contains(&key.as_str()))
-        .map(|key| format!("metadata.{key}"))
-        .collect();
+    let mut unknown = Findings::default();
+    for key in metadata.keys().filter(|key| !FIELDS.contains(&key.as_str())) {
+        unknown.add(&format_args!("metadata.{key}"));
+    }
     metadata.retain(|key, value| {
         let empty = match value {
             Value::Null => true,
@@ -46,7 +46,7 @@ pub fn tidy(object: &mut Value) -> Vec<String> {
         };
         FIELDS.contains(&key.as_str()) && key != "selfLink" && !empty
     });
-    unknown
+    unknown.into_paths()
 }
 
 /// What is wrong with the metadata of an object of a built-in kind that is to be made.
@@ -117,7 +117,6 @@ pub fn check_update(object: &Value, old: &Value) -> Vec<FieldError> {
 
 fn check_owners(object: &Value, wrong: &mut Vec<FieldError>) {
     let owners = metadata(object).get("ownerReferences").and_then(Value::as_array);
-    let mut controllers = 0;
     for owner in owners.into_iter().flatten() {
         let path = "metadata.ownerReferences";
         for field in ["apiVersion", "kind", "name", "uid"] {
@@ -132,9 +131,9 @@ fn check_owners(object: &Value, wrong: &mut Vec<FieldError>) {
                 wrong.push(FieldError::invalid(&format!("{path}.{field}"), &value, &detail));
             }
         }
-        controllers += usize::from(owner.get("controller") == Some(&Value::Bool(true)));
     }
-    if controllers > 1 {
+    let controls = |owner: &&Value| owner.get("controller") == Some(&Value::Bool(true));
+    if owners.into_iter().flatten().filter(controls).count() > 1 {
         wrong.push(FieldError::invalid(
             "metadata.ownerReferences",
             &Value::Null,
@@ -186,9 +185,10 @@ fn check_labels(object: &Value, wrong: &mut Vec<FieldError>) {
 }
 
 fn check_annotations(object: &Value, wrong: &mut Vec<FieldError>) {
-    let mut size = 0;
+    let mut size = 0_usize;
     for (key, value) in pairs(object, "annotations") {
-        size += key.len() + value.as_str().unwrap_or_default().len();
+        let own = key.len().saturating_add(value.as_str().unwrap_or_default().len());
+        size = size.saturating_add(own);
         for fault in name::check_qualified(&key.to_lowercase()) {
             wrong.push(FieldError::invalid("metadata.annotations", &key.as_str().into(), &fault));
         }

@@ -3,21 +3,42 @@
 //! Objects are `serde_json::Value`s throughout: the server serves kinds it has never
 //! heard of, so there is no struct to put them in.
 
+#[cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
+pub mod depth;
+#[cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 pub mod field_error;
+#[cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
+pub mod findings;
+#[cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 pub mod lines;
+#[cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 pub mod meta;
+#[cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 pub mod name;
+#[cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 pub mod path;
 pub(crate) mod quantity;
+#[cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 pub mod selector;
+#[cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 pub mod strict;
 pub mod time;
+
+use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
 /// An object's text. Faster than printing it, which goes through the formatter piece by piece.
 pub fn text(object: &Value) -> Vec<u8> {
     serde_json::to_vec(object).unwrap_or_default()
+}
+
+/// A text for people, cut where it becomes too long for them.
+pub(crate) fn shortened(text: &str, characters: usize) -> Cow<'_, str> {
+    match text.char_indices().nth(characters) {
+        Some((end, _)) => format!("{}…", &text[..end]).into(),
+        None => text.into(),
+    }
 }
 
 /// An object's metadata; an empty map when it has none.

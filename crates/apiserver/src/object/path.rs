@@ -24,7 +24,7 @@ fn walk<'a>(value: &'a Value, step: &Step) -> Vec<&'a Value> {
         Step::Index(at) => {
             let Some(items) = value.as_array() else { return Vec::new() };
             let length = i64::try_from(items.len()).unwrap_or(i64::MAX);
-            let at = if *at < 0 { at + length } else { *at };
+            let at = if *at < 0 { at.saturating_add(length) } else { *at };
             usize::try_from(at).ok().and_then(|at| items.get(at)).into_iter().collect()
         }
         Step::All => match value {
@@ -86,7 +86,7 @@ fn split_bracket(text: &str) -> Option<(&str, &str)> {
         match (quote, c) {
             (None, '"' | '\'') => quote = Some(c),
             (Some(open), _) if c == open => quote = None,
-            (None, ']') => return Some((&text[..at], &text[at + 1..])),
+            (None, ']') => return Some((&text[..at], text[at..].strip_prefix(']')?)),
             _ => {}
         }
     }

@@ -25,14 +25,14 @@ impl Quantity {
         let mantissa: i128 =
             if digits.len() > 36 { return None } else { digits.parse().unwrap_or(0) };
         let mantissa = mantissa.checked_mul(1_i128.checked_shl(two)?)?;
-        let exponent = 9 + ten - i32::try_from(fraction.len()).ok()?;
+        let exponent = ten.checked_add(9)?.checked_sub(i32::try_from(fraction.len()).ok()?)?;
         let value = if exponent >= 0 {
             mantissa.checked_mul(10_i128.checked_pow(u32::try_from(exponent).ok()?)?)?
         } else {
             let by = 10_i128.checked_pow(u32::try_from(-exponent).ok()?)?;
             mantissa / by + i128::from(mantissa % by != 0)
         };
-        Some(Self(sign * value))
+        value.checked_mul(sign).map(Self)
     }
 
     /// A number of billionths.
@@ -94,7 +94,8 @@ pub(crate) fn canonical(text: &str, finest: Finest) -> Option<String> {
         Finest::Thousandth => UNIT / 1000,
     };
     // Away from zero, to the next step.
-    let value = (value.abs() + step - 1) / step * step * value.signum();
+    let steps = value.abs().checked_add(step - 1)? / step;
+    let value = steps.checked_mul(step)?.checked_mul(value.signum())?;
     if value == 0 {
         return Some("0".to_owned());
     }

@@ -145,7 +145,7 @@ impl Parser {
 
     fn next(&mut self) -> Token {
         let token = self.peek().clone();
-        self.at += 1;
+        self.at = self.at.saturating_add(1);
         token
     }
 

@@ -6,7 +6,7 @@ pub mod strategic;
 
 use serde_json::{Map, Value};
 
-pub use json::{OPERATIONS_MAX, PatchError, apply as json};
+pub use json::{Budget, OPERATIONS_MAX, PatchError, apply as json, step as json_step};
 
 /// RFC 7386: what is null goes, maps are merged, everything else is replaced.
 ///
@@ -20,11 +20,11 @@ pub fn merge(target: &mut Value, patch: &Value) {
 }
 
 fn merge_maps(map: &mut Map<String, Value>, patch: &Map<String, Value>) {
-    for (key, value) in patch {
-        if value.is_null() {
-            map.shift_remove(key);
-            continue;
-        }
+    // All at once: taking one member out of a map moves all that come after it.
+    if patch.values().any(Value::is_null) {
+        map.retain(|key, _| !patch.get(key).is_some_and(Value::is_null));
+    }
+    for (key, value) in patch.iter().filter(|(_, value)| !value.is_null()) {
         match map.get_mut(key) {
             Some(present) if !present.is_null() => merge(present, value),
             _ => {

@@ -148,7 +148,7 @@ fn refusal(error: &ApplyError) -> Failure {
         }
         ApplyError::Conflicts(conflicts) => {
             let causes: Vec<Value> = conflicts
-                .0
+                .shown()
                 .iter()
                 .map(|one| {
                     json!({

@@ -3,11 +3,14 @@
 //! One [`FieldError`] is one cause of a 422. Its `Display` is the text of the real server, and
 //! [`FieldError::cause`] is the entry of `Status.details.causes`.
 
+use std::collections::HashSet;
 use std::fmt;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
 use super::text;
+use crate::object::shortened;
 
 /// The class of a field error, and with it the cause's reason and the first words of the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -71,6 +74,10 @@ impl ErrorKind {
         !matches!(self, Self::Required | Self::Forbidden | Self::TooLong | Self::Internal)
     }
 }
+
+/// The most faults of one kind that are looked for in one object. Somebody who has mended these
+/// learns of the others; all of them could be as many as the object has values.
+pub(crate) const ERRORS_MAX: usize = 1000;
 
 /// One thing wrong with one field of an object.
 #[derive(Clone, Debug, PartialEq)]
@@ -200,19 +207,27 @@ impl std::error::Error for FieldError {}
 /// Several errors in one line, as the message of a 422 lists them: a single one as it is, more
 /// in brackets, repetitions once.
 pub fn summary(errors: &[FieldError]) -> String {
-    let mut seen: Vec<String> = Vec::new();
-    for error in errors {
-        let line = error.to_string();
-        if !seen.contains(&line) {
-            seen.push(line);
-        }
-    }
-    if seen.len() == 1 { seen.swap_remove(0) } else { format!("[{}]", seen.join(", ")) }
+    let mut seen = HashSet::new();
+    let lines = errors.iter().map(ToString::to_string);
+    let mut lines: Vec<String> = lines.filter(|line| seen.insert(line.clone())).collect();
+    if lines.len() == 1 { lines.swap_remove(0) } else { format!("[{}]", lines.join(", ")) }
 }
 
-/// A path to a field, grown one step at a time.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Path(Option<String>);
+/// A path to a field, grown one step at a time. Steps are shared and become text only where
+/// something is wrong: texts of all paths of an object are much longer than the object.
+#[derive(Clone, Debug, Default)]
+pub struct Path(Option<Arc<Step>>);
+
+#[derive(Debug)]
+struct Step {
+    parent: Path,
+    name: Box<str>,
+    /// In brackets, rather than behind a dot.
+    bracketed: bool,
+}
+
+/// The longest name of a field that a path shows; whoever writes longer ones knows which.
+pub(crate) const NAME_MAX: usize = 512;
 
 impl Path {
     /// No path at all; prints as `<nil>`.
@@ -220,16 +235,13 @@ impl Path {
 
     /// A path of one name.
     pub fn new(name: &str) -> Self {
-        Self(Some(name.to_owned()))
+        Self::NIL.child(name)
     }
 
     /// A named field below this one.
     #[must_use]
     pub fn child(&self, name: &str) -> Self {
-        Self(Some(match &self.0 {
-            Some(parent) => format!("{parent}.{name}"),
-            None => name.to_owned(),
-        }))
+        self.step(name, false)
     }
 
     /// An element of this list.
@@ -241,13 +253,26 @@ impl Path {
     /// An entry of this map.
     #[must_use]
     pub fn key(&self, key: &str) -> Self {
-        Self(Some(format!("{}[{key}]", self.0.as_deref().unwrap_or_default())))
+        self.step(key, true)
+    }
+
+    fn step(&self, name: &str, bracketed: bool) -> Self {
+        let name = shortened(name, NAME_MAX).into();
+        Self(Some(Arc::new(Step { parent: self.clone(), name, bracketed })))
     }
 }
 
 impl fmt::Display for Path {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.0.as_deref().unwrap_or("<nil>"))
+        let Some(step) = &self.0 else { return f.write_str("<nil>") };
+        if step.parent.0.is_some() {
+            step.parent.fmt(f)?;
+        }
+        match (step.bracketed, &step.parent.0) {
+            (true, _) => write!(f, "[{}]", step.name),
+            (false, Some(_)) => write!(f, ".{}", step.name),
+            (false, None) => f.write_str(&step.name),
+        }
     }
 }
 

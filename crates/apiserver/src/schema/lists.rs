@@ -8,13 +8,13 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::error::{FieldError, Path};
+use super::error::{ERRORS_MAX, FieldError, Path};
 use super::node::{Flags, ListType, Node};
 use super::text;
 
 /// Checks every list at or below a value.
 pub(crate) fn check(node: &Node, value: &Value, path: &Path, errors: &mut Vec<FieldError>) {
-    if !node.has(Flags::HOLDS_LISTS) {
+    if !node.has(Flags::HOLDS_LISTS) || errors.len() >= ERRORS_MAX {
         return;
     }
     match value {
@@ -34,7 +34,7 @@ pub(crate) fn check(node: &Node, value: &Value, path: &Path, errors: &mut Vec<Fi
             match node.list.as_deref() {
                 Some(ListType::Set) => {
                     let keys = items.iter().map(Key::of);
-                    for i in repeated(keys) {
+                    for i in repeated(keys).into_iter().take(ERRORS_MAX) {
                         errors.push(FieldError::duplicate(&path.index(i), items[i].clone()));
                     }
                 }
@@ -70,7 +70,7 @@ fn check_map(keys: &[Arc<str>], items: &[Value], path: &Path, errors: &mut Vec<F
         Some(name) => key.get(name.as_ref()).map_or(Key::Missing, Key::of),
         None => Key::of(key),
     });
-    for i in repeated(compared) {
+    for i in repeated(compared).into_iter().take(ERRORS_MAX) {
         errors.push(FieldError::duplicate(&path.index(i), own[i].clone()));
     }
 }

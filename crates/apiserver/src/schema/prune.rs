@@ -9,6 +9,7 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use super::node::{Additional, Flags, Node};
+use crate::object::findings::Findings;
 
 /// What kind of object is being pruned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,18 +21,19 @@ pub enum Root {
     Value,
 }
 
-/// Removes unknown fields and returns their paths, sorted.
+/// Removes unknown fields and returns their paths, sorted; all are removed, but not all told.
 pub(crate) fn prune(node: &Node, value: &mut Value, root: Root) -> Vec<String> {
-    let mut pruner = Pruner { path: String::new(), unknown: Vec::new() };
+    let mut pruner = Pruner { path: String::new(), unknown: Findings::default() };
     let embedded = root == Root::Resource || node.has(Flags::EMBEDDED);
     pruner.prune_as(value, Some(node), embedded);
-    pruner.unknown.sort();
-    pruner.unknown
+    let mut unknown = pruner.unknown.into_paths();
+    unknown.sort();
+    unknown
 }
 
 /// Prunes a default as it would be pruned below a list that preserves unknown fields.
 pub(crate) fn prune_below(node: &Node, value: &mut Value, preserved: bool) {
-    let mut pruner = Pruner { path: String::new(), unknown: Vec::new() };
+    let mut pruner = Pruner { path: String::new(), unknown: Findings::default() };
     if preserved {
         pruner.preserve(value, node, node.has(Flags::EMBEDDED));
     } else {
@@ -41,7 +43,7 @@ pub(crate) fn prune_below(node: &Node, value: &mut Value, preserved: bool) {
 
 struct Pruner {
     path: String,
-    unknown: Vec<String>,
+    unknown: Findings,
 }
 
 pub(crate) fn is_meta(name: &str) -> bool {
@@ -86,7 +88,7 @@ impl Pruner {
                         Known::As(schema) => self.prune(value, Some(schema)),
                         Known::Allowed => self.prune(value, None),
                         Known::Nothing if length == 0 && node.is_some() && is_meta(name) => {}
-                        Known::Nothing => self.unknown.push(self.path.clone()),
+                        Known::Nothing => self.unknown.add(&self.path),
                     }
                     self.path.truncate(length);
                     !matches!(known, Known::Nothing)

@@ -6,14 +6,15 @@
 //! rule says and where, which are forgiven because nothing changed, and how much all of them
 //! together may cost.
 
+use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
 use std::sync::OnceLock;
 
 use serde_json::Value;
 
-use super::error::{FieldError, Path};
-use super::node::{Flags, Kind, ListType, Node, Rule};
-use super::validate::{Correlated, find};
+use super::error::{ERRORS_MAX, FieldError, Path};
+use super::node::{Flags, Kind, Node, Rule};
+use super::validate::{Correlated, Past, Twins};
 use crate::cel::value::{Shape, Trouble, Val};
 use crate::cel::{Binding, CALL_LIMIT, Program};
 
@@ -70,7 +71,7 @@ pub struct Judged {
 /// Applies all rules at or below a value.
 pub(crate) fn check(node: &Node, new: &Value, old: Option<&Value>) -> Judged {
     let current = old.map(|old| Correlated::new(node, new, old));
-    let mut walk = Walk { judged: Judged::default(), budget: BUDGET };
+    let mut walk = Walk { judged: Judged::default(), budget: BUDGET, unchanged: HashMap::new() };
     let place = Place { path: Path::NIL, root: true };
     // Running out of the budget ends the walk; what was found so far stands.
     let _ = walk.value(node, new, old, &place, Ratchet { current, parent: None });
@@ -85,15 +86,15 @@ struct Ratchet<'a> {
 }
 
 impl<'a> Ratchet<'a> {
-    fn forgives(self) -> bool {
-        self.current.or(self.parent).is_some_and(Correlated::unchanged)
-    }
-
     fn below(self, step: impl Fn(Correlated<'a>) -> Option<Correlated<'a>>) -> Self {
         match self.current {
             Some(current) => Self { current: step(current), parent: Some(current) },
             None => self,
         }
+    }
+
+    fn element(self, twins: Option<&Twins<'a>>, index: usize) -> Self {
+        self.below(|_| twins.and_then(|twins| twins.get(index)))
     }
 
     fn field(self, name: &str) -> Self {
@@ -122,6 +123,8 @@ impl Place {
 struct Walk {
     judged: Judged,
     budget: u64,
+    /// Whether places changed, by address: a list is asked about for each of its elements.
+    unchanged: HashMap<usize, bool>,
 }
 
 /// The budget is spent.
@@ -162,9 +165,11 @@ impl Walk {
             }
             Value::Array(items) => {
                 let Some(schema) = node.items.as_deref() else { return Ok(()) };
+                let past = old.and_then(Value::as_array).and_then(|old| Past::of(node, old));
+                let twins = ratchet.current.and_then(Correlated::twins);
                 for (i, item) in items.iter().enumerate() {
-                    let old = past_of(node, item, old);
-                    let ratchet = ratchet.below(|current| current.index(i));
+                    let old = past.as_ref().and_then(|past| past.find(item));
+                    let ratchet = ratchet.element(twins.as_ref(), i);
                     let place = Place::of(place.path.index(i), schema);
                     self.value(schema, item, old, &place, ratchet)?;
                 }
@@ -209,7 +214,7 @@ impl Walk {
             Some(field) => place.path.child(&normalized(field)),
             None => place.path.clone(),
         };
-        let forgiven = !programs.uses_old && ratchet.forgives();
+        let forgiven = !programs.uses_old && self.forgives(ratchet);
         let detail = match &programs.message {
             Some(program) => self.message(program, &names, rule, kind, &path)?,
             None => None,
@@ -220,9 +225,18 @@ impl Walk {
         });
         let shown = (!matches!(kind, "object" | "array")).then(|| value.clone());
         let error = error(rule, &path, shown, detail);
-        let list = if forgiven { &mut self.judged.forgiven } else { &mut self.judged.errors };
-        list.push(error);
-        Ok(())
+        if !forgiven {
+            self.judged.errors.push(error);
+        } else if self.judged.forgiven.len() < ERRORS_MAX {
+            self.judged.forgiven.push(error);
+        }
+        if self.judged.errors.len() >= ERRORS_MAX { Err(Spent) } else { Ok(()) }
+    }
+
+    /// Whether a broken rule is forgiven because nothing changed there.
+    fn forgives(&mut self, ratchet: Ratchet<'_>) -> bool {
+        let Some(place) = ratchet.current.or(ratchet.parent) else { return false };
+        *self.unchanged.entry(place.address()).or_insert_with(|| place.unchanged())
     }
 
     /// Takes what an evaluation cost from the budget.
@@ -310,12 +324,6 @@ fn optional_old<'a>(names: &[Binding<'a>]) -> Vec<Binding<'a>> {
         old.map_or(Val::Optional(None), |(_, old)| Val::some(old.clone().unwrap_or(Val::Null)));
     let rest = names.iter().filter(|(name, _)| *name != "oldSelf").cloned();
     rest.chain([("oldSelf", Ok(old))]).collect()
-}
-
-/// What an element of a map-list was before.
-fn past_of<'a>(node: &Node, item: &Value, old: Option<&'a Value>) -> Option<&'a Value> {
-    let Some(ListType::Map(keys)) = node.list.as_deref() else { return None };
-    find(keys, item.as_object()?, old?.as_array()?)
 }
 
 /// A rule in an error: its message, or itself.

@@ -91,13 +91,18 @@ fn read(fields: &Value) -> Result<(Set, bool), FieldsError> {
         Value::Null => &empty,
         _ => return Err(FieldsError::NotAnObject),
     };
+    let mut nodes = Vec::with_capacity(map.len());
     for (key, below) in map {
         if key == "." {
             member = true;
             continue;
         }
         let Some(element) = PathElement::from_key(key)? else { continue };
-        let (child, is_member) = read(below)?;
+        nodes.push((element, read(below)?));
+    }
+    // In order, each goes to the end; written by strangers, each might go to the front.
+    nodes.sort_by(|(a, _), (b, _)| a.cmp(b));
+    for (element, (child, is_member)) in nodes {
         if is_member {
             set.insert_member(element.clone());
         }

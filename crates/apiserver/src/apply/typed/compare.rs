@@ -1,6 +1,6 @@
 //! What changed between two objects?
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
@@ -158,13 +158,22 @@ impl<'s> Walk<'s> {
         }
     }
 
-    fn maps(
+    fn maps<'v>(
         &mut self,
         map: &'s Map,
-        old: Option<&serde_json::Map<String, Value>>,
-        new: Option<&serde_json::Map<String, Value>>,
+        old: Option<&'v serde_json::Map<String, Value>>,
+        new: Option<&'v serde_json::Map<String, Value>>,
         out: &mut Comparison,
     ) {
+        let most = [old, new].into_iter().flatten().map(serde_json::Map::len).max();
+        if most.is_some_and(|most| most > value::SORTED_FROM) {
+            let names = old.into_iter().chain(new).flat_map(serde_json::Map::keys);
+            for name in names.collect::<BTreeSet<&String>>() {
+                let twin = |side: Option<&'v serde_json::Map<String, Value>>| side?.get(name);
+                self.field(map, name, twin(old), twin(new), out);
+            }
+            return;
+        }
         for (name, value) in old.into_iter().flatten() {
             let twin = new.and_then(|new| new.get(name));
             self.field(map, name, Some(value), twin, out);

@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::{Shape, identify, shape_of};
 use crate::apply::fieldpath::{PathElement, Set};
 use crate::apply::types::{List, Map, Schema, TypeRef};
+use crate::apply::value;
 
 /// The paths of every leaf, of every list item, and of every key of a free-form map.
 ///
@@ -44,7 +45,7 @@ fn collect_fields(
     fields: &serde_json::Map<String, Value>,
     set: &mut Set,
 ) {
-    for (name, value) in fields {
+    for (name, value) in value::entries(fields) {
         let mut below = Set::default();
         let declared = map.field(name);
         let of = declared.map_or(map.element, |field| field.of);

@@ -31,7 +31,10 @@ use super::fieldpath::PathElement;
 use super::golang;
 use super::types::{Atom, List, Map, Scalar, Schema};
 
-/// What does not fit, all of it.
+/// The most things that do not fit. Each is told its whole way through the object.
+const FAULTS_MAX: usize = 100;
+
+/// What does not fit, or the first of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Faults(Vec<Fault>);
 
@@ -56,6 +59,9 @@ impl Faults {
     }
 
     fn push(&mut self, message: impl Into<String>) {
+        if self.0.len() >= FAULTS_MAX {
+            return;
+        }
         self.0.push(Fault { path: String::new(), message: message.into() });
     }
 

@@ -153,7 +153,10 @@ fn unparsed(how: &str, text: &str) -> Trouble {
 fn timestamp<'a>(value: &Val<'a>) -> Result<Val<'a>> {
     match value {
         Val::Timestamp(_) => Ok(value.clone()),
-        Val::Int(seconds) => Ok(Val::Timestamp(i128::from(*seconds) * 1_000_000_000)),
+        Val::Int(seconds) => i128::from(*seconds)
+            .checked_mul(1_000_000_000)
+            .and_then(time::bounded)
+            .ok_or_else(|| overflow("timestamp")),
         Val::String(text) => time::timestamp(text)
             .map(Val::Timestamp)
             .ok_or_else(|| refused("string", "google.protobuf.Timestamp")),

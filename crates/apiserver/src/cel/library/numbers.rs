@@ -2,11 +2,12 @@
 
 use std::cmp::Ordering;
 
+use super::super::meter::Meter;
 use super::super::value::{Result, Trouble, Val};
 
-pub(super) fn compare<'a>(name: &str, args: &[Val<'a>]) -> Result<Val<'a>> {
+pub(super) fn compare<'a>(name: &str, args: &[Val<'a>], meter: &Meter) -> Result<Val<'a>> {
     let [a, b] = args else { return Err(Trouble::overload()) };
-    let order = match a.compare(b) {
+    let order = match a.compare_within(b, meter)? {
         Some(order) => order,
         // Nothing compares with what is not a number.
         None if matches!(a, Val::Double(_)) || matches!(b, Val::Double(_)) => {

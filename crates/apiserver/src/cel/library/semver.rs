@@ -62,6 +62,11 @@ impl Semver {
         Ok(Self { numbers, before })
     }
 
+    /// How long it is.
+    pub(crate) fn bytes(&self) -> usize {
+        self.before.iter().map(String::len).sum()
+    }
+
     pub(crate) fn compare(&self, other: &Self) -> Ordering {
         self.numbers.cmp(&other.numbers).then_with(|| {
             match (self.before.is_empty(), other.before.is_empty()) {

@@ -2,31 +2,24 @@
 
 use regex::Regex;
 
+use super::super::meter::Meter;
 use super::super::value::{Result, Text, Trouble, Val};
 use super::{Kept, convert};
 
-pub(super) fn call<'a>(name: &str, args: &[Val<'a>], kept: Kept<'a>) -> Result<Val<'a>> {
+pub(super) fn call<'a>(
+    name: &str,
+    args: &[Val<'a>],
+    kept: Kept<'a>,
+    meter: &Meter,
+) -> Result<Val<'a>> {
     let Some(Val::String(text)) = args.first() else { return Err(Trouble::overload()) };
     let rest = &args[1..];
     match (name, rest) {
         ("contains", [Val::String(part)]) => Ok(Val::Bool(text.contains(&**part))),
         ("startsWith", [Val::String(part)]) => Ok(Val::Bool(text.starts_with(&**part))),
         ("endsWith", [Val::String(part)]) => Ok(Val::Bool(text.ends_with(&**part))),
-        ("matches", [Val::String(pattern)]) => {
-            with_pattern(pattern, kept, |pattern| Val::Bool(pattern.is_match(text)))
-        }
-        ("find", [Val::String(pattern)]) => with_pattern(pattern, kept, |pattern| {
-            Val::text(pattern.find(text).map_or("", |found| found.as_str()))
-        }),
-        ("findAll", [Val::String(pattern)]) => with_pattern(pattern, kept, |pattern| {
-            Val::list(pattern.find_iter(text).map(|found| Val::text(found.as_str())).collect())
-        }),
-        ("findAll", [Val::String(pattern), Val::Int(count)]) => {
-            let count = usize::try_from(*count).unwrap_or(usize::MAX);
-            with_pattern(pattern, kept, |pattern| {
-                let found = pattern.find_iter(text).take(count);
-                Val::list(found.map(|found| Val::text(found.as_str())).collect())
-            })
+        ("matches" | "find" | "findAll", [Val::String(pattern), rest @ ..]) => {
+            with_pattern(pattern, kept, meter, |pattern| found(name, pattern, text, rest, meter))
         }
         ("lowerAscii", []) => Ok(Val::text(text.to_ascii_lowercase())),
         ("upperAscii", []) => Ok(Val::text(text.to_ascii_uppercase())),
@@ -42,47 +35,115 @@ pub(super) fn call<'a>(name: &str, args: &[Val<'a>], kept: Kept<'a>) -> Result<V
             Ok(Val::Int(last_index_of(text, part, Some(*from))?))
         }
         ("replace", [Val::String(from), Val::String(to)]) => {
-            Ok(Val::text(text.replace(&**from, to)))
+            replaced(text, from, to, usize::MAX, meter)
         }
         ("replace", [Val::String(from), Val::String(to), Val::Int(count)]) => {
-            Ok(Val::text(match usize::try_from(*count) {
-                Ok(count) => text.replacen(&**from, to, count),
-                Err(_) => text.replace(&**from, to),
-            }))
+            replaced(text, from, to, usize::try_from(*count).unwrap_or(usize::MAX), meter)
         }
-        ("split", [Val::String(by)]) => Ok(split(text, by, -1)),
-        ("split", [Val::String(by), Val::Int(count)]) => Ok(split(text, by, *count)),
+        ("split", [Val::String(by)]) => split(text, by, -1, meter),
+        ("split", [Val::String(by), Val::Int(count)]) => split(text, by, *count, meter),
         ("substring", [Val::Int(from)]) => substring(text, *from, None),
         ("substring", [Val::Int(from), Val::Int(to)]) => substring(text, *from, Some(*to)),
         ("format", [list @ (Val::Items(..) | Val::List(_))]) => {
-            format(text, &list.items()?).map(Val::text)
+            format(text, &list.items(meter)?, meter).map(Val::text)
         }
         _ => Err(Trouble::overload()),
     }
 }
 
-fn compiled(pattern: &str) -> std::result::Result<Regex, String> {
-    regex::RegexBuilder::new(pattern)
-        .size_limit(1 << 20)
-        .build()
-        .map_err(|_| format!("error parsing regexp: invalid pattern: `{pattern}`"))
+/// A pattern, and how heavy it is: going through a text takes time by the size of both.
+#[derive(Debug)]
+pub(crate) struct Pattern {
+    regex: Regex,
+    weight: usize,
+}
+
+/// The sizes patterns may have once compiled, and how heavy those are.
+const SIZES: [(usize, usize); 3] = [(1 << 14, 1), (1 << 17, 8), (1 << 20, 64)];
+/// What it takes to compile the lightest pattern, in steps; each heavier one as much more.
+const COMPILE_STEPS: usize = 1000;
+
+impl Pattern {
+    /// Compiles a pattern. It is tried with little room first, because compiling takes time by
+    /// the room there is.
+    fn new(pattern: &str) -> std::result::Result<Self, String> {
+        for (size, weight) in SIZES {
+            match regex::RegexBuilder::new(pattern).size_limit(size).build() {
+                Ok(regex) => return Ok(Self { regex, weight }),
+                Err(regex::Error::CompiledTooBig(_)) => {}
+                Err(_) => break,
+            }
+        }
+        Err(format!("error parsing regexp: invalid pattern: `{pattern}`"))
+    }
 }
 
 fn with_pattern<'a>(
     pattern: &str,
     kept: Kept<'a>,
-    apply: impl Fn(&Regex) -> Val<'a>,
+    meter: &Meter,
+    apply: impl Fn(&Pattern) -> Result<Val<'a>>,
 ) -> Result<Val<'a>> {
     let broken = |message: &String| Trouble::new(message.clone());
-    match kept {
-        // Kept for the constant it was made from.
-        Some(kept) => match kept.get_or_init(|| compiled(pattern)) {
-            Ok(known) if known.as_str() == pattern => Ok(apply(known)),
-            Ok(_) => Ok(apply(&compiled(pattern).map_err(|message| broken(&message))?)),
-            Err(message) => Err(broken(message)),
-        },
-        None => Ok(apply(&compiled(pattern).map_err(|message| broken(&message))?)),
+    // Kept for the constant it was made from.
+    match kept.map(|kept| kept.get_or_init(|| Pattern::new(pattern))) {
+        Some(Ok(known)) if known.regex.as_str() == pattern => apply(known),
+        Some(Err(message)) => Err(broken(message)),
+        _ => {
+            meter.work(COMPILE_STEPS.saturating_add(pattern.len()))?;
+            let made = Pattern::new(pattern);
+            let weight = made.as_ref().map_or(SIZES[2].1, |made| made.weight);
+            meter.work(COMPILE_STEPS.saturating_mul(weight))?;
+            apply(&made.map_err(|message| broken(&message))?)
+        }
     }
+}
+
+/// What a pattern finds in a text.
+fn found<'a>(
+    name: &str,
+    pattern: &Pattern,
+    text: &str,
+    rest: &[Val<'a>],
+    meter: &Meter,
+) -> Result<Val<'a>> {
+    meter.scan(text.len().saturating_mul(pattern.weight))?;
+    let pattern = &pattern.regex;
+    let count = match (name, rest) {
+        ("matches", []) => return Ok(Val::Bool(pattern.is_match(text))),
+        ("find", []) => {
+            return Ok(Val::text(pattern.find(text).map_or("", |found| found.as_str())));
+        }
+        ("findAll", []) => usize::MAX,
+        ("findAll", [Val::Int(count)]) => usize::try_from(*count).unwrap_or(usize::MAX),
+        _ => return Err(Trouble::overload()),
+    };
+    let mut all = Vec::new();
+    for one in pattern.find_iter(text).take(count) {
+        meter.write(one.len())?;
+        all.push(Val::text(one.as_str()));
+    }
+    Ok(Val::list(all))
+}
+
+/// The most bytes of a text that an expression makes; its cost would be spent soon after.
+const TEXT_MAX: usize = 32 << 20;
+
+/// A text with so many occurrences of another replaced. How long it becomes is known before it
+/// is made: a long text in place of each letter of another does not fit anywhere.
+fn replaced<'a>(text: &str, from: &str, to: &str, count: usize, meter: &Meter) -> Result<Val<'a>> {
+    let times = text.matches(from).take(count).count();
+    let added = to.len().saturating_sub(from.len()).saturating_mul(times);
+    make(text.len().saturating_add(added), meter)?;
+    Ok(Val::text(text.replacen(from, to, count)))
+}
+
+/// Pays for a text that is to be made.
+fn make(bytes: usize, meter: &Meter) -> Result<()> {
+    if bytes > TEXT_MAX {
+        return Err(Trouble::Cost);
+    }
+    meter.write(bytes)
 }
 
 fn outside(at: i64) -> Trouble {
@@ -150,7 +211,9 @@ fn substring<'a>(text: &str, from: i64, to: Option<i64>) -> Result<Val<'a>> {
     Ok(Val::text(text.chars().skip(skip).take(length).collect::<String>()))
 }
 
-fn split<'a>(text: &str, by: &str, count: i64) -> Val<'a> {
+fn split<'a>(text: &str, by: &str, count: i64, meter: &Meter) -> Result<Val<'a>> {
+    // At most one part more than there are characters.
+    meter.copy(text.matches(by).count())?;
     let parts: Vec<String> = match (count, by) {
         (0, _) => Vec::new(),
         (1.., "") => {
@@ -170,7 +233,7 @@ fn split<'a>(text: &str, by: &str, count: i64) -> Val<'a> {
         }
         _ => text.split(by).map(str::to_owned).collect(),
     };
-    Val::list(parts.into_iter().map(Val::text).collect())
+    Ok(Val::list(parts.into_iter().map(Val::text).collect()))
 }
 
 /// A text with its quotes and everything that cannot be printed escaped.
@@ -195,7 +258,7 @@ fn quoted(text: &str) -> String {
 }
 
 /// `printf`, as far as the language has it.
-fn format(text: &str, args: &[Val<'_>]) -> Result<String> {
+fn format(text: &str, args: &[Val<'_>], meter: &Meter) -> Result<String> {
     let mut out = String::new();
     let mut args = args.iter();
     let mut rest = text;
@@ -214,7 +277,7 @@ fn format(text: &str, args: &[Val<'_>]) -> Result<String> {
             let next = text.matches('%').count().saturating_sub(1);
             return Err(Trouble::new(format!("index {next} out of range")));
         };
-        out.push_str(&verb_text(verb, precision, arg).map_err(|trouble| match trouble {
+        out.push_str(&verb_text(verb, precision, arg, meter).map_err(|trouble| match trouble {
             Trouble::Failed(why) => Trouble::new(format!("error during formatting: {why}")),
             Trouble::Cost => Trouble::Cost,
         })?);
@@ -234,13 +297,14 @@ fn precision(text: &str) -> Result<(Option<usize>, &str)> {
     }
 }
 
-fn verb_text(verb: char, precision: Option<usize>, arg: &Val<'_>) -> Result<String> {
+fn verb_text(verb: char, precision: Option<usize>, arg: &Val<'_>, meter: &Meter) -> Result<String> {
+    meter.write(arg.bytes())?;
     let unsupported = |what: &str| Trouble::new(format!("{what}, was given {}", arg.type_name()));
     Ok(match (verb, arg) {
-        ('s', arg) => shown(arg)?,
+        ('s', arg) => shown(arg, meter)?,
         ('d', Val::Int(n)) => n.to_string(),
         ('d', Val::Uint(n)) => n.to_string(),
-        ('d', Val::Double(n)) if !n.is_finite() => shown(arg)?,
+        ('d', Val::Double(n)) if !n.is_finite() => shown(arg, meter)?,
         ('f', arg) => match float(arg) {
             Some(n) => format!("{n:.*}", precision.unwrap_or(6)),
             None => return Err(unsupported("fixed-point clause can only be used on doubles")),
@@ -302,17 +366,19 @@ fn exponent(text: &str) -> String {
 }
 
 /// What `%s` prints.
-fn shown(value: &Val<'_>) -> Result<String> {
+fn shown(value: &Val<'_>, meter: &Meter) -> Result<String> {
+    meter.write(value.bytes())?;
     match value {
         Val::Items(..) | Val::List(_) => {
-            let parts: Vec<String> =
-                value.items()?.iter().map(shown).collect::<Result<_>>()?;
+            let items = value.items(meter)?;
+            let parts = items.iter().map(|item| shown(item, meter));
+            let parts: Vec<String> = parts.collect::<Result<_>>()?;
             Ok(format!("[{}]", parts.join(", ")))
         }
         Val::Object(..) | Val::Map(_) => {
             let mut parts = Vec::new();
-            for (key, value) in value.entries()? {
-                parts.push(format!("{}: {}", shown(&key)?, shown(&value)?));
+            for (key, value) in value.entries(meter)? {
+                parts.push(format!("{}: {}", shown(&key, meter)?, shown(&value, meter)?));
             }
             parts.sort();
             Ok(format!("{{{}}}", parts.join(", ")))
@@ -328,7 +394,9 @@ fn shown(value: &Val<'_>) -> Result<String> {
 }
 
 /// The texts of a list, joined.
-pub(super) fn join<'a>(items: &[Val<'a>], by: &Text<'a>) -> Result<Val<'a>> {
+pub(super) fn join<'a>(items: &[Val<'a>], by: &Text<'a>, meter: &Meter) -> Result<Val<'a>> {
+    let bytes = items.iter().map(|item| item.bytes().saturating_add(by.len()));
+    make(bytes.fold(0, usize::saturating_add), meter)?;
     let mut parts = Vec::with_capacity(items.len());
     for item in items {
         match item {

@@ -167,6 +167,12 @@ pub(super) fn duration_text(nanos: i64) -> String {
     format!("{sign}{whole}{}s", format!(".{fraction:09}").trim_end_matches('0'))
 }
 
+/// A timestamp, if it lies in the years that have four digits.
+pub(super) fn bounded<'a>(nanos: i128) -> Option<Val<'a>> {
+    const YEARS: std::ops::RangeInclusive<i128> = -62_135_596_800..=253_402_300_799;
+    YEARS.contains(&nanos.div_euclid(i128::from(SECOND))).then_some(Val::Timestamp(nanos))
+}
+
 pub(super) fn arithmetic<'a>(name: &str, args: &[Val<'a>]) -> Result<Val<'a>> {
     let long = || Trouble::new("duration overflow");
     let late = || Trouble::new("timestamp overflow");
@@ -174,12 +180,13 @@ pub(super) fn arithmetic<'a>(name: &str, args: &[Val<'a>]) -> Result<Val<'a>> {
         (
             "_+_",
             [Val::Timestamp(at), Val::Duration(span)] | [Val::Duration(span), Val::Timestamp(at)],
-        ) => at.checked_add(i128::from(*span)).map(Val::Timestamp).ok_or_else(late),
+        ) => at.checked_add(i128::from(*span)).and_then(bounded).ok_or_else(late),
         ("_-_", [Val::Timestamp(at), Val::Duration(span)]) => {
-            at.checked_sub(i128::from(*span)).map(Val::Timestamp).ok_or_else(late)
+            at.checked_sub(i128::from(*span)).and_then(bounded).ok_or_else(late)
         }
         ("_-_", [Val::Timestamp(a), Val::Timestamp(b)]) => {
-            i64::try_from(a - b).map(Val::Duration).map_err(|_| long())
+            let span = a.checked_sub(*b).and_then(|span| i64::try_from(span).ok());
+            span.map(Val::Duration).ok_or_else(long)
         }
         ("_+_", [Val::Duration(a), Val::Duration(b)]) => {
             a.checked_add(*b).map(Val::Duration).ok_or_else(long)

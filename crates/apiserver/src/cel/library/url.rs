@@ -43,6 +43,11 @@ impl Url {
         Ok(Self { scheme, host, path, query: query.to_owned() })
     }
 
+    /// How long it is.
+    pub(crate) fn bytes(&self) -> usize {
+        [&self.scheme, &self.host, &self.path, &self.query].iter().map(|part| part.len()).sum()
+    }
+
     fn host_and_port(&self) -> (&str, &str) {
         if let Some(rest) = self.host.strip_prefix('[') {
             let (inside, after) = rest.split_once(']').unwrap_or((rest, ""));

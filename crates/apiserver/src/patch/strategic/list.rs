@@ -1,7 +1,7 @@
 //! Lists whose items have an identity: merged item by item, in an order that both sides
 //! recognise.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde_json::Value;
 
@@ -35,13 +35,38 @@ impl Slots {
         &self.room[..self.used]
     }
 
-    fn forget(&mut self, key: &str, value: &Value) {
-        while let Some(at) = self.items().iter().position(|item| item.get(key) == Some(value)) {
-            let kept = self.room[self.used - 1].clone();
-            self.room[at..self.used].rotate_left(1);
-            self.used -= 1;
-            self.room[self.used] = kept;
+    /// Takes out the items that have one of these identities, in this order. In the room that each
+    /// leaves stays what was last then, of which only the identity is ever looked at.
+    fn forget(&mut self, key: &str, gone: &[Value]) {
+        let mut places: HashMap<String, Vec<usize>> = HashMap::new();
+        for (at, item) in self.items().iter().enumerate() {
+            if let Some(own) = item.get(key) {
+                places.entry(own.to_string()).or_default().push(at);
+            }
         }
+        let mut items: Vec<Option<Value>> = self.room.drain(..self.used).map(Some).collect();
+        let rest = std::mem::take(&mut self.room);
+        let (mut last, mut left) = (items.len(), Vec::new());
+        for at in gone.iter().filter_map(|value| places.remove(&value.to_string())).flatten() {
+            while items[..last].last().is_some_and(Option::is_none) {
+                last = last.saturating_sub(1);
+            }
+            left.push(trace(last.checked_sub(1).and_then(|last| items[last].as_ref()), key));
+            items[at] = None;
+        }
+        self.room = items.into_iter().flatten().collect();
+        self.used = self.room.len();
+        self.room.extend(left.into_iter().rev());
+        self.room.extend(rest);
+    }
+}
+
+/// What stays of an item where only its identity matters.
+fn trace(item: Option<&Value>, key: &str) -> Value {
+    let Some(item) = item else { return Value::Null };
+    match item.get(key) {
+        Some(own) => Value::Object([(key.to_owned(), own.clone())].into_iter().collect()),
+        None => item.clone(),
     }
 }
 
@@ -83,7 +108,7 @@ fn no_key_known(field: &Field<'_>) -> StrategicError {
 /// Does what items with a directive say; answers with the others, and whether they replace
 /// the old list.
 fn obey(slots: &mut Slots, patch: Vec<Value>, key: &str) -> Result<(Vec<Value>, bool)> {
-    let (mut plain, mut replace) = (Vec::new(), false);
+    let (mut plain, mut gone, mut replace) = (Vec::new(), Vec::new(), false);
     for item in patch {
         let map = as_map(&item)?;
         let Some(directive) = map.get(DIRECTIVE) else {
@@ -92,8 +117,8 @@ fn obey(slots: &mut Slots, patch: Vec<Value>, key: &str) -> Result<(Vec<Value>, 
         };
         match directive.as_str() {
             Some("delete") => {
-                let gone = map.get(key).ok_or_else(|| StrategicError::no_key(map, key))?;
-                slots.forget(key, gone);
+                let own = map.get(key).ok_or_else(|| StrategicError::no_key(map, key))?;
+                gone.push(own.clone());
             }
             Some("replace") => replace = true,
             Some("merge") => {
@@ -102,6 +127,9 @@ fn obey(slots: &mut Slots, patch: Vec<Value>, key: &str) -> Result<(Vec<Value>, 
             }
             _ => return Err(StrategicError::unknown_directive(directive, map.clone())),
         }
+    }
+    if !gone.is_empty() {
+        slots.forget(key, &gone);
     }
     Ok((plain, replace))
 }
@@ -131,8 +159,12 @@ fn merge_maps(slots: &mut Slots, patch: &[Value], field: &Field<'_>) -> Result<V
 /// `$setElementOrder`: merges each such list and brings it into the wished order.
 pub(super) fn order(original: &mut Object, patch: &mut Object, meta: Meta<'_>) -> Result<()> {
     let keys: Vec<String> = patch.keys().filter(|key| key.starts_with(ORDER)).cloned().collect();
+    if keys.is_empty() {
+        return Ok(());
+    }
+    let mut done = HashSet::new();
     for key in keys {
-        let Some(wished) = patch.shift_remove(&key) else { continue };
+        let Some(wished) = patch.get_mut(&key).map(std::mem::take) else { continue };
         let Value::Array(wished) = wished else { return Err(StrategicError::not_a_list(&wished)) };
         let name = key[ORDER.len()..].strip_prefix('/').ok_or(StrategicError::ORDER_LIST)?;
         let (old, new) = (as_list(original.get(name))?, as_list(patch.get(name))?);
@@ -159,8 +191,9 @@ pub(super) fn order(original: &mut Object, patch: &mut Object, meta: Meta<'_>) -
         }
         let arranged = arrange(merged, &wished, &slots.room, field.key)?;
         original.insert(name.to_owned(), Value::Array(arranged));
-        patch.shift_remove(name);
+        done.insert(name.to_owned());
     }
+    patch.retain(|key, _| !key.starts_with(ORDER) && !done.contains(key));
     Ok(())
 }
 
@@ -176,16 +209,16 @@ fn follows(patch: &[Value], wished: &[Value], key: &str) -> Result<()> {
             left.push(item);
         }
     }
-    let (mut next, mut wished_next) = (0, 0);
+    let (mut next, mut wished_next) = (0_usize, 0_usize);
     while next < left.len() && wished_next < wished.len() {
         if left[next].get(DIRECTIVE).is_some() {
-            next += 1;
+            next = next.saturating_add(1);
             continue;
         }
         if identity(left[next], key)? == identity(&wished[wished_next], key)? {
-            next += 1;
+            next = next.saturating_add(1);
         }
-        wished_next += 1;
+        wished_next = wished_next.saturating_add(1);
     }
     if next == left.len() {
         return Ok(());
@@ -243,22 +276,31 @@ fn sorted(items: Vec<Value>, places: &Places<'_>) -> Vec<Value> {
     if rows.iter().all(|(place, _)| place.is_some()) {
         rows.sort_by_key(|(place, _)| *place);
     } else {
-        for end in 1..rows.len() {
-            let mut at = end;
-            while at > 0 && goes_before(rows[at].0, rows[at - 1].0) {
-                rows.swap(at, at - 1);
-                at -= 1;
-            }
-        }
+        rows = inserted(rows);
     }
     rows.into_iter().map(|(_, item)| item).chain(last).collect()
 }
 
-fn goes_before(a: Option<usize>, b: Option<usize>) -> bool {
-    match (a, b) {
-        (Some(a), Some(b)) => a < b,
-        _ => true,
+/// Sorts by insertion, one after the other: without a place at the very front; with one behind
+/// the last that does not come later, and before everything if there is none.
+fn inserted(rows: Vec<(Option<usize>, Value)>) -> Vec<(Option<usize>, Value)> {
+    let mut next = vec![None; rows.len()];
+    let mut head = None;
+    let mut placed: BTreeMap<(usize, usize), usize> = BTreeMap::new();
+    for (at, (place, _)) in rows.iter().enumerate() {
+        let before = place
+            .and_then(|place| placed.range(..=(place, usize::MAX)).next_back().map(|(_, at)| *at));
+        match before {
+            Some(before) => next[at] = next[before].replace(at),
+            None => next[at] = head.replace(at),
+        }
+        if let Some(place) = place {
+            placed.insert((*place, at), at);
+        }
     }
+    let mut rows: Vec<Option<(Option<usize>, Value)>> = rows.into_iter().map(Some).collect();
+    let chain = std::iter::successors(head, |at| next[*at]);
+    chain.filter_map(|at| rows[at].take()).collect()
 }
 
 /// Where the items of a list are, by identity.
@@ -332,4 +374,61 @@ fn holds_maps(original: &[Value], patch: &[Value]) -> Result<bool> {
         )));
     }
     Ok(first.is_object())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// What upstream does, item by item.
+    fn insert_slowly(mut rows: Vec<(Option<usize>, Value)>) -> Vec<(Option<usize>, Value)> {
+        let goes_before = |a: Option<usize>, b: Option<usize>| match (a, b) {
+            (Some(a), Some(b)) => a < b,
+            _ => true,
+        };
+        for end in 1..rows.len() {
+            let mut at = end;
+            while at > 0 && goes_before(rows[at].0, rows[at - 1].0) {
+                rows.swap(at, at - 1);
+                at -= 1;
+            }
+        }
+        rows
+    }
+
+    fn forget_slowly(slots: &mut Slots, key: &str, value: &Value) {
+        while let Some(at) = slots.items().iter().position(|item| item.get(key) == Some(value)) {
+            let kept = slots.room[slots.used - 1].clone();
+            slots.room[at..slots.used].rotate_left(1);
+            slots.used -= 1;
+            slots.room[slots.used] = kept;
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn rows_are_sorted_as_upstream_sorts_them(
+            places in proptest::collection::vec(proptest::option::of(0..6_usize), 0..12)
+        ) {
+            let rows: Vec<_> =
+                places.into_iter().enumerate().map(|(at, place)| (place, json!(at))).collect();
+            proptest::prop_assert_eq!(inserted(rows.clone()), insert_slowly(rows));
+        }
+
+        #[test]
+        fn items_go_as_upstream_lets_them_go(
+            names in proptest::collection::vec(0..6, 0..12),
+            gone in proptest::collection::vec(0..6, 0..8),
+        ) {
+            let room: Vec<Value> = names.iter().map(|name| json!({"name": name})).collect();
+            let gone: Vec<Value> = gone.into_iter().map(Value::from).collect();
+            let (mut fast, mut slow) = (Slots::of(room.clone()), Slots::of(room));
+            fast.forget("name", &gone);
+            for value in &gone {
+                forget_slowly(&mut slow, "name", value);
+            }
+            proptest::prop_assert_eq!((fast.used, fast.room), (slow.used, slow.room));
+        }
+    }
 }

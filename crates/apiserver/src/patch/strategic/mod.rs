@@ -23,6 +23,8 @@ mod meta;
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value};
 
 pub use error::StrategicError;
@@ -54,25 +56,41 @@ fn maps(mut original: Object, mut patch: Object, meta: Meta<'_>) -> Result<Objec
     }
     retain(&mut original, &mut patch)?;
     list::order(&mut original, &mut patch, meta)?;
+    // What goes does so at once: taking one field out of a map moves all that come after it.
+    let mut gone = HashSet::new();
     for (key, value) in patch {
-        field(&mut original, &key, value, meta)?;
+        field(&mut original, &key, value, meta, &mut gone)?;
+    }
+    if !gone.is_empty() {
+        original.retain(|key, _| !gone.contains(key));
     }
     Ok(original)
 }
 
-/// Merges one field of a patch.
-fn field(original: &mut Object, key: &str, value: Value, meta: Meta<'_>) -> Result<()> {
+/// Merges one field of a patch, or notes that it goes.
+fn field(
+    original: &mut Object,
+    key: &str,
+    value: Value,
+    meta: Meta<'_>,
+    gone: &mut HashSet<String>,
+) -> Result<()> {
     let (name, deletes) = match key.strip_prefix(DELETE_FROM) {
         Some(rest) => (rest.strip_prefix('/').ok_or(StrategicError::DELETION_LIST)?, true),
         None => (key, false),
     };
     if value.is_null() {
-        original.shift_remove(name);
+        gone.insert(name.to_owned());
         return Ok(());
+    }
+    if gone.remove(name) {
+        original.insert(name.to_owned(), Value::Null);
     }
     let Some(slot) = original.get_mut(name).filter(|old| same_type(old, &value)) else {
         if !deletes {
-            take(original, name, value);
+            take(original, name, value, gone);
+        } else if original.get(name).is_some_and(Value::is_null) {
+            gone.insert(name.to_owned());
         }
         return Ok(());
     };
@@ -94,19 +112,24 @@ fn field(original: &mut Object, key: &str, value: Value, meta: Meta<'_>) -> Resu
 }
 
 /// Sets a field that has nothing to merge with.
-fn take(original: &mut Object, name: &str, mut value: Value) {
+fn take(original: &mut Object, name: &str, mut value: Value, gone: &mut HashSet<String>) {
     drop_nulls(&mut value);
     match without_directives(value) {
-        Some(value) => original.insert(name.to_owned(), value),
-        None => original.shift_remove(name),
-    };
+        Some(value) => {
+            original.insert(name.to_owned(), value);
+        }
+        None => {
+            gone.insert(name.to_owned());
+        }
+    }
 }
 
 /// Removes what a patch does not wish to keep.
 fn retain(original: &mut Object, patch: &mut Object) -> Result<()> {
     let Some(keys) = patch.shift_remove(RETAIN) else { return Ok(()) };
     let Value::Array(keys) = keys else { return Err(StrategicError::RETAIN_KEYS) };
-    let kept = |key: &str| keys.iter().any(|one| one.as_str() == Some(key));
+    let keys: HashSet<&str> = keys.iter().filter_map(Value::as_str).collect();
+    let kept = |key: &str| keys.contains(key);
     let special = |key: &str| key.starts_with(DELETE_FROM) || key.starts_with(ORDER);
     if patch.iter().any(|(key, value)| !value.is_null() && !special(key) && !kept(key)) {
         return Err(StrategicError::RETAIN_KEYS);

@@ -7,9 +7,10 @@
 //! "Unchanged" has the server's quirks: an object with a field the schema does not know never
 //! counts as unchanged, and a map-list does when its elements only moved.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::schema::node::{ListType, Node};
 
@@ -32,12 +33,16 @@ impl<'a> Correlated<'a> {
         Some(Self { new: new.get(name)?, old: old.get(name)?, node: self.node.field(name)? })
     }
 
-    /// An element, if its former self can be told by key.
-    pub(crate) fn index(self, index: usize) -> Option<Self> {
+    /// The former selves of elements, if they can be told by key.
+    pub(crate) fn twins(self) -> Option<Twins<'a>> {
         let (Value::Array(new), Value::Array(old)) = (self.new, self.old) else { return None };
-        let Some(ListType::Map(keys)) = self.node.list.as_deref() else { return None };
-        let new = new.get(index)?;
-        Some(Self { new, old: find(keys, new.as_object()?, old)?, node: self.node.items.as_ref()? })
+        let node = self.node.items.as_deref()?;
+        Some(Twins { new, past: Past::of(self.node, old)?, node })
+    }
+
+    /// Where the value is: no two places have one address.
+    pub(crate) fn address(self) -> usize {
+        std::ptr::from_ref(self.new).addr()
     }
 
     /// Whether nothing changed at or below this place.
@@ -50,7 +55,9 @@ impl<'a> Correlated<'a> {
                 if !matches!(self.node.list.as_deref(), Some(ListType::Map(_))) {
                     return new == old;
                 }
-                (0..new.len()).all(|i| self.index(i).is_some_and(Self::unchanged))
+                let twins = self.twins();
+                let unchanged = |i| twins.as_ref().and_then(|twins| twins.get(i));
+                (0..new.len()).all(|i| unchanged(i).is_some_and(Self::unchanged))
             }
             (Value::Object(new), Value::Object(old)) => {
                 new.len() == old.len()
@@ -61,18 +68,49 @@ impl<'a> Correlated<'a> {
     }
 }
 
-/// The element with the same keys, all of them present and scalar.
-pub(crate) fn find<'a>(
-    keys: &[Arc<str>],
-    wanted: &Map<String, Value>,
-    items: &'a [Value],
-) -> Option<&'a Value> {
-    let scalar = |value: &Value| !(value.is_null() || value.is_array() || value.is_object());
-    if keys.is_empty() || !keys.iter().all(|key| wanted.get(key.as_ref()).is_some_and(scalar)) {
-        return None;
+/// The elements of a list and what they were before.
+pub(crate) struct Twins<'a> {
+    new: &'a [Value],
+    past: Past<'a>,
+    node: &'a Node,
+}
+
+impl<'a> Twins<'a> {
+    /// An element, if it was there before.
+    pub(crate) fn get(&self, index: usize) -> Option<Correlated<'a>> {
+        let new = self.new.get(index)?;
+        Some(Correlated { new, old: self.past.find(new)?, node: self.node })
     }
-    let same = |item: &Map<String, Value>| {
-        keys.iter().all(|key| item.get(key.as_ref()) == wanted.get(key.as_ref()))
-    };
-    items.iter().find(|item| item.as_object().is_some_and(same))
+}
+
+/// The elements of a list of type map as they were, by their keys. Made once for all elements:
+/// looking through the whole list for each would take time quadratic in its length.
+pub(crate) struct Past<'a> {
+    keys: &'a [Arc<str>],
+    items: HashMap<Vec<&'a Value>, &'a Value>,
+}
+
+impl<'a> Past<'a> {
+    /// The elements of `old`, if it is a list of type map.
+    pub(crate) fn of(node: &'a Node, old: &'a [Value]) -> Option<Self> {
+        let Some(ListType::Map(keys)) = node.list.as_deref() else { return None };
+        let mut items = HashMap::with_capacity(old.len());
+        for item in old {
+            if let Some(identity) = identity(keys, item) {
+                items.entry(identity).or_insert(item);
+            }
+        }
+        Some(Self { keys, items })
+    }
+
+    /// The element with the same keys, all of them present and scalar.
+    pub(crate) fn find(&self, wanted: &Value) -> Option<&'a Value> {
+        self.items.get(&identity(self.keys, wanted)?).copied()
+    }
+}
+
+fn identity<'v>(keys: &[Arc<str>], item: &'v Value) -> Option<Vec<&'v Value>> {
+    let scalar = |value: &&Value| !(value.is_null() || value.is_array() || value.is_object());
+    let values = keys.iter().map(|key| item.as_object()?.get(key.as_ref()).filter(scalar));
+    values.collect::<Option<Vec<_>>>().filter(|values| !values.is_empty())
 }

@@ -11,16 +11,18 @@
 mod correlate;
 mod number;
 
+use std::collections::HashSet;
 use std::fmt;
 
 use serde_json::{Map, Value, json};
 
-pub(crate) use correlate::{Correlated, find};
+pub(crate) use correlate::{Correlated, Past, Twins};
 
-use super::error::{ErrorKind, FieldError, Path};
+use super::error::{ErrorKind, FieldError, NAME_MAX, Path};
 use super::format::Format;
 use super::node::{Additional, Checks, Flags, Kind, Node};
 use super::text::{self, Num};
+use crate::object::shortened;
 
 /// The way from the root to a value, as the library spells it; text only when something is wrong.
 #[derive(Clone, Copy)]
@@ -36,9 +38,9 @@ impl fmt::Display for Step<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Root => Ok(()),
-            Self::Property(Self::Root, name) => f.write_str(name),
+            Self::Property(Self::Root, name) => f.write_str(&shortened(name, NAME_MAX)),
             Self::Property(parent, name) | Self::Entry(parent, name) => {
-                write!(f, "{parent}.{name}")
+                write!(f, "{parent}.{}", shortened(name, NAME_MAX))
             }
             Self::Index(parent, index) => write!(f, "{parent}[{index}]"),
         }
@@ -99,6 +101,9 @@ impl Fault {
     }
 }
 
+/// The most complaints about one object. Each is compared with all others.
+const FAULTS_MAX: usize = 100;
+
 /// The result of some checks: what failed, and how many passed.
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
@@ -108,6 +113,9 @@ pub(crate) struct Outcome {
 
 impl Outcome {
     fn add(&mut self, fault: Fault) {
+        if self.faults.len() >= FAULTS_MAX {
+            return;
+        }
         if !self.faults.iter().any(|known| known.message == fault.message) {
             self.faults.push(fault);
         }
@@ -377,8 +385,9 @@ fn check_items(
 ) -> Outcome {
     let mut outcome = passed();
     if let Some(schema) = &node.items {
+        let twins = before.and_then(Correlated::twins);
         for (i, item) in items.iter().enumerate() {
-            let before = before.and_then(|before| before.index(i));
+            let before = twins.as_ref().and_then(|twins| twins.get(i));
             outcome.merge(check(schema, item, &Step::Index(path, i), before));
         }
     }
@@ -392,7 +401,8 @@ fn check_items(
         let message = format!("{path} in body should have at most {max} items");
         outcome.add(Fault::new(path, message, What::TooMany(items.len(), max)));
     }
-    if checks.unique_items && (1..items.len()).any(|i| items[..i].contains(&items[i])) {
+    let mut seen = HashSet::new();
+    if checks.unique_items && !items.iter().all(|item| seen.insert(item)) {
         outcome.add(Fault::invalid(
             path,
             json!(""),
