@@ -1,0 +1,91 @@
+//! Conversations with the API server: no request makes it panic, stop answering, or keep what cannot
+//! be listed and deleted again. Time and memory are bounded by the engine (scripts/fuzz).
+
+#![no_main]
+
+use apiserver::log::Log;
+use apiserver::world::World;
+use apiserver::{Options, Server};
+use apron_fuzz::{block_on, call, mutate, requests};
+use axum::Router;
+use axum::body::Bytes;
+use http::Request;
+use libfuzzer_sys::{fuzz_mutator, fuzz_target, fuzzer_mutate};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
+
+const NOW: u64 = 1_700_000_000;
+const WIDGETS: &str = "/apis/example.org/v1/widgets";
+
+/// A world in which nothing happens by itself.
+struct Still(AtomicU64);
+
+impl World for Still {
+    fn now(&self) -> u64 {
+        NOW
+    }
+
+    fn random(&self) -> u64 {
+        let number = self.0.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
+        let mixed = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        mixed ^ (mixed >> 29)
+    }
+}
+
+/// A cluster with a custom kind and a few objects, made once.
+static CLUSTER: LazyLock<Log> = LazyLock::new(|| {
+    block_on(async {
+        let log = Log::in_memory();
+        let server = serve(&log);
+        server.furnish().await.expect("an empty log takes what clusters have");
+        for request in requests(apron_fuzz::SETTING) {
+            let (status, body) = call(&server.router(), request).await.expect("an answer");
+            assert!(status.is_success(), "{status}: {}", String::from_utf8_lossy(&body));
+        }
+        log
+    })
+});
+
+fn serve(log: &Log) -> Arc<Server> {
+    let world = Arc::new(Still(AtomicU64::new(log.version() << 20)));
+    Server::new(log.clone(), Options::default(), world)
+}
+
+async fn ask(server: &Router, method: &str, target: &str) -> u16 {
+    let request = Request::builder().method(method).uri(target).body(Bytes::new());
+    let answer = call(server, request.expect("a request")).await;
+    answer.map_or(0, |(status, _)| status.as_u16())
+}
+
+fuzz_target!(|input: &[u8]| {
+    // Made outside: a runtime does not start inside another.
+    let cluster = CLUSTER.fork();
+    block_on(async {
+        let server = serve(&cluster);
+        server.attend();
+        let router = server.router();
+        for request in requests(input) {
+            call(&router, request).await;
+        }
+        // What was kept can be listed and goes when it is told to.
+        for list in ["/api/v1/configmaps", "/api/v1/secrets", "/api/v1/namespaces"] {
+            assert_eq!(ask(&router, "GET", list).await, 200, "{list}");
+        }
+        // The kind may have been deleted, or not be served.
+        let status = ask(&router, "GET", WIDGETS).await;
+        assert!(matches!(status, 200 | 404), "{WIDGETS}: {status}");
+        let all = "/api/v1/namespaces/default/configmaps";
+        assert_eq!(ask(&router, "DELETE", all).await, 200, "{all}");
+    });
+});
+
+fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
+    if seed % 2 == 0
+        && let Some(changed) = mutate::change(&data[..size], seed)
+        && changed.len() <= max_size
+    {
+        data[..changed.len()].copy_from_slice(&changed);
+        return changed.len();
+    }
+    fuzzer_mutate(data, size, max_size)
+});
