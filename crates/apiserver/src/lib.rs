@@ -28,27 +28,44 @@
 //! socket, and takes the time and its randomness from a [`World`].
 //!
 //! Start reading at [`log`], then [`rest`].
+//!
+//! Chapters that calculate with numbers of strangers do so with checked or saturating operations
+//! only, which clippy holds: a length, a time or an index at the limit of its type is one request's
+//! problem.
 
+#[cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 mod admission;
 pub mod apply;
+#[cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 pub mod auth;
 mod cel;
+#[cfg(test)]
+mod cost;
+#[cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 pub mod crd;
 pub mod discovery;
 pub mod export;
+mod heavy;
+#[cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 pub mod http;
+#[cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 pub mod kind;
 pub mod log;
 pub mod object;
 pub mod openapi;
+#[cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 pub mod outbound;
+#[cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 pub mod patch;
+#[cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 pub mod rest;
 pub mod runtime;
 pub mod schema;
 #[cfg(test)]
 mod testing;
+#[cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 pub mod upkeep;
+#[cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 pub mod wire;
 pub mod world;
 

@@ -53,10 +53,33 @@ pub(crate) async fn server_with(log: Log, options: Options) -> Arc<Server> {
 pub(crate) async fn send(server: &Arc<Server>, method: &str, path: &str, body: Value) -> Body {
     let is_patch = method == "PATCH";
     let media = if is_patch { "application/merge-patch+json" } else { "application/json" };
+    answer_as(server, method, path, media, body).await.into_body()
+}
+
+/// The answer to a body of some type, with its headers.
+pub(crate) async fn answer_as(
+    server: &Arc<Server>,
+    method: &str,
+    path: &str,
+    media: &str,
+    body: Value,
+) -> http::Response<Body> {
     let request = http::Request::builder().method(method).uri(path).header("Content-Type", media);
     let body = if body.is_null() { Body::empty() } else { Body::from(body.to_string()) };
-    let answer = server.router().oneshot(request.body(body).unwrap()).await.unwrap();
-    answer.into_body()
+    server.router().oneshot(request.body(body).unwrap()).await.unwrap()
+}
+
+/// The whole answer to a body of some type.
+pub(crate) async fn ask_as(
+    server: &Arc<Server>,
+    method: &str,
+    path: &str,
+    media: &str,
+    body: Value,
+) -> Value {
+    let answer = answer_as(server, method, path, media, body).await;
+    let bytes = answer.into_body().collect().await.unwrap().to_bytes();
+    serde_json::from_slice(&bytes).unwrap()
 }
 
 /// The whole answer.

@@ -16,6 +16,9 @@ pub(super) const GROUP: &str = "admissionregistration.k8s.io";
 /// What the conditions of one webhook may cost together; upstream's limit.
 const CONDITIONS_LIMIT: u64 = 2_500_000;
 
+/// The longest anybody waits for a webhook, in seconds; configurations cannot say more.
+const SECONDS_MAX: u64 = 30;
+
 /// What webhooks of a sort may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sort {
@@ -112,7 +115,7 @@ impl Hook {
     }
 
     pub(super) fn timeout(&self) -> Duration {
-        Duration::from_secs(self.seconds)
+        Duration::from_secs(self.seconds.clamp(1, SECONDS_MAX))
     }
 
     /// The kind, in the version it is to be asked in, if a write concerns it.

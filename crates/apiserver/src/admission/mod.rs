@@ -22,6 +22,7 @@ pub(crate) use config::Hooks;
 use crate::Server;
 use crate::http::status::Failure;
 use crate::kind::Kind;
+use crate::patch;
 use crate::rest::{Change, Request};
 use config::{Hook, Sort};
 use review::Verdict;
@@ -252,7 +253,7 @@ fn failed(name: &str, why: &str) -> Failure {
 }
 
 /// Changes the object as a webhook wishes.
-fn apply(action: &mut Action<'_>, kind: &Kind, patch: &Value) -> Result<bool, Failure> {
+fn apply(action: &mut Action<'_>, kind: &Kind, wishes: &Value) -> Result<bool, Failure> {
     let Some(object) = action.object.take() else {
         return Err(Failure::new(
             500,
@@ -266,10 +267,19 @@ fn apply(action: &mut Action<'_>, kind: &Kind, patch: &Value) -> Result<bool, Fa
     if !scale {
         new["apiVersion"] = json!(kind.api_version());
     }
-    for operation in patch.as_array().into_iter().flatten() {
-        if crate::patch::json(&mut new, &json!([operation])).is_err() {
-            return Err(misfit(operation));
-        }
+    let operations = wishes.as_array().map(Vec::as_slice).unwrap_or_default();
+    if operations.len() > patch::OPERATIONS_MAX {
+        let most = patch::OPERATIONS_MAX;
+        return Err(misfit(&format!("the patch has more than {most} operations")));
+    }
+    let mut budget = patch::Budget::of(&new);
+    for operation in operations {
+        patch::json_step(&mut new, operation, &mut budget).map_err(|error| {
+            misfit(&if error.is_limit() { error.to_string() } else { doubt(operation) })
+        })?;
+    }
+    if !new.is_object() {
+        return Err(misfit("the patch leaves no object"));
     }
     if !scale {
         new["apiVersion"] = json!(action.request.kind.api_version());
@@ -282,10 +292,17 @@ fn apply(action: &mut Action<'_>, kind: &Kind, patch: &Value) -> Result<bool, Fa
 }
 
 /// What a webhook wishes cannot be done.
-fn misfit(operation: &Value) -> Failure {
+fn misfit(why: &str) -> Failure {
+    let mut failure = Failure::new(500, "InternalError", format!("Internal error occurred: {why}"));
+    failure.details = Some(Box::new(json!({"causes": [{"message": why}]})));
+    failure
+}
+
+/// Why an operation does not apply.
+fn doubt(operation: &Value) -> String {
     let text = |field: &str| operation.get(field).and_then(Value::as_str).unwrap_or_default();
     let (wish, path) = (text("op"), text("path"));
-    let why = match wish {
+    match wish {
         "test" => format!("testing value {path} failed: test failed"),
         "replace" => {
             format!("replace operation does not apply: doc is missing key: {path}: missing value")
@@ -293,8 +310,5 @@ fn misfit(operation: &Value) -> Failure {
         _ => {
             format!("{wish} operation does not apply: doc is missing path: {path:?}: missing value")
         }
-    };
-    let mut failure = Failure::new(500, "InternalError", format!("Internal error occurred: {why}"));
-    failure.details = Some(Box::new(json!({"causes": [{"message": why}]})));
-    failure
+    }
 }

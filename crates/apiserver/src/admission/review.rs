@@ -216,7 +216,7 @@ fn denied(name: &str, status: Option<&Value>) -> Failure {
         ("", reason) => format!("{by}: {reason}"),
         (message, _) => format!("{by}: {message}"),
     };
-    let code = status.get("code").and_then(Value::as_u64).filter(|code| *code >= 400);
+    let code = status.get("code").and_then(Value::as_u64).filter(|code| (400..600).contains(code));
     let code = code.and_then(|code| u16::try_from(code).ok()).unwrap_or(400);
     let mut failure = Failure::new(code, text("reason").to_owned(), message);
     failure.details = status.get("details").cloned().map(Box::new);

@@ -4,6 +4,7 @@
 use std::io::Write as _;
 
 use axum::body::{Body, HttpBody};
+use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use http::{HeaderMap, HeaderValue, Response, header};
@@ -67,12 +68,21 @@ pub(super) async fn write(response: Response<Body>, wish: Wish) -> Response<Body
         return response;
     }
     let (mut parts, body) = response.into_parts();
-    let Ok(mut bytes) = axum::body::to_bytes(body, usize::MAX).await else {
+    let Ok(bytes) = axum::body::to_bytes(body, usize::MAX).await else {
         return Response::from_parts(parts, Body::empty());
     };
-    if yaml && let Ok(value) = serde_json::from_slice(&bytes) {
+    let form = Wish { yaml, ..wish };
+    let bytes = crate::heavy::do_aside(bytes.len(), || rewritten(bytes, form, &mut parts.headers));
+    Response::from_parts(parts, Body::from(bytes))
+}
+
+/// The text of an answer in the form that is wished, and what its headers say of that.
+fn rewritten(mut bytes: Bytes, wish: Wish, headers: &mut HeaderMap) -> Bytes {
+    if wish.yaml
+        && let Ok(value) = serde_json::from_slice(&bytes)
+    {
         bytes = ::yaml::write::to_string(&value).into();
-        name_yaml(&mut parts.headers);
+        name_yaml(headers);
     } else if wish.pretty
         && let Some(lines) = in_lines(&bytes)
     {
@@ -83,10 +93,10 @@ pub(super) async fn write(response: Response<Body>, wish: Wish) -> Response<Body
         && let Some(small) = compressed(&bytes)
     {
         bytes = small.into();
-        parts.headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
-        parts.headers.append(header::VARY, HeaderValue::from_static("Accept-Encoding"));
+        headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        headers.append(header::VARY, HeaderValue::from_static("Accept-Encoding"));
     }
-    Response::from_parts(parts, Body::from(bytes))
+    bytes
 }
 
 /// Says that an answer is YAML; what else its type says, such as the form, stays.

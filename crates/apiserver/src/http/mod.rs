@@ -222,7 +222,8 @@ async fn objects(
     let mut media = body::media(header_text(&parts.headers, &header::CONTENT_TYPE)).to_owned();
     let mut body = body::read(body).await?;
     if media == protobuf::MEDIA && protobuf::may_carry(&kind, &parts.method, &body) {
-        body = protobuf::read(&kind, &parts.method, &body)?.to_string().into();
+        let read = || protobuf::read(&kind, &parts.method, &body).map(|object| object.to_string());
+        body = crate::heavy::do_aside(body.len(), read)?.into();
         "application/json".clone_into(&mut media);
     }
     if media == negotiate::YAML && parts.method == http::Method::DELETE && !body.is_empty() {
@@ -241,7 +242,19 @@ async fn objects(
         warnings: parts.extensions.get().cloned().unwrap_or_default(),
         missing: rest::Missing::default(),
     };
-    rest::serve(server, parts.method.as_str(), request).await.map(Some)
+    let weight = weight(server, parts, &request);
+    let answer = rest::serve(server, parts.method.as_str(), request);
+    crate::heavy::wait_aside(weight, answer).await.map(Some)
+}
+
+/// How many bytes a write has to do with: its own, and those of the object it changes.
+fn weight(server: &Server, parts: &http::request::Parts, request: &rest::Request) -> usize {
+    let changed = match parts.method {
+        http::Method::GET => return 0,
+        http::Method::PUT | http::Method::PATCH => server.log.get(&request.key()),
+        _ => None,
+    };
+    request.body.len().saturating_add(changed.map_or(0, |entry| entry.value.len()))
 }
 
 fn send(answer: Answer) -> Response<Body> {
@@ -260,9 +273,27 @@ fn send(answer: Answer) -> Response<Body> {
     }
 }
 
+/// Warnings that are told whole have at most so many characters together; more of them are told
+/// by their beginnings, and only until these have as many. As upstream.
+const WARNINGS_MAX: usize = 4096;
+const WARNING_MAX: usize = 256;
+
 fn warn(response: &mut Response<Body>, warnings: &[String]) {
-    for warning in warnings {
-        let quoted = warning.replace('\\', "\\\\").replace('"', "\\\"");
+    let length = |text: &String| text.chars().count();
+    let mut total = 0_usize;
+    let whole = warnings.iter().all(|warning| {
+        total = total.saturating_add(length(warning));
+        total <= WARNINGS_MAX
+    });
+    let mut told = 0_usize;
+    for warning in warnings.iter().filter(|warning| !warning.is_empty()) {
+        if !whole && told >= WARNINGS_MAX {
+            break;
+        }
+        let end = warning.char_indices().nth(WARNING_MAX).filter(|_| !whole);
+        let text = end.map_or(warning.as_str(), |(end, _)| &warning[..end]);
+        told = told.saturating_add(text.chars().count());
+        let quoted = text.replace('\\', "\\\\").replace('"', "\\\"");
         if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{quoted}\"")) {
             response.headers_mut().append(header::WARNING, value);
         }
@@ -305,7 +336,8 @@ fn json_answer(code: u16, value: &Value) -> Response<Body> {
 
 fn answer(code: u16, media: &'static str, body: Body) -> Response<Body> {
     let mut response = Response::new(body);
-    *response.status_mut() = http::StatusCode::from_u16(code).unwrap_or_default();
+    let broken = http::StatusCode::INTERNAL_SERVER_ERROR;
+    *response.status_mut() = http::StatusCode::from_u16(code).unwrap_or(broken);
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(media));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
@@ -328,5 +360,26 @@ fn platform() -> &'static str {
         "x86_64" => "amd64",
         "aarch64" => "arm64",
         other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// H5: each odd field of a body made a header of its own.
+    #[test]
+    fn h5_warnings_are_no_longer_than_upstream_lets_them_be() {
+        let told = |warnings: &[String]| {
+            let mut response = Response::new(Body::empty());
+            warn(&mut response, warnings);
+            let values = response.headers().get_all(header::WARNING).into_iter();
+            values.map(|value| value.to_str().unwrap().to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(told(&["a \"b\"".to_owned()]), ["299 - \"a \\\"b\\\"\""]);
+        assert_eq!(told(&["x".repeat(4096)])[0].len(), 4096 + 8);
+        assert_eq!(told(&["x".repeat(4097)])[0].len(), 256 + 8);
+        assert_eq!(told(&vec!["x".repeat(300); 1000]).len(), 16);
+        assert_eq!(told(&vec!["x".to_owned(); 10_000]).len(), 4096);
     }
 }

@@ -1,5 +1,7 @@
 //! A request's options, from its query string.
 
+use std::num::{IntErrorKind, ParseIntError};
+
 use serde_json::json;
 
 use super::status::Failure;
@@ -62,6 +64,18 @@ impl Query {
         self.0.iter().any(|(name, value)| name == key && value != "false" && value != "0")
     }
 
+    /// A whole number of 64 bits with a sign, as Go reads one; nothing where none is given.
+    ///
+    /// Strangers write these: whoever calculates with one bounds it first.
+    pub fn number(&self, key: &str) -> Result<Option<i64>, Failure> {
+        match self.get(key) {
+            "" => Ok(None),
+            text => text.parse().map(Some).map_err(|error| {
+                Failure::bad_request(format!("strconv.ParseInt: parsing {}", unread(text, &error)))
+            }),
+        }
+    }
+
     /// Options of a write, checked. `options` is the name used in messages.
     pub fn write_options(&self, options: &str, agent: &str) -> Result<WriteOptions, Failure> {
         let mut wrong = Vec::new();
@@ -112,5 +126,39 @@ impl Query {
             manager,
             force: self.flag("force"),
         })
+    }
+}
+
+/// What Go says of a text that is not the number it should be.
+pub fn unread(text: &str, error: &ParseIntError) -> String {
+    let why = match error.kind() {
+        IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "value out of range",
+        _ => "invalid syntax",
+    };
+    format!("{text:?}: {why}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn h2_numbers_are_read_as_go_reads_them() {
+        let read = |text: &str| {
+            let number = Query::parse(&format!("n={text}")).number("n");
+            number.map_err(|failure| (failure.code, failure.message))
+        };
+        assert_eq!(Query::parse("").number("n"), Ok(None));
+        assert_eq!(read("42"), Ok(Some(42)));
+        assert_eq!(read("-9223372036854775808"), Ok(Some(i64::MIN)));
+        let wrong = |text: &str, why: &str| {
+            Err((400, format!("strconv.ParseInt: parsing {text:?}: {why}")))
+        };
+        for text in ["9223372036854775808", "18446744073709551615", "-9223372036854775809"] {
+            assert_eq!(read(text), wrong(text, "value out of range"));
+        }
+        for text in ["x", "1.5", "1e3", "0x10", "-"] {
+            assert_eq!(read(text), wrong(text, "invalid syntax"));
+        }
     }
 }

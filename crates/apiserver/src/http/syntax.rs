@@ -62,13 +62,13 @@ impl Scanner<'_> {
 
     fn space(&mut self) {
         while self.peek().is_some_and(|byte| b" \t\r\n".contains(&byte)) {
-            self.at += 1;
+            self.at = self.at.saturating_add(1);
         }
     }
 
     fn next(&mut self) -> Result<u8, String> {
         let byte = self.peek().ok_or("unexpected end of JSON input")?;
-        self.at += 1;
+        self.at = self.at.saturating_add(1);
         Ok(byte)
     }
 
@@ -83,7 +83,7 @@ impl Scanner<'_> {
             b'n' => self.word("ull", "null"),
             b'-' | b'0'..=b'9' => {
                 while self.peek().is_some_and(|byte| b"0123456789+-.eE".contains(&byte)) {
-                    self.at += 1;
+                    self.at = self.at.saturating_add(1);
                 }
                 Ok(())
             }
@@ -92,9 +92,9 @@ impl Scanner<'_> {
     }
 
     fn deeper(&mut self, inside: impl FnOnce(&mut Self) -> Step) -> Step {
-        self.depth += 1;
+        self.depth = self.depth.saturating_add(1);
         let step = inside(self);
-        self.depth -= 1;
+        self.depth = self.depth.saturating_sub(1);
         step
     }
 
@@ -126,7 +126,7 @@ impl Scanner<'_> {
     fn object(&mut self) -> Step {
         self.space();
         if self.peek() == Some(b'}') {
-            self.at += 1;
+            self.at = self.at.saturating_add(1);
             return Ok(());
         }
         loop {
@@ -154,7 +154,7 @@ impl Scanner<'_> {
     fn array(&mut self) -> Step {
         self.space();
         if self.peek() == Some(b']') {
-            self.at += 1;
+            self.at = self.at.saturating_add(1);
             return Ok(());
         }
         loop {

@@ -1,6 +1,6 @@
 //! What built-in kinds demand of their objects beyond their metadata.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::Kind;
 use crate::object::field_error::FieldError;
@@ -23,6 +23,7 @@ pub fn check(kind: &Kind, object: &Value, old: Option<&Value>) -> Vec<FieldError
         }
         ("", "ConfigMap" | "Secret") => {
             keys(object, &mut wrong);
+            volume(kind, object, &mut wrong);
             frozen(kind, object, old, &mut wrong);
         }
         ("admissionregistration.k8s.io", name) if name.ends_with("WebhookConfiguration") => {
@@ -62,6 +63,34 @@ fn keys(object: &Value, wrong: &mut Vec<FieldError>) {
     }
 }
 
+/// The most bytes that the values of a config map or a secret have together.
+const CONTENT_MAX: usize = 1 << 20;
+
+/// What is kept in config maps and secrets is small.
+fn volume(kind: &Kind, object: &Value, wrong: &mut Vec<FieldError>) {
+    let secret = kind.kind == "Secret";
+    let values = |field: &str| {
+        let map = object.get(field).and_then(Value::as_object);
+        map.into_iter().flat_map(Map::values).filter_map(Value::as_str)
+    };
+    let plain: usize =
+        values("data").map(|text| if secret { decoded(text) } else { text.len() }).sum();
+    let binary: usize = values("binaryData").map(decoded).sum();
+    if plain.saturating_add(binary) > CONTENT_MAX {
+        wrong.push(FieldError {
+            reason: "FieldValueTooLong",
+            field: if secret { "data" } else { "[]" }.to_owned(),
+            message: format!("Too long: may not be more than {CONTENT_MAX} bytes"),
+        });
+    }
+}
+
+/// How many bytes a text in base64 stands for.
+fn decoded(text: &str) -> usize {
+    let letters = text.bytes().filter(|byte| !b"=\r\n".contains(byte)).count();
+    letters.saturating_mul(3) / 4
+}
+
 /// Immutable content stays, and so does a secret's type.
 fn frozen(kind: &Kind, object: &Value, old: Option<&Value>, wrong: &mut Vec<FieldError>) {
     let Some(old) = old else { return };
@@ -80,5 +109,32 @@ fn frozen(kind: &Kind, object: &Value, old: Option<&Value>, wrong: &mut Vec<Fiel
         if old.get(field) != object.get(field) {
             wrong.push(FieldError::forbidden(field, why));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use base64::Engine as _;
+
+    use super::*;
+
+    fn faults(plural: &str, object: &Value) -> Vec<String> {
+        let kinds = crate::kind::Kinds::new();
+        let kind = kinds.find("", "v1", plural).unwrap();
+        check(&kind, object, None).iter().map(FieldError::sentence).collect()
+    }
+
+    #[test]
+    fn m8_config_maps_and_secrets_hold_a_mebibyte_as_upstream() {
+        let base64 =
+            |bytes: usize| base64::engine::general_purpose::STANDARD.encode(vec![7; bytes]);
+        let half = CONTENT_MAX / 2;
+        let map = |more: usize| json!({"data": {"a": "x".repeat(half)}, "binaryData": {"b": base64(half + more)}});
+        assert_eq!(faults("configmaps", &map(0)), [""; 0]);
+        let why = "Too long: may not be more than 1048576 bytes";
+        assert_eq!(faults("configmaps", &map(1)), [format!("[]: {why}")]);
+        let secret = |more: usize| json!({"type": "Opaque", "data": {"a": base64(half), "b": base64(half + more)}});
+        assert_eq!(faults("secrets", &secret(0)), [""; 0]);
+        assert_eq!(faults("secrets", &secret(1)), [format!("data: {why}")]);
     }
 }

@@ -73,7 +73,8 @@ pub fn assign(object: &mut Value, mut random: impl FnMut() -> u64) {
     set_default(spec, "clusterIPs", json!([own]));
     if ["NodePort", "LoadBalancer"].contains(&kind.as_str()) {
         for port in spec.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten() {
-            let number = NODE_PORTS.0 + random() % NODE_PORTS.1;
+            let number =
+                random().checked_rem(NODE_PORTS.1).unwrap_or(0).saturating_add(NODE_PORTS.0);
             set_default(map_of(port), "nodePort", json!(number));
         }
     }
@@ -81,8 +82,8 @@ pub fn assign(object: &mut Value, mut random: impl FnMut() -> u64) {
 
 /// An address of 10.96.0.0/12 that is not one of its first.
 fn address(random: u64) -> String {
-    let host = 16 + random % ((1 << 20) - 32);
-    format!("10.{}.{}.{}", 96 + (host >> 16), (host >> 8) & 0xff, host & 0xff)
+    let host = (random % ((1 << 20) - 32)).saturating_add(16);
+    format!("10.{}.{}.{}", (host >> 16).saturating_add(96), (host >> 8) & 0xff, host & 0xff)
 }
 
 /// Keeps the addresses of a service whose new form does not say any.

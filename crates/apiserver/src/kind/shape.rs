@@ -144,7 +144,7 @@ fn unfold(components: &Map<String, Value>, schema: &Value, depth: usize) -> Valu
         if ["JSONSchemaProps", "JSON"].contains(&last) {
             return json!({"x-kubernetes-preserve-unknown-fields": true});
         }
-        return unfold(components, target, depth + 1);
+        return unfold(components, target, depth.saturating_add(1));
     }
     let mut out = Map::new();
     for (key, value) in schema.as_object().into_iter().flatten() {

@@ -208,7 +208,7 @@ fn quantity(value: &Value) -> Result<(), String> {
     };
     let rest = said.strip_prefix(['+', '-']).unwrap_or(&said);
     let unit = rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
-    let digits = &rest[..rest.len() - unit.len()];
+    let digits = rest.strip_suffix(unit).unwrap_or_default();
     let fine =
         !digits.is_empty() && digits.matches('.').count() <= 1 && digits != "." && is_unit(unit);
     if fine { Ok(()) } else { Err(RULE.to_owned()) }
@@ -242,7 +242,7 @@ fn base64(said: &str) -> Result<(), String> {
             if !padded {
                 return wrong(if group.len() == 4 { *place } else { said.len() });
             }
-            let end = group.last().map_or(0, |(place, _)| place + 1);
+            let end = group.last().map_or(0, |(place, _)| place.saturating_add(1));
             return match text.iter().find(|(place, _)| *place >= end) {
                 Some((place, _)) => wrong(*place),
                 None => Ok(()),

@@ -10,6 +10,7 @@ use crate::Server;
 use crate::crd;
 use crate::http::status::{self, Failure};
 use crate::kind::{Kind, split_key};
+use crate::log::Entry;
 use crate::object::field_error::FieldError;
 use crate::object::{
     is_deleting, map_at, meta_list, meta_text, metadata, metadata_mut, strict, time,
@@ -66,6 +67,11 @@ pub(crate) async fn delete_collection(
     let options = options(request)?;
     let listed = list::select(server, request)?;
     let mut items = Vec::with_capacity(listed.items.len());
+    for key in &listed.unreadable {
+        let mut one = request.clone();
+        one.target.name = Some(split_key(key).2.to_owned());
+        remove_as(server, request, &one, &options).await?;
+    }
     for item in listed.items {
         // What is shown is what was there before, as upstream does.
         let mut one = request.clone();
@@ -123,7 +129,12 @@ async fn remove_as(
     protect(request)?;
     if let Some(entry) = server.log.get(&request.key()) {
         store::convert(server, &request.kind, Some(entry.clone())).await?;
-        let old = store::open(&request.kind, &entry)?;
+        let old = match store::open(&request.kind, &entry) {
+            Err(failure) if store::is_unreadable(&failure) => {
+                return discard(server, request, options, &entry).await;
+            }
+            opened => opened?,
+        };
         check_preconditions(request, options, &old)?;
         crate::admission::delete(server, asked, &old, options.dry_run).await?;
     }
@@ -157,6 +168,28 @@ async fn remove_as(
         Ok(Change::Put(object))
     })
     .await
+}
+
+/// Removes an object whose text cannot be read. No finalizer can hold it and no webhook be shown
+/// it, since nobody knows what it was; who asks for a certain uid does not get it.
+async fn discard(
+    server: &Server,
+    request: &Request,
+    options: &Options,
+    entry: &Entry,
+) -> Result<Changed, Failure> {
+    let kind = &request.kind;
+    let mut object = json!({"kind": kind.kind, "apiVersion": kind.api_version(), "metadata": {
+        "name": request.name(), "resourceVersion": entry.version.to_string(),
+    }});
+    if let Some(namespace) = request.namespace() {
+        metadata_mut(&mut object).insert("namespace".to_owned(), json!(namespace));
+    }
+    check_preconditions(request, options, &object)?;
+    if !options.dry_run {
+        store::remove_text(server, request, entry).await?;
+    }
+    Ok(Changed { object, removed: true })
 }
 
 /// Namespaces that a cluster cannot be without.
@@ -249,7 +282,7 @@ fn mark(server: &Server, request: &Request, object: &mut Value) {
     }
     metadata.insert("deletionGracePeriodSeconds".to_owned(), json!(0));
     if let Some(generation) = generation {
-        metadata.insert("generation".to_owned(), json!(generation + 1));
+        metadata.insert("generation".to_owned(), json!(generation.saturating_add(1)));
     }
 }
 
@@ -269,6 +302,14 @@ fn options(request: &Request) -> Result<Options, Failure> {
             .0
     };
     let query = request.query.write_options("DeleteOptions", &request.agent)?;
+    request.query.number("gracePeriodSeconds")?;
+    let patience = body.get("gracePeriodSeconds").filter(|seconds| !seconds.is_null());
+    if let Some(odd) = patience.filter(|seconds| seconds.as_i64().is_none()) {
+        return Err(Failure::bad_request(format!(
+            "json: cannot unmarshal {odd} into Go struct field DeleteOptions.gracePeriodSeconds of \
+             type int64"
+        )));
+    }
     let text = |pointer: &str| {
         body.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned()
     };

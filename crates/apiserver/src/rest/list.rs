@@ -1,15 +1,19 @@
 //! GET of many: selected, at a version, page by page.
 
+use std::sync::Arc;
+
 use base64::Engine;
 use base64::alphabet::URL_SAFE;
 use base64::engine::general_purpose::{GeneralPurpose, NO_PAD};
 use serde_json::{Value, json};
 
 use super::splice::{Reader, Splice};
+use super::store::is_unreadable;
 use super::{Answer, Request, present};
 use crate::Server;
+use crate::heavy;
 use crate::http::negotiate::Form;
-use crate::http::query::Query;
+use crate::http::query::{Query, unread};
 use crate::http::status::Failure;
 use crate::http::syntax;
 use crate::kind::{Kind, field_text};
@@ -82,6 +86,8 @@ pub(crate) struct Page {
     pub(crate) items: Vec<Value>,
     /// Where the next page starts, and how many are left if that is known.
     pub(crate) next: Option<(String, Option<usize>)>,
+    /// The keys of those that cannot be read, if nobody has to read them to want them.
+    pub(crate) unreadable: Vec<Arc<str>>,
 }
 
 /// What a list request asks for, and the state it is answered from.
@@ -97,13 +103,15 @@ struct Asked {
 /// GET of a collection.
 pub(crate) fn list(server: &Server, request: &Request) -> Result<Answer, Failure> {
     let asked = ask(server, request)?;
-    if let Some(text) = spliced(request, &asked) {
-        return Ok(Answer::text(text));
-    }
-    let reader = Reader::new(request, &asked.selection);
-    let page = fill(&asked, &reader)?;
-    let metadata = metadata(page.version, page.next);
-    Ok(Answer::ok(present::many(server, request, page.items, &metadata)))
+    heavy::do_aside(asked.weight(), || {
+        if let Some(text) = spliced(request, &asked) {
+            return Ok(Answer::text(text));
+        }
+        let reader = Reader::new(request, &asked.selection);
+        let page = fill(request, &asked, &reader)?;
+        let metadata = metadata(page.version, page.next);
+        Ok(Answer::ok(present::many(server, request, page.items, &metadata)))
+    })
 }
 
 /// A list's own metadata.
@@ -129,7 +137,7 @@ fn spliced(request: &Request, asked: &Asked) -> Option<Vec<u8>> {
     let shown = if asked.limit > 0 { asked.limit.min(entries.len()) } else { entries.len() };
     let next = (shown < entries.len()).then(|| {
         let last = entries[..shown].last().map_or("", |(key, _)| &key[asked.prefix.len()..]);
-        (format!("{last}\0"), Some(entries.len() - shown))
+        (format!("{last}\0"), Some(entries.len().saturating_sub(shown)))
     });
     let head = json!({
         "kind": request.kind.list_kind, "apiVersion": request.kind.api_version(),
@@ -139,7 +147,7 @@ fn spliced(request: &Request, asked: &Asked) -> Option<Vec<u8>> {
     let size: usize = entries[..shown].iter().map(|(_, entry)| entry.value.len()).sum();
     out.reserve(size);
     // Up to the closing of the list and of the object.
-    out.truncate(out.len() - 2);
+    out.truncate(out.len().saturating_sub(2));
     for (at, (_, entry)) in entries[..shown].iter().enumerate() {
         if at > 0 {
             out.push(b',');
@@ -152,7 +160,7 @@ fn spliced(request: &Request, asked: &Asked) -> Option<Vec<u8>> {
 
 /// The objects a list request wants.
 pub(crate) fn select(server: &Server, request: &Request) -> Result<Page, Failure> {
-    fill(&ask(server, request)?, &Reader::whole(&request.kind))
+    fill(request, &ask(server, request)?, &Reader::whole(&request.kind))
 }
 
 fn ask(server: &Server, request: &Request) -> Result<Asked, Failure> {
@@ -177,6 +185,13 @@ fn ask(server: &Server, request: &Request) -> Result<Asked, Failure> {
 }
 
 impl Asked {
+    /// How many bytes are looked at.
+    fn weight(&self) -> usize {
+        let entries = &self.snapshot.entries[self.begin()..];
+        let most = if self.limit > 0 && self.selection.is_all() { self.limit } else { usize::MAX };
+        entries.iter().take(most).map(|(_, entry)| entry.value.len()).sum()
+    }
+
     /// The first entry that is wanted.
     fn begin(&self) -> usize {
         let from = format!("{}{}", self.prefix, self.start);
@@ -186,28 +201,35 @@ impl Asked {
 
 /// The size of a page; zero or less means everything.
 fn limit(query: &Query) -> Result<usize, Failure> {
-    let asked = query.get("limit");
-    if asked.is_empty() {
-        return Ok(0);
-    }
-    let number = asked.parse::<i64>().map_err(|_| {
-        Failure::bad_request(format!("strconv.ParseInt: parsing {asked:?}: invalid syntax"))
-    })?;
-    Ok(usize::try_from(number).unwrap_or(0))
+    // Upstream reads both in one go; a list does not wait, whatever its timeout.
+    query.number("timeoutSeconds")?;
+    let asked = query.number("limit")?.unwrap_or(0);
+    Ok(usize::try_from(asked).unwrap_or(0))
 }
 
-fn fill(asked: &Asked, reader: &Reader<'_>) -> Result<Page, Failure> {
+/// Reads a page. What is stored and cannot be read is left out, and the client told so: it must
+/// not keep all others from being listed.
+fn fill(request: &Request, asked: &Asked, reader: &Reader<'_>) -> Result<Page, Failure> {
     let Asked { selection, snapshot, prefix, limit, .. } = asked;
     let (begin, limit) = (asked.begin(), *limit);
-    let mut page = Page { version: snapshot.version, items: Vec::new(), next: None };
+    let mut page =
+        Page { version: snapshot.version, items: Vec::new(), next: None, unreadable: Vec::new() };
     let mut last = String::new();
     for (at, (key, entry)) in snapshot.entries.iter().enumerate().skip(begin) {
-        let object = reader.open(entry)?;
+        let object = match reader.open(entry) {
+            Err(failure) if is_unreadable(&failure) => {
+                let name = key[prefix.len()..].trim_start_matches('/');
+                request.warnings.add(format!("{name} is left out: {}", failure.message));
+                page.unreadable.extend(selection.is_all().then(|| Arc::clone(key)));
+                continue;
+            }
+            opened => opened?,
+        };
         if !selection.wants(&object) {
             continue;
         }
         if limit > 0 && page.items.len() == limit {
-            let remaining = selection.is_all().then(|| snapshot.entries.len() - at);
+            let remaining = selection.is_all().then(|| snapshot.entries.len().saturating_sub(at));
             page.next = Some((format!("{last}\0"), remaining));
             break;
         }
@@ -223,8 +245,7 @@ fn fresh(server: &Server, query: &Query, prefix: &str, limit: usize) -> Result<S
     let present = server.log.version();
     let version = match asked {
         "" => 0,
-        _ => asked.parse::<u64>().map_err(|_| {
-            let said = invalid_version(asked);
+        _ => read_version(asked).map_err(|said| {
             Failure::bad_request(format!("invalid resource version: {}", said.message))
         })?,
     };
@@ -242,14 +263,13 @@ fn fresh(server: &Server, query: &Query, prefix: &str, limit: usize) -> Result<S
     })
 }
 
-/// For something that is not a version.
-pub(crate) fn invalid_version(asked: &str) -> Failure {
-    let wrong = FieldError::invalid(
-        "resourceVersion",
-        &json!(asked),
-        &format!("strconv.ParseUint: parsing {asked:?}: invalid syntax"),
-    );
-    Failure::internal(wrong.sentence())
+/// A version that a client names.
+pub(crate) fn read_version(asked: &str) -> Result<u64, Failure> {
+    asked.parse().map_err(|error| {
+        let why = format!("strconv.ParseUint: parsing {}", unread(asked, &error));
+        let wrong = FieldError::invalid("resourceVersion", &json!(asked), &why);
+        Failure::internal(wrong.sentence())
+    })
 }
 
 /// The state a token belongs to, and where to go on.
@@ -344,7 +364,6 @@ mod tests {
     use super::*;
     use crate::log::Log;
     use crate::testing::{ask, server};
-    use std::sync::Arc;
 
     async fn get(server: &Arc<Server>, query: &str) -> Value {
         ask(server, "GET", &format!("/api/v1/namespaces?{query}"), Value::Null).await

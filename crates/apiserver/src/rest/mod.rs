@@ -8,6 +8,7 @@
 //!                    the log (compare and swap; try again when someone was faster)
 //! ```
 
+mod bounds;
 mod create;
 mod delete;
 mod list;
@@ -18,6 +19,8 @@ mod present;
 mod scale;
 mod splice;
 mod store;
+#[cfg(test)]
+mod survival;
 mod update;
 mod watch;
 
@@ -89,11 +92,14 @@ impl Missing {
 #[derive(Debug, Clone, Default)]
 pub struct Warnings(Arc<Mutex<Vec<String>>>);
 
+/// More warnings than these are not collected: no client is sent as many.
+const WARNINGS_MAX: usize = 100;
+
 impl Warnings {
     /// Adds a warning.
     pub fn add(&self, text: String) {
         let mut list = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if !list.contains(&text) {
+        if list.len() < WARNINGS_MAX && !list.contains(&text) {
             list.push(text);
         }
     }
@@ -117,7 +123,7 @@ impl Request {
         self.target.subresource.as_deref().unwrap_or_default()
     }
 
-    fn key(&self) -> String {
+    pub(crate) fn key(&self) -> String {
         self.kind.key(self.namespace(), self.name())
     }
 }

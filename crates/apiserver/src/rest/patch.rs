@@ -184,7 +184,7 @@ fn patched(
                 "error decoding patch: json: cannot unmarshal object into Go value of type \
                  []handlers.jsonPatchOp",
             ),
-            _ => Failure::patch_rejected(),
+            other => inapplicable(&other),
         })?;
     } else if request.media == STRATEGIC {
         new = merged(request, patch, new)?;
@@ -203,6 +203,16 @@ fn patched(
     let unknown = body::prune(&request.kind, &mut new);
     odd.extend(body::dropped(&request.kind, unknown, || written.unwrap_or_default()));
     Ok(new)
+}
+
+/// What a client is told of a JSON patch that does not apply: as upstream nothing, but for limits,
+/// which only this server has.
+pub(super) fn inapplicable(error: &patch::PatchError) -> Failure {
+    let mut failure = Failure::patch_rejected();
+    if error.is_limit() {
+        failure.message = format!("{}: {error}", failure.message);
+    }
+    failure
 }
 
 /// The object with a strategic merge patch applied.

@@ -39,7 +39,7 @@ pub(crate) async fn patch(server: &Arc<Server>, request: &Request) -> Result<Ans
     let (patch, _) = patches::parse(request)?;
     set(server, request, options, |mut scale| {
         if request.media.starts_with("application/json-patch") {
-            rules::json(&mut scale, &patch).map_err(|_| Failure::patch_rejected())?;
+            rules::json(&mut scale, &patch).map_err(|error| patches::inapplicable(&error))?;
         } else {
             rules::merge(&mut scale, &patch);
         }

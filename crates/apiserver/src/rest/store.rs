@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
+use super::bounds::{encode, encode_bounded};
 use super::splice::{self, Splice};
 use super::{Answer, Request, present, scale};
 use crate::Server;
@@ -80,7 +81,8 @@ pub(crate) async fn convert(
     let (mut sources, mut objects) = (Vec::new(), Vec::new());
     for entry in entries {
         let source = Source::Entry(entry.version);
-        let object = parse(&entry)?;
+        // One that cannot be read costs nobody else's.
+        let Ok(object) = parse(&entry) else { continue };
         if is_at_home(kind, &object) || conversion.known(&source, &target).is_some() {
             continue;
         }
@@ -168,10 +170,22 @@ async fn convert_missing(server: &Server, request: &Request) -> Result<bool, Fai
     Ok(!missing.is_empty())
 }
 
+/// What reading a stored object fails with whose text makes no sense; upstream's word for it.
+const UNREADABLE: &str = "StorageReadError";
+
+/// Whether a stored object could not be read, as opposed to not being there or not converted.
+pub(crate) fn is_unreadable(failure: &Failure) -> bool {
+    failure.reason == UNREADABLE
+}
+
 fn parse(entry: &Entry) -> Result<Value, Failure> {
-    serde_json::from_slice(&entry.value).map_err(|error| {
-        Failure::new(500, "InternalError", format!("a stored object is not JSON: {error}"))
-    })
+    let why = match serde_json::from_slice(&entry.value) {
+        Ok(object @ Value::Object(_)) => return Ok(object),
+        Ok(_) => "it is not an object".to_owned(),
+        Err(error) => error.to_string(),
+    };
+    let message = format!("the stored object cannot be read: {why}; it can only be deleted");
+    Err(Failure::new(500, UNREADABLE, message))
 }
 
 /// A stored form as an object of `kind`. A definition may have changed since it was written;
@@ -208,11 +222,6 @@ pub(crate) fn close(kind: &Kind, object: &Value) -> Bytes {
     encode(&pack(kind, object))
 }
 
-/// The text of what is stored, in exactly as many bytes as it has: it stays for long.
-fn encode(packed: &Value) -> Bytes {
-    Bytes::from(crate::object::text(packed).into_boxed_slice())
-}
-
 fn pack(kind: &Kind, object: &Value) -> Value {
     let mut object = splice::ordered(object);
     if let Some(stored) = &kind.stored_shape {
@@ -231,7 +240,7 @@ pub(crate) fn get(server: &Server, request: &Request) -> Result<Answer, Failure>
     let kind = &request.kind;
     let asked = request.query.get("resourceVersion");
     if !asked.is_empty() {
-        let version = asked.parse::<u64>().map_err(|_| super::list::invalid_version(asked))?;
+        let version = super::list::read_version(asked)?;
         if version > server.log.version() {
             return Err(Failure::too_large(version, server.log.version()));
         }
@@ -239,7 +248,7 @@ pub(crate) fn get(server: &Server, request: &Request) -> Result<Answer, Failure>
     let entry =
         server.log.get(&request.key()).ok_or_else(|| Failure::not_found(kind, request.name()))?;
     if let Some(splice) = Splice::new(kind).filter(|_| request.form == Form::Object) {
-        let mut text = Vec::with_capacity(entry.value.len() + 64);
+        let mut text = Vec::with_capacity(entry.value.len().saturating_add(64));
         if splice.object(&entry, &mut text).is_some() {
             text.push(b'\n');
             return Ok(Answer::text(text));
@@ -256,7 +265,7 @@ pub(crate) async fn insert(
     object: &mut Value,
 ) -> Result<Result<(), Option<Entry>>, Failure> {
     let stored = stored(server, kind, object).await?;
-    let value = Some(encode(&stored));
+    let value = Some(encode_bounded(kind, &stored, None)?);
     match server.log.write(Write { key, expect: Expect::Absent, value }).await {
         Ok(version) => {
             *object = reread(server, kind, stored, version).await?;
@@ -285,7 +294,10 @@ pub(crate) async fn change(
         if convert_missing(server, request).await? {
             continue;
         }
-        let change = match decided? {
+        let decided = decided?;
+        // What the server itself notes of an object is small.
+        let own = matches!(decided, Change::Put(_));
+        let change = match decided {
             Change::Ask(new) => admission::update(server, request, &old, new, dry_run).await?,
             Change::AskScale(wish) => scale::admit(server, request, &old, *wish).await?,
             other => other,
@@ -299,7 +311,13 @@ pub(crate) async fn change(
                 if packed == stored {
                     return Ok(Changed { object: old, removed: false });
                 }
-                (object, Some(packed))
+                let before = (&stored, entry.value.len());
+                let text = if own {
+                    encode(&packed)
+                } else {
+                    encode_bounded(kind, &packed, Some(before))?
+                };
+                (object, Some((packed, text)))
             }
             Change::Remove(object) | Change::Ask(object) => (object, None),
         };
@@ -307,17 +325,17 @@ pub(crate) async fn change(
         let removed = packed.is_none();
         if dry_run {
             let object = match packed {
-                Some(packed) => reread(server, kind, packed, entry.version).await?,
+                Some((packed, _)) => reread(server, kind, packed, entry.version).await?,
                 None => object,
             };
             return Ok(Changed { object, removed });
         }
-        let value = packed.as_ref().map(encode);
+        let value = packed.as_ref().map(|(_, text)| text.clone());
         let write = Write { key: key.clone(), expect: Expect::Version(entry.version), value };
         match server.log.write(write).await {
             Ok(version) => {
                 let object = match packed {
-                    Some(packed) => reread(server, kind, packed, version).await?,
+                    Some((packed, _)) => reread(server, kind, packed, version).await?,
                     None => object,
                 };
                 return Ok(Changed { object, removed });
@@ -327,6 +345,20 @@ pub(crate) async fn change(
         }
     }
     Err(Failure::stale(kind, request.name()))
+}
+
+/// Removes what is stored, if it is still what was looked at.
+pub(super) async fn remove_text(
+    server: &Server,
+    request: &Request,
+    entry: &Entry,
+) -> Result<(), Failure> {
+    let expect = Expect::Version(entry.version);
+    match server.log.write(Write { key: request.key(), expect, value: None }).await {
+        Ok(_) => Ok(()),
+        Err(WriteError::Conflict(_)) => Err(Failure::stale(&request.kind, request.name())),
+        Err(broken @ WriteError::Broken(_)) => Err(unavailable(&broken)),
+    }
 }
 
 fn unavailable(error: &WriteError) -> Failure {

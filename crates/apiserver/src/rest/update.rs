@@ -259,7 +259,7 @@ fn count_generation(kind: &Kind, subresource: &str, old: &Value, new: &mut Value
         && metadata(old).get("annotations") != metadata(new).get("annotations");
     if annotated || wish(old) != wish(new) {
         let before = metadata(old).get("generation").and_then(Value::as_i64).unwrap_or(0);
-        metadata_mut(new).insert("generation".to_owned(), json!(before + 1));
+        metadata_mut(new).insert("generation".to_owned(), json!(before.saturating_add(1)));
     }
 }
 

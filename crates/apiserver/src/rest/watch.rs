@@ -13,18 +13,21 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::list::{Selection, invalid_version};
+use super::list::{Selection, read_version};
 use super::splice::Reader;
 use super::{Answer, Request, present, store};
 use crate::Server;
 use crate::http::negotiate::Form;
+use crate::http::query::Query;
 use crate::http::status::Failure;
 use crate::kind::Kind;
 use crate::log::{Entry, Event};
 use crate::object::field_error::FieldError;
 
 /// How long a watch without a timeout lasts.
-const TIMEOUT_SECONDS: u64 = 1800;
+const TIMEOUT: Duration = Duration::from_secs(1800);
+/// The longest a watch lasts, whatever its client says; a client watches again where it ended.
+const TIMEOUT_MAX: Duration = Duration::from_secs(24 * 3600);
 /// How long a watch may have nothing to say before it says where it is.
 const BOOKMARK_EVERY: Duration = Duration::from_secs(10);
 /// The most events read from the log at once. A watch that nobody reads keeps them alive.
@@ -152,10 +155,9 @@ pub(crate) fn watch(server: &Arc<Server>, request: &Request) -> Result<Answer, F
     let asked = query.get("resourceVersion");
     let version = match asked {
         "" => 0,
-        _ => asked.parse::<u64>().map_err(|_| invalid_version(asked))?,
+        _ => read_version(asked)?,
     };
-    let seconds = query.get("timeoutSeconds").parse().ok().filter(|seconds| *seconds > 0);
-    let deadline = Instant::now() + Duration::from_secs(seconds.unwrap_or(TIMEOUT_SECONDS));
+    let deadline = after(patience(query)?);
     let bookmarks = query.flag("allowWatchBookmarks");
     let mut watch = Watch {
         server: Arc::clone(server),
@@ -166,7 +168,7 @@ pub(crate) fn watch(server: &Arc<Server>, request: &Request) -> Result<Answer, F
         pending: VecDeque::new(),
         committed: server.log.committed(),
         deadline,
-        bookmark_at: bookmarks.then(|| Instant::now() + BOOKMARK_EVERY),
+        bookmark_at: bookmarks.then(|| after(BOOKMARK_EVERY)),
         first: true,
         over: false,
     };
@@ -181,6 +183,21 @@ pub(crate) fn watch(server: &Arc<Server>, request: &Request) -> Result<Answer, F
         watch.next().await.map(|line| (Ok::<_, std::convert::Infallible>(line), watch))
     });
     Ok(Answer::Stream(Body::from_stream(stream)))
+}
+
+/// How long a client wants to watch. A time that has passed already ends the watch at once, as
+/// upstream's does; nobody watches longer than [`TIMEOUT_MAX`].
+fn patience(query: &Query) -> Result<Duration, Failure> {
+    Ok(match query.number("timeoutSeconds")? {
+        None | Some(0) => TIMEOUT,
+        Some(seconds) => Duration::from_secs(u64::try_from(seconds).unwrap_or(0)).min(TIMEOUT_MAX),
+    })
+}
+
+/// The moment in so much time; now, if there is none so late.
+fn after(time: Duration) -> Instant {
+    let now = Instant::now();
+    now.checked_add(time).unwrap_or(now)
 }
 
 impl Watch {
@@ -236,7 +253,7 @@ impl Watch {
     fn rest(&mut self) {
         let now = Instant::now();
         if self.bookmark_at.is_some_and(|at| at <= now) && now < self.deadline {
-            self.bookmark_at = Some(now + BOOKMARK_EVERY);
+            self.bookmark_at = Some(after(BOOKMARK_EVERY));
             self.read();
             if !self.over {
                 let bookmark = self.bookmark();
@@ -360,6 +377,55 @@ mod tests {
 
     fn version(object: &Value) -> u64 {
         object["metadata"]["resourceVersion"].as_str().unwrap().parse().unwrap()
+    }
+
+    /// H2: one GET with a timeout at the limit of its type ended the process.
+    #[tokio::test(start_paused = true)]
+    async fn h2_a_watch_survives_every_timeout() {
+        let server = server(Log::in_memory()).await;
+        for seconds in ["18446744073709551615", "9223372036854775808", "x", "-9223372036854775809"]
+        {
+            let path = format!("{MAPS}?watch=1&timeoutSeconds={seconds}");
+            let answer = ask(&server, "GET", &path, Value::Null).await;
+            assert_eq!(answer["code"], 400, "{seconds}: {answer}");
+        }
+        let start = server.log.version();
+        for (seconds, lasts) in [
+            ("9223372036854775807", TIMEOUT_MAX),
+            ("", TIMEOUT),
+            ("0", TIMEOUT),
+            ("7", Duration::from_secs(7)),
+            ("-9223372036854775808", Duration::ZERO),
+        ] {
+            let path = format!("{MAPS}?watch=1&timeoutSeconds={seconds}&resourceVersion={start}");
+            let began = Instant::now();
+            let mut lines = send(&server, "GET", &path, Value::Null).await.into_data_stream();
+            assert!(lines.next().await.is_none(), "{seconds}");
+            // The clock stands still while anybody works, and its ticks are milliseconds.
+            let late = began.elapsed().checked_sub(lasts).unwrap_or(Duration::MAX);
+            assert!(late < Duration::from_secs(1), "{seconds}: {:?}", began.elapsed());
+        }
+    }
+
+    /// H2: other numbers that strangers write.
+    #[tokio::test]
+    async fn h2_numbers_at_the_limits_of_their_types_are_answered() {
+        let server = server(Log::in_memory()).await;
+        let (big, bigger) = (i64::MAX.to_string(), u64::MAX.to_string());
+        for (query, code) in [
+            (format!("limit={big}"), Value::Null),
+            (format!("limit={}", i64::MIN), Value::Null),
+            (format!("limit={bigger}"), json!(400)),
+            (format!("timeoutSeconds={bigger}"), json!(400)),
+            (format!("resourceVersion={bigger}"), json!(504)),
+            (format!("resourceVersion={bigger}0"), json!(400)),
+            (format!("watch=1&resourceVersion={bigger}0"), json!(500)),
+            (format!("continue={bigger}"), json!(400)),
+        ] {
+            let path = format!("/api/v1/namespaces?{query}");
+            let answer = ask(&server, "GET", &path, Value::Null).await;
+            assert_eq!(answer["code"], code, "{query}: {answer}");
+        }
     }
 
     /// Something happens at the very moment a bookmark is due, and both are found at once: which

@@ -148,7 +148,7 @@ fn judge(server: &Server, key: &str, item: &Stored) -> References {
         match found.map(|entry| Stored::read(&entry.value)).filter(|one| one.uid == owner.uid) {
             None => references.dangling.push(owner.uid.clone()),
             Some(one) if one.leaves_with(FOREGROUND) => references.waiting.push(owner.uid.clone()),
-            Some(_) => references.solid += 1,
+            Some(_) => references.solid = references.solid.saturating_add(1),
         }
     }
     references
@@ -184,7 +184,8 @@ async fn report(server: &Arc<Server>, own: &Own, item: &Stored, owner: &Owner) {
     {
         map.shift_remove("namespace");
     }
-    let nanoseconds = server.world.now() * 1_000_000_000 + server.world.random() % 1_000_000_000;
+    let second = server.world.now().saturating_mul(1_000_000_000);
+    let nanoseconds = second.saturating_add(server.world.random() % 1_000_000_000);
     let event_name = format!("{}.{nanoseconds:x}", own.name());
     let place = if namespace.is_empty() { "default" } else { namespace };
     let event = json!({

@@ -208,7 +208,7 @@ impl State {
     /// Every write keeps an event for another while.
     fn remember(&mut self, key: &Arc<str>, there: bool) {
         if there {
-            let due = self.now + EVENT_SECONDS;
+            let due = self.now.saturating_add(EVENT_SECONDS);
             self.expiries.insert(Arc::clone(key), due);
             self.later.insert((due, Duty::Expire(Arc::clone(key))));
         } else {
@@ -273,8 +273,8 @@ impl State {
             Outcome::Later => {
                 let failures = self.failures.entry(duty.clone()).or_default();
                 let pause = PAUSE_MAX.min(1 << (*failures).min(6));
-                *failures += 1;
-                self.later.insert((now + pause, duty));
+                *failures = failures.saturating_add(1);
+                self.later.insert((now.saturating_add(pause), duty));
             }
         }
     }

@@ -84,7 +84,8 @@ async fn empty_of(server: &Arc<Server>, kind: &Arc<Kind>, name: &str, rest: &mut
     rest.remaining.insert(format!("{}.{}", kind.plural, kind.group), left.entries.len());
     for (_, entry) in &left.entries {
         for finalizer in Stored::read(&entry.value).finalizers {
-            *rest.held.entry(finalizer).or_default() += 1;
+            let held = rest.held.entry(finalizer).or_default();
+            *held = held.saturating_add(1);
         }
     }
 }

@@ -117,7 +117,7 @@ pub(super) fn message(bytes: &[u8], of: &Type, out: &mut Object, depth: usize) -
 
 fn into(block: &[u8], name: &str, out: &mut Object, depth: usize) -> Result<()> {
     match table::named(name) {
-        Some(of) => message(block, of, out, depth - 1),
+        Some(of) => message(block, of, out, depth.saturating_sub(1)),
         None => Ok(()),
     }
 }
@@ -279,7 +279,7 @@ impl<'a> Reader<'a> {
                     let length = self.length()?;
                     self.take(length)?;
                 }
-                3 => depth += 1,
+                3 => depth = depth.saturating_add(1),
                 4 => depth = depth.checked_sub(1).ok_or(Malformed::EndOfGroup)?,
                 5 => drop(self.take(4)?),
                 other => return Err(Malformed::Said(format!("proto: illegal wireType {other}"))),

@@ -141,7 +141,7 @@ fn schema(bytes: &[u8], depth: usize) -> Result<Value> {
     let mut out = Value::Null;
     let mut map = Map::new();
     if let Some(of) = table::named(SCHEMA) {
-        message(bytes, of, &mut map, depth - 1)?;
+        message(bytes, of, &mut map, depth.saturating_sub(1))?;
         out = Value::Object(map);
         typed::settle_as(of, &mut out);
     }

@@ -109,7 +109,7 @@ fn field(word: &'static str) -> Option<Field> {
     let digits = head.find(|c: char| !c.is_ascii_digit()).unwrap_or(head.len());
     let (number, head) = head.split_at(digits);
     let name = head.trim_start_matches(['!', '?', '~', '^']);
-    let empty = match &head[..head.len() - name.len()] {
+    let empty = match head.strip_suffix(name).unwrap_or_default() {
         "!" => Empty::Zero,
         "?" => Empty::Absent,
         "?!" => Empty::Null,

@@ -102,7 +102,9 @@ pub fn cells(plural: &str, item: &Value, now: u64) -> Vec<Value> {
     let name = json!(see.text("/metadata/name"));
     let mut row = vec![name.clone()];
     match plural {
-        "configmaps" => row.push(json!(see.length("/data") + see.length("/binaryData"))),
+        "configmaps" => {
+            row.push(json!(see.length("/data").saturating_add(see.length("/binaryData"))));
+        }
         "secrets" => row.extend([json!(see.text("/type")), json!(see.length("/data"))]),
         "namespaces" => row.push(json!(see.text("/status/phase"))),
         "services" => return service::row(&see),

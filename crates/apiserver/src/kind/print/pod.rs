@@ -50,7 +50,9 @@ impl Summary {
 
     /// Counts how often a container was started again.
     fn count(&mut self, status: &Value) {
-        self.restarts += status["restartCount"].as_i64().unwrap_or_default();
+        // Anybody may write a status, and any number.
+        let restarts = status["restartCount"].as_i64().unwrap_or_default();
+        self.restarts = self.restarts.saturating_add(restarts);
         let ended = status.pointer("/lastState/terminated/finishedAt").and_then(Value::as_str);
         // Times of one form compare as texts.
         if let Some(ended) = ended.filter(|ended| *ended > self.last.as_str()) {
@@ -74,7 +76,8 @@ fn summary(see: &Seen<'_>) -> Summary {
     }
     let helpers = see.list("/spec/initContainers");
     let stays = |one: &Value| one["restartPolicy"] == "Always";
-    found.containers += helpers.iter().filter(|one| stays(one)).count();
+    let kept = helpers.iter().filter(|one| stays(one)).count();
+    found.containers = found.containers.saturating_add(kept);
     let mut starting = Summary::default();
     let mut staying = Summary::default();
     let initializing = start(see, &mut found, &mut starting, &mut staying);
@@ -114,7 +117,7 @@ fn start(
             continue;
         }
         if stays && status["started"] == true {
-            found.ready += usize::from(status["ready"] == true);
+            found.ready = found.ready.saturating_add(usize::from(status["ready"] == true));
             continue;
         }
         let waits = status.pointer("/state/waiting/reason").and_then(Value::as_str);
@@ -145,7 +148,7 @@ fn run(see: &Seen<'_>, found: &mut Summary, ready: bool) {
             }
         } else if status["ready"] == true && status.pointer("/state/running").is_some() {
             running = true;
-            found.ready += 1;
+            found.ready = found.ready.saturating_add(1);
         }
     }
     if found.reason == "Completed" {

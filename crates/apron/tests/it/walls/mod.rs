@@ -6,6 +6,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test, as it should")]
 
+mod arithmetic;
 mod clippy;
 mod edges;
 mod graph;

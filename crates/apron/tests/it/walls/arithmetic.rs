@@ -1,0 +1,42 @@
+//! Numbers that strangers give: chapters of the API server that calculate with them cannot do so
+//! unchecked. clippy holds the operations, `Instant + Duration` among them; this holds clippy to it.
+
+use super::text;
+
+const LINT: &str = "#[cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]";
+
+/// Chapters of `apiserver` that see requests before anybody has bounded what is in them.
+const CHAPTERS: [&str; 10] =
+    ["admission", "auth", "crd", "http", "kind", "outbound", "patch", "rest", "upkeep", "wire"];
+
+/// Parts of its chapter `object`; calendars and quantities are bounded by how they are written.
+const PARTS: [&str; 9] =
+    ["depth", "field_error", "findings", "lines", "meta", "name", "path", "selector", "strict"];
+
+/// Declarations of modules that do not have the lint directly above them.
+fn unheld(source: &str, modules: &[&str]) -> Vec<String> {
+    let lines: Vec<&str> = source.lines().collect();
+    let held = |module: &str| {
+        let declares = |line: &str| {
+            let name = line.strip_prefix("pub ").unwrap_or(line).strip_prefix("mod ");
+            name.and_then(|name| name.strip_suffix(';')) == Some(module)
+        };
+        lines.windows(2).any(|pair| pair[0] == LINT && declares(pair[1]))
+    };
+    modules.iter().filter(|module| !held(module)).map(|module| (*module).to_owned()).collect()
+}
+
+#[test]
+fn h2_what_strangers_give_is_calculated_with_checked_operations() {
+    for (file, modules) in [("lib.rs", &CHAPTERS[..]), ("object/mod.rs", &PARTS[..])] {
+        let path = format!("crates/apiserver/src/{file}");
+        let missing = unheld(&text(&path), modules);
+        assert!(missing.is_empty(), "{path}: put `{LINT}` above {missing:?}");
+    }
+}
+
+#[test]
+fn a_chapter_without_the_lint_is_noticed() {
+    let source = format!("{LINT}\npub mod rest;\nmod auth;\n");
+    assert_eq!(unheld(&source, &["rest", "auth", "gone"]), ["auth", "gone"]);
+}
