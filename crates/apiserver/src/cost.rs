@@ -124,6 +124,19 @@ fn h5_updates_of_long_lists_are_linear() {
     });
 }
 
+/// M1: every index copied the list. What else expressions do is counted in `cel::tests`.
+#[test]
+fn m1_rules_that_look_things_up_are_linear() {
+    let rule = "self.l.all(x, self.l[0] == 0) && self.l.all(x, self.l.exists(y, y == 0))";
+    let ruled = structural(&json!({"type": "object",
+        "x-kubernetes-validations": [{"rule": rule}],
+        "properties": {"l": {"type": "array", "items": {"type": "integer"}}}}));
+    let object = |count: usize| json!({"spec": {"l": vec![0; count]}});
+    check("indices", 1_000, object, |object| {
+        assert!(ruled.validate_rules(object, None).errors.is_empty());
+    });
+}
+
 #[test]
 fn h5_faults_are_linear() {
     let strings = structural(&json!({"type": "object", "additionalProperties": {"type": "array",
