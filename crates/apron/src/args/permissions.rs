@@ -25,7 +25,7 @@ enum PermissionWords {
     Show(PackageArguments),
     /// Allow exactly what a package asks for now
     ///
-    /// That is written into a ClusterRole named after the package, with the label that has it
+    /// That is written into a cluster role named after the package, with the label that has it
     /// gathered into crossplane:allowed-provider-permissions. The list is one for all packages:
     /// whoever else asks for the same may have it. A version that asks for more is refused again.
     Allow(PackageArguments),

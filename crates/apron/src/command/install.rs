@@ -66,18 +66,17 @@ pub(crate) async fn run(request: &Request, settings: &Settings) -> Outcome {
     request.name.iter().try_for_each(|name| refuse_long(name, words))?;
     let cluster = Cluster::connect(&request.cluster, settings).await?;
     let inventory = Inventory::gather(&cluster).await?;
-    let (kind, read) = match request.kind {
-        Some(kind) => (kind, None),
-        None => {
-            let read = read_package(parsed, &cluster, &request.registry, settings).await;
-            let (kind, package) = read.map_err(|mut failure| {
-                let what = "or say what it is, and it will not be read from here";
-                let words = format!("apron install provider {}", request.package);
-                failure.hint = format!("{}; {what}: {words}", failure.hint);
-                failure
-            })?;
-            (kind, Some(package))
-        }
+    let (kind, read) = if let Some(kind) = request.kind {
+        (kind, None)
+    } else {
+        let read = read_package(parsed, &cluster, &request.registry, settings).await;
+        let (kind, package) = read.map_err(|mut failure| {
+            let what = "or say what it is, and it will not be read from here";
+            let words = format!("apron install provider {}", request.package);
+            failure.hint = format!("{}; {what}: {words}", failure.hint);
+            failure
+        })?;
+        (kind, Some(package))
     };
     request.options.check(kind)?;
     let name = match (&request.name, request.naming) {
@@ -163,7 +162,7 @@ async fn warn_of_authority(
     // Who may not look at roles cannot be told; the package manager will.
     let Ok(allowed) = permissions::read_allowed(cluster).await else { return };
     let judgement = authority::judge_opened(package, &allowed);
-    judgement.forbidden.iter().for_each(|why| output::warn(why));
+    judgement.forbidden.iter().for_each(output::warn);
     if !judgement.refused.is_empty() {
         output::warn(authority::refusal(&judgement.refused, &allowed, kind, &which.name));
     }

@@ -60,7 +60,9 @@ impl<T: Clone> Recent<T> {
         let now = Instant::now();
         let over = self.entries.iter().filter(|(_, entry)| entry.expires <= now);
         let over: Vec<String> = over.map(|(key, _)| key.clone()).collect();
-        over.iter().for_each(|key| self.forget(key));
+        for key in &over {
+            self.forget(key);
+        }
         while self.entries.len() >= self.count_max || self.size + size > self.size_max {
             let oldest = self.entries.iter().min_by_key(|(_, entry)| entry.used);
             let Some(key) = oldest.map(|(key, _)| key.clone()) else { return };

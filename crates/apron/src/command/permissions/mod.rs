@@ -108,7 +108,9 @@ async fn allow(request: &Request, cluster: &Cluster, one: &Installed) -> Outcome
     }
     let id = one.id();
     let lines = in_lines(&asked);
-    lines.iter().for_each(|line| output::print(format_args!("allowed {}: {line}", bold(&id))));
+    for line in &lines {
+        output::print(format_args!("allowed {}: {line}", bold(&id)));
+    }
     output::say(format_args!(
         "the package manager goes on by itself; take it back with `apron permissions revoke {id}`"
     ));
@@ -141,13 +143,15 @@ async fn revoke(
     if request.format == Format::Json {
         return output::print_json(&revoked);
     }
-    revoked.iter().for_each(|role| output::print(format_args!("deleted clusterrole/{role}")));
+    for role in &revoked {
+        output::print(format_args!("deleted clusterrole/{role}"));
+    }
     // The role that gathers follows after a moment, so it is not asked.
     let others = roles::written_by_others(cluster, &revoked).await?;
     let asked = found.map(asked).unwrap_or_default();
     let still = beyond(&asked, &beyond(&asked, &others));
-    in_lines(&still).iter().for_each(|line| {
+    for line in in_lines(&still) {
         output::warn(format_args!("other ClusterRoles still allow it to {line}"));
-    });
+    }
     Ok(())
 }

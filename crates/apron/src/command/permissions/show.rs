@@ -68,8 +68,12 @@ pub(super) fn package(format: Format, shown: &Shown) -> Outcome {
     }
     output::print(format_args!("{} asks for permissions:", bold(id)));
     let [allowed, refused] = &shown.lines;
-    allowed.iter().for_each(|line| output::print(format_args!("  {line}: allowed")));
-    refused.iter().for_each(|line| output::print(format_args!("  {line}: not allowed")));
+    for line in allowed {
+        output::print(format_args!("  {line}: allowed"));
+    }
+    for line in refused {
+        output::print(format_args!("  {line}: not allowed"));
+    }
     if !refused.is_empty() {
         output::say(format_args!("allow exactly these with `apron permissions allow {id}`"));
     }

@@ -378,11 +378,10 @@ impl Registry {
     ) -> Result<(), Error> {
         let size = upload.offset.saturating_add(announced);
         match self.room(&upload.repository, digest).await? {
-            Room::Plenty => Ok(()),
             Room::Known(expected) if size > expected => {
                 Err(Error::SizeMismatch { expected, actual: size })
             }
-            Room::Known(_) => Ok(()),
+            Room::Plenty | Room::Known(_) => Ok(()),
             Room::Quota { limit, used } => {
                 let used = used.saturating_add(self.staged(&upload.repository));
                 let fits = used.saturating_add(announced) <= limit;
