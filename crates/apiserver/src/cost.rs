@@ -165,6 +165,35 @@ fn h5_faults_are_linear() {
 }
 
 #[test]
+fn h5_checks_of_built_in_kinds_are_linear() {
+    let held = |count: usize| {
+        let finalizers: Vec<String> = (0..count).map(|at| format!("a/f{at}")).collect();
+        json!({"metadata": {"finalizers": finalizers, "deletionTimestamp": "now"}})
+    };
+    check("finalizers", 5_000, held, |object| crate::object::meta::check_update(object, object));
+    let kinds = Kinds::new();
+    let kind = kinds.find("apps", "v1", "deployments").unwrap();
+    let deployment =
+        |count: usize| json!({"spec": {"template": {"spec": {"containers": named(count)}}}});
+    check("containers", 5_000, deployment, |object| crate::kind::check(&kind, object, None).len());
+    let kind =
+        kinds.find("admissionregistration.k8s.io", "v1", "mutatingwebhookconfigurations").unwrap();
+    let hooks = |count: usize| json!({"webhooks": named(count)});
+    check("webhooks", 1_000, hooks, |object| crate::kind::check(&kind, object, None).len());
+}
+
+#[test]
+fn yaml_bodies_are_linear() {
+    let text = |count: usize| {
+        let lines: Vec<String> = (0..count).map(|at| format!("k{at}: 1\nk{at}: 2\n")).collect();
+        lines.concat()
+    };
+    check("keys set twice", 5_000, text, |text| {
+        crate::object::lines::parse(text.as_bytes()).unwrap()
+    });
+}
+
+#[test]
 fn l10_json_and_merge_patches_are_linear() {
     let list = |count: usize| (json!({"l": vec![0; count]}), count);
     check("adding to a list", 2_000, list, |(object, count)| {

@@ -1,5 +1,6 @@
 //! Which configurations of webhooks make sense.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -18,6 +19,7 @@ pub(crate) fn check(kind: &Kind, object: &Value) -> Vec<field_error::FieldError>
     let mut errors = Vec::new();
     let mutating = kind.kind.starts_with("Mutating");
     let hooks = list(object, "webhooks");
+    let mut seen = HashSet::new();
     for (at, hook) in hooks.iter().enumerate() {
         let path = Path::new("webhooks").index(at);
         check_hook(hook, mutating, &path, &mut errors);
@@ -30,7 +32,7 @@ pub(crate) fn check(kind: &Kind, object: &Value) -> Vec<field_error::FieldError>
             schema::check_review_versions(versions, true, &field, &mut errors);
         }
         let name = text(hook, "name");
-        if !name.is_empty() && hooks[..at].iter().any(|other| text(other, "name") == name) {
+        if !seen.insert(name) && !name.is_empty() {
             errors.push(FieldError::duplicate(&path.child("name"), name));
         }
     }
@@ -230,6 +232,7 @@ fn check_conditions(conditions: &[Value], path: &Path, errors: &mut Vec<FieldErr
     if conditions.len() > CONDITIONS_MAX {
         errors.push(FieldError::too_many(path, conditions.len(), 64));
     }
+    let mut seen = HashSet::new();
     for (at, condition) in conditions.iter().enumerate() {
         let path = path.index(at);
         let expression = text(condition, "expression");
@@ -246,7 +249,7 @@ fn check_conditions(conditions: &[Value], path: &Path, errors: &mut Vec<FieldErr
         for fault in names::label_key(name) {
             errors.push(FieldError::invalid(&path.child("name"), name, fault));
         }
-        if conditions[..at].iter().any(|other| text(other, "name") == name) {
+        if !seen.insert(name) {
             errors.push(FieldError::duplicate(&path.child("name"), name));
         }
     }

@@ -79,6 +79,13 @@ impl Rule {
         })
     }
 
+    /// How many rules that each say one thing say the same as this one.
+    fn atom_count(&self) -> usize {
+        let places = self.groups.len().saturating_mul(self.resources.len());
+        let places = places.saturating_mul(self.names.len().max(1));
+        places.saturating_add(self.urls.len()).saturating_mul(self.verbs.len())
+    }
+
     /// Rules that each say one thing and together the same as this one.
     fn atoms(&self) -> Vec<Self> {
         let mut atoms = Vec::new();
@@ -160,10 +167,21 @@ pub fn together(complaints: &[String]) -> String {
     }
 }
 
-/// What of `wanted` is not in `held`, in rules that each say one thing.
+/// The most rules that say one thing each which a role may come to. A short role comes to many: as
+/// the product of its lists.
+const ATOMS_MAX: usize = 1 << 16;
+
+/// What of `wanted` is not in `held`, in rules that each say one thing. Rules that no single one
+/// covers, and that say too many things to look at each, count as not held.
 pub fn missing(held: &[Rule], wanted: &[Rule]) -> Vec<Rule> {
-    let atoms = wanted.iter().flat_map(Rule::atoms);
-    atoms.filter(|atom| !held.iter().any(|own| own.covers(atom))).collect()
+    let covered = |rule: &Rule| held.iter().any(|own| own.covers(rule));
+    let rest: Vec<&Rule> = wanted.iter().filter(|rule| !covered(rule)).collect();
+    let atoms = rest.iter().fold(0, |sum: usize, rule| sum.saturating_add(rule.atom_count()));
+    if atoms > ATOMS_MAX {
+        return rest.into_iter().cloned().collect();
+    }
+    let atoms = rest.into_iter().flat_map(Rule::atoms);
+    atoms.filter(|atom| !covered(atom)).collect()
 }
 
 /// Rules for people to read: those that differ in their verb only are one line.
@@ -286,5 +304,18 @@ mod tests {
         let named = [rule("get", "core", "secrets", "a", "")];
         assert_eq!(missing(&named, &[rule("get", "core", "secrets", "", "")]).len(), 1);
         assert_eq!(missing(&named, &named), []);
+    }
+
+    /// A role of a few kilobytes says billions of things, one by one.
+    #[test]
+    fn h5_roles_are_not_taken_apart_without_bound() {
+        let many =
+            |word: &str| (0..2000).map(|at| format!("{word}{at}")).collect::<Vec<_>>().join(" ");
+        let big = rule(&many("v"), &many("g"), &many("r"), &many("n"), "");
+        assert_eq!(big.atom_count(), 2000_usize.pow(4));
+        let everything = rule("*", "*", "*", "", "");
+        assert_eq!(missing(&[everything], std::slice::from_ref(&big)), []);
+        let half = rule("v0", "*", "*", "", "");
+        assert_eq!(missing(&[half], std::slice::from_ref(&big)), [big]);
     }
 }

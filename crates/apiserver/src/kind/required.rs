@@ -1,5 +1,7 @@
 //! What built-in kinds cannot do without: the rules whose breach clients meet most.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value, json};
 
 use super::Kind;
@@ -105,7 +107,7 @@ fn containers(path: &str, containers: &[Value], wrong: &mut Vec<FieldError>) {
     if containers.is_empty() {
         wrong.push(FieldError::required(path, ""));
     }
-    let mut seen = Vec::new();
+    let mut seen = HashSet::new();
     for (at, container) in containers.iter().enumerate() {
         let name = text(container, "name");
         let field = format!("{path}[{at}].name");
@@ -116,14 +118,13 @@ fn containers(path: &str, containers: &[Value], wrong: &mut Vec<FieldError>) {
                 wrong.push(FieldError::invalid(&field, &json!(name), &fault));
             }
         }
-        if !name.is_empty() && seen.contains(&name) {
+        if !seen.insert(name) && !name.is_empty() {
             wrong.push(FieldError {
                 reason: "FieldValueDuplicate",
                 field,
                 message: format!("Duplicate value: {name:?}"),
             });
         }
-        seen.push(name);
         if text(container, "image").is_empty() {
             wrong.push(FieldError::required(&format!("{path}[{at}].image"), ""));
         }

@@ -1,5 +1,7 @@
 //! The rules of `metadata`: what the server sets, what clients may, what must be valid.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value};
 
 use super::field_error::FieldError;
@@ -89,10 +91,10 @@ pub fn check_custom(object: &Value, rule: NameRule) -> Vec<FieldError> {
 pub fn check_update(object: &Value, old: &Value) -> Vec<FieldError> {
     let mut wrong = Vec::new();
     if is_deleting(old) {
-        let before = meta_list(old, "finalizers");
+        let before: HashSet<&str> = meta_list(old, "finalizers").into_iter().collect();
         let added: Vec<String> = meta_list(object, "finalizers")
             .into_iter()
-            .filter(|one| !before.contains(one))
+            .filter(|one| !before.contains(*one))
             .map(|one| format!("{one:?}"))
             .collect();
         if !added.is_empty() {
