@@ -37,7 +37,7 @@ ready: ## What `test` compiles, and its lints
 
 .PHONY: sim
 sim: ## The package manager with a fault at every call (APRON_SIM: see CONTRIBUTING.md)
-	scripts/tests run -p apron-sim --locked -- --nocapture
+	scripts/tests run --workspace --test sim --locked -- --nocapture
 
 .PHONY: check
 check: ## The quick part of `test`: formatting, lints, tests of the rooms without peers

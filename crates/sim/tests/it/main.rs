@@ -15,6 +15,7 @@
 )]
 
 mod bugs;
+mod schedules;
 mod walks;
 mod weather;
 
