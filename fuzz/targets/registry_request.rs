@@ -5,7 +5,7 @@
 use apron_fuzz::{block_on, call, mutate, requests};
 use axum::body::Bytes;
 use http::Request;
-use libfuzzer_sys::{fuzz_mutator, fuzz_target, fuzzer_mutate};
+use libfuzzer_sys::{fuzz_mutator, fuzz_target};
 use registry::{Options, Registry, Settings};
 use std::time::{Duration, SystemTime};
 
@@ -28,12 +28,5 @@ fuzz_target!(|input: &[u8]| {
 });
 
 fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
-    if seed % 2 == 0
-        && let Some(changed) = mutate::change(&data[..size], seed)
-        && changed.len() <= max_size
-    {
-        data[..changed.len()].copy_from_slice(&changed);
-        return changed.len();
-    }
-    fuzzer_mutate(data, size, max_size)
+    mutate::change_in_place(data, size, max_size, seed)
 });

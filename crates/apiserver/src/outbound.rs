@@ -45,6 +45,9 @@ pub enum CallError {
     /// It took too long.
     #[error("context deadline exceeded")]
     TimedOut,
+    /// The answer is longer than [`REPLY_MAX`].
+    #[error("the answer is longer than {REPLY_MAX} bytes")]
+    TooLong,
     /// The certificate is not to be trusted.
     #[error("tls: failed to verify certificate: {0}")]
     Untrusted(String),
@@ -65,8 +68,10 @@ pub trait Outbound: Send + Sync {
     }
 }
 
-/// The most an answer may hold.
-const REPLY_MAX: usize = 8 << 20;
+/// The most an answer may hold; whoever reads it stops there.
+pub const REPLY_MAX: usize = 8 << 20;
+/// The most of a failed call's text that its client is told; upstream cuts there, too.
+const TEXT_MAX: usize = 2048;
 
 /// Sends a review to the webhook of a `clientConfig`; what came back, or why nothing did, in
 /// the words of upstream's client.
@@ -92,14 +97,22 @@ pub(crate) async fn review(
     };
     let reply = outbound.post(call).await.map_err(|error| format!("Post {url:?}: {error}"))?;
     if reply.body.len() > REPLY_MAX {
-        return Err(format!("the answer is longer than {REPLY_MAX} bytes"));
+        return Err(CallError::TooLong.to_string());
     }
+    answered(&reply)
+}
+
+/// What an answer says. Upstream follows redirects (CVE-2020-8561), which lets a webhook send this
+/// server, and the objects it is asked about, to addresses only this server can reach.
+fn answered(reply: &Reply) -> Result<Value, String> {
     match reply.code {
         200..=299 => read(&reply.body),
+        300..=399 => Err(format!("the webhook answered with a redirect ({})", reply.code)),
         404 => Err("the server could not find the requested resource".to_owned()),
         400..=499 => Err("the server rejected our request for an unknown reason".to_owned()),
         _ => {
-            let text = String::from_utf8_lossy(&reply.body);
+            let text = &reply.body[..reply.body.len().min(TEXT_MAX)];
+            let text = String::from_utf8_lossy(text);
             let text = if reply.media.starts_with("text/") { text.trim_end() } else { "unknown" };
             Err(format!(
                 "an error on the server ({text:?}) has prevented the request from succeeding"
@@ -149,4 +162,31 @@ fn authorities(client: &Value) -> Vec<u8> {
     use base64::Engine as _;
     let text = client.get("caBundle").and_then(Value::as_str).unwrap_or_default();
     base64::engine::general_purpose::STANDARD.decode(text).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(code: u16, media: &str, body: String) -> String {
+        answered(&Reply { code, media: media.to_owned(), body: body.into() }).unwrap_err()
+    }
+
+    /// M6: whoever writes an object is told no more of what a webhook says than upstream tells.
+    #[test]
+    fn m6_the_text_of_a_failed_call_is_cut_and_nothing_else_is_told() {
+        let long = told(500, "text/plain", "x".repeat(1 << 20));
+        assert_eq!(long.matches('x').count(), TEXT_MAX);
+        for (code, media) in [
+            (500, "application/json"),
+            (400, "text/plain"),
+            (404, "text/plain"),
+            (302, "text/html"),
+        ] {
+            let told = told(code, media, "db_password=hunter2".to_owned());
+            assert!(!told.contains("hunter2"), "{told}");
+        }
+        let redirect = told(307, "", String::new());
+        assert_eq!(redirect, "the webhook answered with a redirect (307)");
+    }
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use axum::body::Body;
 use http_body_util::BodyExt as _;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tower::ServiceExt as _;
 
 use crate::log::Log;
@@ -46,6 +46,23 @@ pub(crate) async fn server(log: Log) -> Arc<Server> {
 pub(crate) async fn server_with(log: Log, options: Options) -> Arc<Server> {
     let server = Server::new(log, options, Arc::new(Still::default()));
     server.furnish().await.unwrap();
+    server
+}
+
+/// A server with a custom kind, `widgets.example.org`, whose objects have these fields.
+pub(crate) async fn server_with_widgets(fields: Value) -> Arc<Server> {
+    let server = server(Log::in_memory()).await;
+    let schema = json!({"type": "object", "properties": fields});
+    let version = json!({"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}});
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "widgets.example.org"},
+        "spec": {"group": "example.org", "scope": "Namespaced", "versions": [version],
+            "names": {"plural": "widgets", "kind": "Widget", "listKind": "WidgetList"}},
+    });
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let made = ask(&server, "POST", definitions, definition).await;
+    assert_eq!(made["kind"], "CustomResourceDefinition", "{made}");
     server
 }
 

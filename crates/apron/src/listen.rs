@@ -3,30 +3,22 @@
 //! What differs between servers is behind a [`Porter`]: who is let in, with which
 //! certificate, and what requests carry about whoever is at the other end.
 
+use crate::connection::Talk;
 use crate::failure::{Failure, Outcome};
 use crate::hands::Hands;
+use crate::open_files;
+use crate::seats::{Seat, Seats};
 use axum::Router;
-use axum::http::{Extensions, Request};
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::conn::auto::Builder;
-use hyper_util::server::graceful::{GracefulShutdown, Watcher};
-use hyper_util::service::TowerToHyperService;
+use axum::http::Extensions;
 use rustls::pki_types::CertificateDer;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio_rustls::TlsAcceptor;
-use tower::ServiceExt as _;
 
-/// How often a connection is asked whether anybody is still there, and how long that may take.
-const ALIVE_INTERVAL: Duration = Duration::from_secs(30);
-const ALIVE_TIME_MAX: Duration = Duration::from_secs(20);
-/// How long a client may take to say what it wants.
-const HEADERS_TIME_MAX: Duration = Duration::from_secs(30);
 /// How long a client may take for the TLS handshake.
 const HANDSHAKE_TIME_MAX: Duration = Duration::from_secs(10);
 /// The pause after the system refused to accept (too many open files, mostly).
@@ -69,8 +61,9 @@ pub(crate) async fn serve<P: Porter>(
     limits: Limits,
     stop: impl Future<Output = ()>,
 ) {
-    let graceful = GracefulShutdown::new();
-    let permits = Arc::new(Semaphore::new(limits.connections));
+    let (tell, told) = watch::channel(false);
+    let connections = open_files::connections(limits.connections);
+    let permits = Arc::new(Semaphore::new(connections));
     let porter = Arc::new(porter);
     let mut stop = std::pin::pin!(stop);
     let mut hands = Hands::new(limits.hands);
@@ -85,7 +78,8 @@ pub(crate) async fn serve<P: Porter>(
         };
         // Dropped, which closes it: whoever holds that many knows.
         let Some(seat) = porter.seat(peer.ip()) else { continue };
-        let talk = Talk { router: router.clone(), limits, watcher: graceful.watcher() };
+        let (router, streams, stop) = (router.clone(), limits.streams, told.clone());
+        let talk = Talk { router, streams, known: Extensions::new(), stop };
         let porter = Arc::clone(&porter);
         hands.give(stream, move |stream| async move {
             connect(stream, peer.ip(), porter.as_ref(), talk).await;
@@ -93,7 +87,10 @@ pub(crate) async fn serve<P: Porter>(
         });
     }
     drop(listener);
-    let _ = tokio::time::timeout(limits.drain, graceful.shutdown()).await;
+    let _ = tell.send(true);
+    // All permits are there again when all connections have ended.
+    let all = permits.acquire_many(u32::try_from(connections).unwrap_or(u32::MAX));
+    let _ = tokio::time::timeout(limits.drain, all).await;
 }
 
 async fn accept(
@@ -106,45 +103,44 @@ async fn accept(
     Some((stream, address, permit))
 }
 
-/// A connection's service, and who waits for its end.
-struct Talk {
-    router: Router,
-    limits: Limits,
-    watcher: Watcher,
-}
-
-async fn connect(stream: TcpStream, peer: IpAddr, porter: &impl Porter, talk: Talk) {
+async fn connect(stream: TcpStream, peer: IpAddr, porter: &impl Porter, mut talk: Talk) {
     let Some(tls) = porter.acceptor() else {
-        return talk.with(stream, porter.know(peer, &[])).await;
+        talk.known = porter.know(peer, &[]);
+        return talk.with(stream).await;
     };
     let handshake = tls.accept(stream);
     if let Ok(Ok(stream)) = tokio::time::timeout(HANDSHAKE_TIME_MAX, handshake).await {
-        let known = porter.know(peer, stream.get_ref().1.peer_certificates().unwrap_or_default());
-        talk.with(stream, known).await;
+        let chain = stream.get_ref().1.peer_certificates().unwrap_or_default();
+        talk.known = porter.know(peer, chain);
+        talk.with(stream).await;
     }
 }
 
-impl Talk {
-    async fn with<S>(self, stream: S, known: Extensions)
-    where
-        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    {
-        let mut builder = Builder::new(TokioExecutor::new());
-        builder.http1().timer(TokioTimer::new()).header_read_timeout(HEADERS_TIME_MAX);
-        builder
-            .http2()
-            .timer(TokioTimer::new())
-            .max_concurrent_streams(self.limits.streams)
-            .keep_alive_interval(ALIVE_INTERVAL)
-            .keep_alive_timeout(ALIVE_TIME_MAX);
-        let service = self.router.map_request(move |mut request: Request<_>| {
-            request.extensions_mut().extend(known.clone());
-            request
-        });
-        let service = TowerToHyperService::new(service);
-        let connection = builder.serve_connection(TokioIo::new(stream), service).into_owned();
-        // A client that hangs up is not our failure.
-        let _ = self.watcher.watch(connection).await;
+/// Stands at a door without TLS that everybody may go through, but not too often at once.
+pub(crate) struct Plain {
+    seats: Seats,
+}
+
+impl Plain {
+    /// So many connections for each address.
+    pub(crate) fn new(per_client: usize) -> Self {
+        Self { seats: Seats::new(per_client) }
+    }
+}
+
+impl Porter for Plain {
+    type Seat = Seat;
+
+    fn seat(&self, peer: IpAddr) -> Option<Seat> {
+        self.seats.take(peer, false)
+    }
+
+    fn acceptor(&self) -> Option<TlsAcceptor> {
+        None
+    }
+
+    fn know(&self, _: IpAddr, _: &[CertificateDer<'_>]) -> Extensions {
+        Extensions::new()
     }
 }
 

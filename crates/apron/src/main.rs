@@ -7,16 +7,21 @@
 mod args;
 mod cluster;
 mod command;
+mod connection;
 mod directory;
 mod failure;
 mod hands;
 mod interrupt;
 mod listen;
 mod nearby;
+mod open_files;
 mod output;
+mod panics;
 mod place;
+mod private;
 mod registry;
 mod runtime_image;
+mod seats;
 mod settings;
 
 use args::Command;
@@ -31,12 +36,14 @@ use tokio::runtime::Builder;
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
-    let words = std::env::args_os().collect();
+    panics::tell_of_each();
+    let words: Vec<_> = std::env::args_os().collect();
+    let usage = args::usage_code(&words);
     let command = match args::parse(words) {
         Ok(command) => command,
         Err(error) => {
             let _ = error.print();
-            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
+            return if error.exit_code() == 0 { ExitCode::SUCCESS } else { ExitCode::from(usage) };
         }
     };
     if writes(&command) {
@@ -90,6 +97,7 @@ fn run(command: &Command, settings: &Settings) -> Outcome {
         Command::List(request) => block_on(command::list::run(request, settings)),
         Command::Status(request) => block_on(command::status::run(request, settings)),
         Command::Activate(request) => block_on(command::activate::run(request, settings)),
+        Command::Adopt(request) => block_on(command::adopt::run(request, settings)),
         Command::Wait(request) => block_on(command::wait::run(request, settings)),
         Command::Why(request) => block_on(command::why::run(request, settings)),
         Command::Permissions(request) => block_on(command::permissions::run(request, settings)),

@@ -4,22 +4,27 @@
 //!
 //! A package `registry.example.org/team/p` that was built here is the repository
 //! `registry.example.org/team/p` of the own registry. So packages name their dependencies as
-//! they always will, and nobody has to push anything anywhere to try them. Commands that read what
+//! they always will, and nobody has to push anything anywhere to try them. What the control plane
+//! did not build, and nobody pushed with its credential, stands in for nothing. Commands that read what
 //! such a control plane reads (`plan`) see registries the same way, through the socket of its
 //! registry, which its kubeconfig names.
 
+use crate::cluster::kubeconfig::OwnRegistry;
 use axum::http::uri::{Authority, PathAndQuery, Scheme};
-use axum::http::{Method, Request, Response, Uri, header};
+use axum::http::{HeaderMap, HeaderValue, Method, Request, Response, Uri, header};
 use futures::future::BoxFuture;
-use std::net::SocketAddr;
 use std::task::{Context, Poll};
 use store::remote::{Body, BoxError, Transport, transport};
 use tower::{Service, ServiceExt as _};
 
-/// A transport that looks first into the registry of a control plane, which listens at an address
-/// and is reached some way.
-pub(crate) fn nearby(own: Transport, address: SocketAddr, world: Transport) -> Transport {
-    transport(Nearby { own, world, address: address.to_string() })
+/// Asks the own registry for what stands in for packages of the world. That is not all it has:
+/// only what its control plane built, or what was pushed with its credential.
+pub(crate) const STAND_IN: &str = "apron-stand-in";
+
+/// A transport that looks first into the registry of a control plane, which is reached some way.
+pub(crate) fn nearby(own: Transport, registry: &OwnRegistry, world: Transport) -> Transport {
+    let authorization = registry.authorization();
+    transport(Nearby { own, world, address: registry.address.to_string(), authorization })
 }
 
 type Answer = BoxFuture<'static, Result<Response<Body>, BoxError>>;
@@ -30,6 +35,8 @@ struct Nearby {
     world: Transport,
     /// Where the own registry listens.
     address: String,
+    /// What it is shown.
+    authorization: Option<HeaderValue>,
 }
 
 impl Service<Request<Body>> for Nearby {
@@ -52,6 +59,9 @@ impl Nearby {
             return through(self.world, request).await;
         };
         if authority == self.address {
+            if !request.headers().contains_key(header::AUTHORIZATION) {
+                self.introduce(request.headers_mut());
+            }
             return through(self.own, request).await;
         }
         let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
@@ -60,17 +70,27 @@ impl Nearby {
             && self.has(&inner).await
         {
             *request.uri_mut() = inner.uri;
-            // It is for somebody else, and the own registry asks for none.
+            // It is for somebody else.
             request.headers_mut().remove(header::AUTHORIZATION);
+            self.introduce(request.headers_mut());
+            request.headers_mut().insert(STAND_IN, HeaderValue::from_static("1"));
             return through(self.own, request).await;
         }
         through(self.world, request).await
     }
 
-    /// Whether the own registry has such a repository, whatever is in it.
+    fn introduce(&self, headers: &mut HeaderMap) {
+        if let Some(value) = &self.authorization {
+            headers.insert(header::AUTHORIZATION, value.clone());
+        }
+    }
+
+    /// Whether the own registry has such a repository that stands in for the world's.
     async fn has(&self, inner: &Inner) -> bool {
         let address = format!("http://{}/v2/{}/tags/list?n=1", self.address, inner.repository);
-        let Ok(request) = Request::get(address).body(Body::default()) else { return false };
+        let Ok(mut request) = Request::get(address).body(Body::default()) else { return false };
+        self.introduce(request.headers_mut());
+        request.headers_mut().insert(STAND_IN, HeaderValue::from_static("1"));
         let answer = through(self.own.clone(), request).await;
         answer.is_ok_and(|answer| answer.status().is_success())
     }

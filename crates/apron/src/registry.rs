@@ -1,12 +1,14 @@
 //! From arguments and settings to a client that reaches registries.
 
 use crate::args::registry::RegistryArguments;
+use crate::cluster::kubeconfig::{self, Choice};
 use crate::failure::{Failure, Outcome};
+use crate::output;
 use crate::settings::Settings;
 use oci::{Reference, ReferenceError, Rules};
 use std::path::{Path, PathBuf};
 use store::auth::Keychain;
-use store::remote::{Client, HttpSettings, Transport, http_client};
+use store::remote::{Client, HttpSettings, Retry, RetryWatch, Transport, http_client};
 use store::{Advice, Error};
 
 /// Parses a reference as people write it: a missing registry is the default one, a missing tag
@@ -41,14 +43,26 @@ pub(crate) async fn keychain(
     arguments: &RegistryArguments,
     settings: &Settings,
 ) -> Outcome<Keychain> {
-    let files = auth_files(arguments.auth_file.as_deref(), settings);
-    Keychain::from_files(&files).await.map_err(|error| {
+    let failed = |error| {
         Failure::new(
             "cannot read the stored credentials",
             "repair or remove the file, then log in again with `apron login`",
         )
         .because(&error)
-    })
+    };
+    let named: Vec<PathBuf> = arguments.auth_file.iter().cloned().collect();
+    let named = Keychain::from_files(&named).await.map_err(failed)?;
+    let stored = Keychain::from_files(&settings.auth_files).await.map_err(failed)?;
+    // A control plane that was brought up here tells its credential anew each time; what somebody
+    // stored for the same address once is older.
+    Ok(named.or(own_keychain(settings)).or(stored))
+}
+
+/// The credential of the registry that the kubeconfig in effect names, if there is one.
+fn own_keychain(settings: &Settings) -> Keychain {
+    let choice = Choice { kubeconfig: None, context: None, impersonation: None };
+    let own = kubeconfig::own_registry(choice, settings).ok().flatten();
+    own.and_then(|own| own.keychain()).unwrap_or_default()
 }
 
 /// A client with credentials at hand.
@@ -71,12 +85,23 @@ pub(crate) fn transport(arguments: &RegistryArguments, settings: &Settings) -> O
     })
 }
 
+fn tell_retry(retry: &Retry) {
+    let Retry { registry, why, pause, tries, tries_max } = retry;
+    let pause = pause.as_secs_f32();
+    let place = if why.contains(registry) { String::new() } else { format!("{registry}: ") };
+    output::warn(format_args!(
+        "{place}{why}; trying again in {pause:.1} s (try {} of {tries_max})",
+        tries + 1
+    ));
+}
+
 /// How to talk to registries.
 pub(crate) fn remote(arguments: &RegistryArguments) -> store::remote::Settings {
     store::remote::Settings {
         user_agent: format!("apron/{}", env!("CARGO_PKG_VERSION")),
         plain_http: arguments.plain_http,
         idle_timeout: arguments.silence(),
+        retries: if arguments.quiet { RetryWatch::default() } else { RetryWatch::new(tell_retry) },
         ..store::remote::Settings::default()
     }
 }
@@ -95,14 +120,11 @@ fn http_settings(arguments: &RegistryArguments, settings: &Settings) -> Outcome<
         }
         _ => None,
     };
-    let proxy = &settings.proxy;
     Ok(HttpSettings {
         ca_bundle,
         identity,
         insecure: arguments.insecure,
-        https_proxy: proxy.https.clone().or_else(|| proxy.all.clone()),
-        http_proxy: proxy.http.clone().or_else(|| proxy.all.clone()),
-        no_proxy: proxy.none.clone(),
+        proxies: settings.proxies.clone(),
         ..HttpSettings::default()
     })
 }

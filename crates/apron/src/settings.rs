@@ -4,6 +4,7 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use store::remote::Proxies;
 
 /// Everything that is not an argument.
 #[derive(Debug, Clone, Default)]
@@ -12,8 +13,8 @@ pub(crate) struct Settings {
     pub(crate) auth_files: Vec<PathBuf>,
     /// Where `login` writes.
     pub(crate) auth_file_for_login: Option<PathBuf>,
-    /// Proxies, as `curl` and others read them.
-    pub(crate) proxy: ProxySettings,
+    /// Proxies, as `curl`, `kubectl` and others read them.
+    pub(crate) proxies: Proxies,
     /// Where temporary files may be put.
     pub(crate) temporary: PathBuf,
     /// Where programs are looked for.
@@ -22,19 +23,6 @@ pub(crate) struct Settings {
     pub(crate) data_home: Option<PathBuf>,
     /// Kubeconfigs, merged as kubectl does: the first that says something counts.
     pub(crate) kubeconfigs: Vec<PathBuf>,
-}
-
-/// Proxies from the environment.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct ProxySettings {
-    /// For `http:` addresses.
-    pub(crate) http: Option<String>,
-    /// For `https:` addresses.
-    pub(crate) https: Option<String>,
-    /// For both, where the others say nothing.
-    pub(crate) all: Option<String>,
-    /// Hosts that are reached directly.
-    pub(crate) none: Option<String>,
 }
 
 impl Settings {
@@ -69,7 +57,7 @@ impl Settings {
         Self {
             auth_files: [explicit, docker, podman, podman_home].into_iter().flatten().collect(),
             auth_file_for_login: login,
-            proxy: ProxySettings {
+            proxies: Proxies {
                 http: either("http_proxy"),
                 https: either("https_proxy"),
                 all: either("all_proxy"),
@@ -133,7 +121,7 @@ mod tests {
             "NO_PROXY" => Some("localhost".into()),
             _ => None,
         };
-        let proxy = Settings::from(&variable).proxy;
+        let proxy = Settings::from(&variable).proxies;
         assert_eq!(proxy.https.as_deref(), Some("http://small:1"));
         assert_eq!(proxy.none.as_deref(), Some("localhost"));
     }

@@ -1,7 +1,7 @@
 //! Revisions by package, so that news of one can reach the others.
 
-use crate::kind::{Wakes, Watch};
-use api::pkg::LABEL_PACKAGE;
+use crate::kind::{Meta, Wakes, Watch};
+use api::pkg::{ANNOTATION_ADOPT, ANNOTATION_ADOPT_EXISTING, LABEL_PACKAGE};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -34,4 +34,43 @@ impl Families {
             Wakes::These(families.of(package).into_iter().filter(|one| one != name).collect())
         })
     }
+}
+
+/// What administrators give to packages of a kind: news of it reaches their revisions.
+pub(crate) struct Given {
+    pub(crate) families: Families,
+    /// The kind of packages.
+    pub(crate) package: &'static str,
+    /// Their API group.
+    pub(crate) group: String,
+}
+
+impl Given {
+    /// News of a package concerns its revisions if it may take over what is there.
+    pub(crate) fn watch_package(&self, api_version: &str) -> Watch {
+        let families = self.families.clone();
+        let watch = Watch::new(api_version, self.package, move |meta| {
+            let name = annotation(meta, ANNOTATION_ADOPT_EXISTING).and(meta.metadata.name.as_ref());
+            Wakes::These(name.map(|name| families.of(name)).unwrap_or_default())
+        });
+        watch.for_content()
+    }
+
+    /// News of objects that revisions own, or that are given to their package.
+    pub(crate) fn watch_owned(&self, api_version: &str, kind: &str, revision: &str) -> Watch {
+        let (families, revision) = (self.families.clone(), revision.to_owned());
+        // As they are named in annotations, but for the name.
+        let package = plan::adoption::mark(&format!("{}/v1", self.group), self.package, "");
+        Watch::new(api_version, kind, move |meta| {
+            let owners = meta.metadata.owner_references.iter().flatten();
+            let owners = owners.filter(|one| one.kind == revision).map(|one| one.name.clone());
+            let given = annotation(meta, ANNOTATION_ADOPT);
+            let given = given.and_then(|to| to.strip_prefix(&package)).map(|to| families.of(to));
+            Wakes::These(owners.chain(given.into_iter().flatten()).collect())
+        })
+    }
+}
+
+fn annotation<'m>(meta: &'m Meta, key: &str) -> Option<&'m String> {
+    meta.metadata.annotations.as_ref()?.get(key)
 }

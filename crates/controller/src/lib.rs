@@ -74,8 +74,11 @@ use api::meta::{PackageKind, PermissionRequest};
 use cache::Cache;
 use cluster::{Cluster, Error};
 use fetch::Fetcher;
+use futures::FutureExt as _;
 use metrics::Metrics;
 pub use plan::lock::Movement;
+pub use plan::revision::Unsupported;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch::Receiver;
@@ -135,6 +138,10 @@ pub struct Settings {
     pub lease: lease::Timing,
     /// Whether to install the definitions of its kinds at the start.
     pub installs_definitions: bool,
+    /// Whether packages take over whatever is there already, as upstream's do.
+    pub adopts_existing: bool,
+    /// What becomes of packages with objects that their kind may not bring.
+    pub unsupported: Unsupported,
 }
 
 impl Settings {
@@ -162,6 +169,8 @@ impl Settings {
             elects_leader: false,
             lease: lease::Timing::default(),
             installs_definitions: true,
+            adopts_existing: false,
+            unsupported: Unsupported::default(),
         }
     }
 
@@ -317,7 +326,11 @@ impl Manager {
             kinds.spawn(run::run(roles::ProviderRoles, hands, &mut watches, &stop));
             kinds.spawn(run::run(roles::DefinitionRoles, hands, &mut watches, &stop));
         }
-        kinds.spawn(tidy::run(Arc::clone(hands), stop));
+        let tidier = Arc::clone(hands);
+        kinds.spawn(async move {
+            let tidy = || tidy::run(&tidier, stop.clone());
+            run::again_after_panic(&tidier, "cache", tidy).await;
+        });
         let _watching = watches.begin(hands);
         while kinds.join_next().await.is_some() {}
     }
@@ -333,7 +346,8 @@ impl Manager {
                 }
                 install::lock(&self.hands).await
             };
-            match installed.await {
+            let installed = AssertUnwindSafe(installed).catch_unwind().await;
+            match installed.unwrap_or_else(|_| Err(Error::Busy("preparing panicked".to_owned()))) {
                 Err(error @ (Error::Busy(_) | Error::Stale(_) | Error::Missing(_))) => {
                     self.hands.say(Entry::trouble("manager", "", &error.to_string()));
                     tokio::time::sleep(pause).await;

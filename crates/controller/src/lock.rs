@@ -25,6 +25,7 @@ use plan::package::pull::Policy;
 use plan::revision;
 use plan::step::{Need, Refusal, Step, Target, Wake};
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use store::auth::Keychain;
@@ -185,7 +186,9 @@ impl Locks {
         drop(memory);
         let (memory, heard) = (Arc::clone(&self.memory), self.heard.clone());
         let errand = async move {
-            let answer = question.await;
+            // A question that panics is answered, too: it must not stay open for ever.
+            let answer = AssertUnwindSafe(question).catch_unwind().await;
+            let answer = answer.unwrap_or_else(|_| Err("asking panicked".to_owned()));
             let mut memory = memory.lock().unwrap_or_else(PoisonError::into_inner);
             // It may have been asked again, of somebody else.
             if memory.open.get(&asked).is_some_and(|(since, _)| *since == then) {
@@ -428,7 +431,8 @@ async fn cached(hands: &Hands, revisions: &[Revision]) -> BTreeMap<String, Conte
     let mut known = BTreeMap::new();
     for revision in revisions.iter().filter(|one| one.spec.desired_state == ACTIVE) {
         let Some(found) = held(hands, revision).await else { continue };
-        let found = revision::Contents::of(found.digest.clone(), &found.opened);
+        let found =
+            revision::Contents::of(found.digest.clone(), &found.opened, hands.settings.unsupported);
         let name = revision.metadata.name.clone();
         known.extend(Contents::of(&found).ok().map(|found| (name, found)));
     }
@@ -527,12 +531,12 @@ async fn contents(hands: &Hands, world: &World, reference: &Reference) -> Asking
         Ok(found) => found,
         Err(why) => return Ok(Err(why)),
     };
-    let fetch = hands.fetch.clone();
+    let (fetch, unsupported) = (hands.fetch.clone(), hands.settings.unsupported);
     let registry = reference.repository().registry().to_owned();
     let question = async move {
         let found = fetched(&fetch, &reference, keychain).await;
         let (digest, found) = found.map_err(|error| error.text())?;
-        let found = Contents::of(&revision::Contents::of(digest, &found.opened))?;
+        let found = Contents::of(&revision::Contents::of(digest, &found.opened, unsupported))?;
         Ok(Answer::Contents(Box::new(found)))
     };
     Ok(Ok((registry, question.boxed())))
@@ -564,7 +568,7 @@ async fn kept(hands: &Hands, image: &str, reference: &Reference) -> Result<Conte
     let absent = || format!("{image} is not in the package cache, and its pull policy is Never");
     let digest = cached.ok_or_else(absent)?;
     let found = hands.cache.contents(&digest).await.map_err(|error| cluster::chain(&error))?;
-    Contents::of(&revision::Contents::of(digest, &found.opened))
+    Contents::of(&revision::Contents::of(digest, &found.opened, hands.settings.unsupported))
 }
 
 async fn fetched(

@@ -3,11 +3,12 @@
 use crate::kind::{Kind, Learnt, Meta, Wakes, Watch};
 use crate::package::typed;
 use crate::{Hands, access, cluster, held};
-use api::meta::capability;
-use api::pkg::LABEL_FAMILY;
+use api::meta::{PackageKind, capability};
 use api::pkg::revision::Revision;
+use api::pkg::{LABEL_FAMILY, LABEL_PACKAGE};
 use cluster::Which;
-use plan::control::is_controlled_by;
+use plan::adoption;
+use plan::control::{controller_of, is_controlled_by, is_controlled_by_object};
 use plan::rbac::{World, definition, step};
 use plan::step::{Need, Refusal, Step, Target};
 use serde_json::Value as Json;
@@ -78,9 +79,13 @@ impl Kind for ProviderRoles {
             name: format!("crossplane:provider:{key}:system"),
         };
         objects.extend(hands.cluster.get(&bound).await?);
+        let uncontrolled = uncontrolled(&objects);
         objects.retain(|object| is_controlled_by(object, &revision));
+        let adopts_existing = !uncontrolled.is_empty() && adopts_existing(hands, &revision).await?;
         let requests = meta.map(|meta| meta.permission_requests().to_vec());
         Ok(Some(World {
+            uncontrolled,
+            adopts_existing,
             is_safe_start: meta.is_some_and(|meta| meta.has_capability(capability::SAFE_START)),
             allowed: access::allowed_for(hands, requests.as_deref().unwrap_or_default()).await?,
             requests,
@@ -131,9 +136,17 @@ impl Kind for DefinitionRoles {
         let Some(definition) = hands.cluster.get(&target).await? else { return Ok(None) };
         let names = ["crossplane", "edit", "view", "browse"]
             .map(|end| format!("crossplane:composite:{key}:aggregate-to-{end}"));
-        let owned = roles(hands, &names).await?;
-        let allowed = access::allowed_by_settings(hands);
-        Ok(Some(definition::World { definition, allowed, owned, refusals: Vec::new() }))
+        let mut owned = roles(hands, &names).await?;
+        let uncontrolled = uncontrolled(&owned);
+        owned.retain(|object| is_controlled_by_object(object, &definition));
+        Ok(Some(definition::World {
+            definition,
+            allowed: access::allowed_by_settings(hands),
+            owned,
+            uncontrolled,
+            adopts_existing: hands.settings.adopts_existing,
+            refusals: Vec::new(),
+        }))
     }
 
     fn step(&self, world: &definition::World) -> Step {
@@ -161,6 +174,25 @@ pub(crate) fn allowed(hands: &Hands) -> Option<Watch> {
         let is_meant = meta.metadata.name.as_ref() == Some(&allowed);
         if is_meant { Wakes::Everyone } else { Wakes::These(Vec::new()) }
     }))
+}
+
+/// Objects that nothing controls.
+fn uncontrolled(objects: &[Json]) -> Vec<Json> {
+    objects.iter().filter(|one| controller_of(one).is_none()).cloned().collect()
+}
+
+/// Whether the package of a revision may take over what is there already.
+async fn adopts_existing(hands: &Hands, revision: &Revision) -> Result<bool, cluster::Error> {
+    let Some(name) = revision.metadata.labels.get(LABEL_PACKAGE) else { return Ok(false) };
+    let target = Target {
+        api_version: revision.api_version.clone(),
+        kind: PackageKind::Provider.as_str().to_owned(),
+        namespace: None,
+        name: name.clone(),
+    };
+    let package = hands.cluster.get_metadata(&target).await?;
+    let package = package.as_ref().map(adoption::metadata_of).unwrap_or_default();
+    Ok(hands.settings.adopts_existing || adoption::gives_existing(&package.annotations))
 }
 
 /// The roles of these names that are there.

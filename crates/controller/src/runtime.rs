@@ -1,6 +1,6 @@
 //! Runtimes: what runs the packages that are to be run.
 
-use crate::families::Families;
+use crate::families::{Families, Given};
 use crate::forbidden::Subject;
 use crate::kind::{Kind, Learnt, Meta, Wakes, Watch};
 use crate::package::typed;
@@ -55,13 +55,17 @@ impl Kind for Runtimes {
         let (stable, beta) = (format!("{group}/v1"), format!("{group}/v1beta1"));
         let (namespace, authority) = (&hands.settings.namespace, &hands.settings.authority);
         let revision = self.revision();
+        let families = Families::default();
+        let given =
+            Given { families: families.clone(), package: self.0.as_str(), group: group.clone() };
         let owned = |(api_version, kind): (&str, &str)| {
-            Watch::by_owner(api_version, kind, &revision).in_namespace(namespace)
+            given.watch_owned(api_version, kind, &revision).in_namespace(namespace)
         };
         let mut watches = vec![
             Watch::itself(&stable, &revision),
             // What runs of a revision goes on until the next one is established.
-            Families::default().watch(&stable, &revision),
+            families.watch(&stable, &revision),
+            given.watch_package(&stable),
             owned(DEPLOYMENT),
             owned(SERVICE),
             owned(ACCOUNT),
@@ -134,6 +138,7 @@ impl Kind for Runtimes {
                 default_registry: hands.settings.default_registry.clone(),
                 authority: hands.settings.authority.clone(),
                 lifetimes: hands.settings.lifetimes,
+                adopts_existing: hands.settings.adopts_existing,
             },
             now: seconds(&hands.now()).unwrap_or_default(),
         }))

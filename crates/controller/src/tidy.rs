@@ -4,7 +4,6 @@ use crate::cache::NAME_DIGITS;
 use crate::cluster::{Error, Which};
 use crate::{Entry, Hands};
 use oci::Digest;
-use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch::Receiver;
 
@@ -12,13 +11,13 @@ use tokio::sync::watch::Receiver;
 const INTERVAL: Duration = Duration::from_secs(600);
 
 /// Removes what nobody needs, from time to time, until told to stop.
-pub(crate) async fn run(hands: Arc<Hands>, mut stop: Receiver<bool>) {
+pub(crate) async fn run(hands: &Hands, mut stop: Receiver<bool>) {
     loop {
         tokio::select! {
             _ = stop.wait_for(|stop| *stop) => return,
             () = tokio::time::sleep(INTERVAL) => {}
         }
-        if let Err(error) = tidy(&hands).await {
+        if let Err(error) = tidy(hands).await {
             hands.say(Entry::trouble("cache", "", &error.to_string()));
         }
     }

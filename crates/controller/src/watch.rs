@@ -6,6 +6,7 @@
 
 use crate::kind::{Meta, Wakes, Watch};
 use crate::queue::Queue;
+use crate::run::again_after_panic;
 use crate::{Hands, cluster};
 use futures::StreamExt as _;
 use kube::Api;
@@ -41,20 +42,27 @@ impl Watches {
     /// Watches until what is returned is dropped.
     pub(crate) fn begin(self, hands: &Arc<Hands>) -> JoinSet<()> {
         let watches = self.0.into_iter();
-        watches.map(|(objects, all)| watch(Arc::clone(hands), objects, all)).collect()
+        let begin = |(objects, all): (Objects, Concerned)| {
+            let (hands, kind) = (Arc::clone(hands), objects.1.clone());
+            async move {
+                // It begins with a list, so nothing is missed of what happened meanwhile.
+                again_after_panic(&hands, &kind, || watch(&hands, &objects, &all)).await;
+            }
+        };
+        watches.map(begin).collect()
     }
 }
 
 /// Wakes whom news concerns, for ever.
-async fn watch(hands: Arc<Hands>, (api_version, kind, namespace): Objects, all: Concerned) {
+async fn watch(hands: &Hands, (api_version, kind, namespace): &Objects, all: &Concerned) {
     let resource = loop {
-        match hands.cluster.resource(&api_version, &kind).await {
+        match hands.cluster.resource(api_version, kind).await {
             Ok(resource) => break resource,
             Err(_) => tokio::time::sleep(ABSENT).await,
         }
     };
     let client = hands.cluster.client().clone();
-    let api: Api<Meta> = match &namespace {
+    let api: Api<Meta> = match namespace {
         Some(namespace) => Api::namespaced_with(client, namespace, &resource),
         None => Api::all_with(client, &resource),
     };
@@ -68,7 +76,7 @@ async fn watch(hands: Arc<Hands>, (api_version, kind, namespace): Objects, all: 
         match event {
             Ok(Event::Apply(meta) | Event::InitApply(meta)) => {
                 let is_changed = is_for_content && contents.changes(&meta);
-                for (watch, queue) in &all {
+                for (watch, queue) in all {
                     if !watch.is_for_content || is_changed {
                         tell(watch, queue, &meta, true);
                     }
@@ -76,14 +84,14 @@ async fn watch(hands: Arc<Hands>, (api_version, kind, namespace): Objects, all: 
             }
             Ok(Event::Delete(meta)) => {
                 contents.forget(&meta);
-                for (watch, queue) in &all {
+                for (watch, queue) in all {
                     tell(watch, queue, &meta, false);
                 }
             }
             // What went away while nobody watched is found missing when everyone is looked at.
             Ok(Event::InitDone) => all.iter().for_each(|(_, queue)| queue.wake_everyone()),
             Ok(Event::Init) => {}
-            Err(error) => hands.say(crate::Entry::trouble(&kind, "", &told(&error))),
+            Err(error) => hands.say(crate::Entry::trouble(kind, "", &told(&error))),
         }
     }
 }

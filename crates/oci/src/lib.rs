@@ -22,6 +22,7 @@
 
 pub mod config;
 pub mod digest;
+mod json;
 pub mod layer;
 pub mod manifest;
 pub mod media_type;

@@ -4,7 +4,7 @@
 //! digest of a manifest is the digest of its bytes, so nothing here re-encodes what it did not
 //! make. Parsed types keep fields they do not know.
 
-use crate::{Digest, MediaType, Platform};
+use crate::{Digest, MediaType, Platform, json};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -241,13 +241,13 @@ impl Raw {
 
     /// Lays down a manifest of our own making.
     pub fn from_manifest(manifest: &Manifest) -> Result<Self, ManifestError> {
-        let bytes = serde_json::to_vec(manifest).map_err(ManifestError::Json)?;
+        let bytes = json::to_vec(manifest).map_err(ManifestError::Json)?;
         Self::parse(bytes, &manifest.media_type)
     }
 
     /// Lays down an index of our own making.
     pub fn from_index(index: &Index) -> Result<Self, ManifestError> {
-        let bytes = serde_json::to_vec(index).map_err(ManifestError::Json)?;
+        let bytes = json::to_vec(index).map_err(ManifestError::Json)?;
         Self::parse(bytes, &index.media_type)
     }
 

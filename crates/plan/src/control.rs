@@ -33,6 +33,19 @@ pub fn is_meant(owner: &Json, revision: &Revision) -> bool {
     is_named || metadata.uid.as_deref().is_some_and(|uid| owner["uid"] == uid)
 }
 
+/// Whether an object controls another, by its uid or by its name.
+pub fn is_controlled_by_object(object: &Json, controller: &Json) -> bool {
+    controller_of(object).is_some_and(|owner| {
+        let group_of =
+            |one: &Json| group(one["apiVersion"].as_str().unwrap_or_default()).to_owned();
+        let metadata = &controller["metadata"];
+        let is_named = owner["kind"] == controller["kind"]
+            && owner["name"] == metadata["name"]
+            && group_of(owner) == group_of(controller);
+        is_named || (owner["uid"].is_string() && owner["uid"] == metadata["uid"])
+    })
+}
+
 /// Whether an owner is this revision, by its name.
 pub fn is_named(owner: &OwnerReference, revision: &Revision) -> bool {
     owner.kind == revision.kind

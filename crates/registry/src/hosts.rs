@@ -48,6 +48,11 @@ impl Hosts {
         self.is_ours(names, request) || (!self.always && !is_open())
     }
 
+    /// Whether it may be called this.
+    pub(crate) fn include(&self, host: &Authority) -> bool {
+        self.names.as_ref().is_none_or(|names| self.knows(names, host))
+    }
+
     /// Whether a request says no foreign name.
     fn is_ours(&self, names: &[String], request: &Parts) -> bool {
         let said = |name| request.headers.get_all(name).iter();

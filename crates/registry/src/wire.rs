@@ -100,6 +100,12 @@ impl Refusal {
             .header(http::header::RETRY_AFTER, RETRY_AFTER)
     }
 
+    /// Something broke here while the request was answered.
+    pub(crate) fn panicked() -> Self {
+        let message = "the registry broke down while it answered this; its log says where";
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "UNSUPPORTED", message)
+    }
+
     pub(crate) fn denied() -> Self {
         Self::new(StatusCode::FORBIDDEN, "DENIED", "you may not do this here")
     }

@@ -86,7 +86,7 @@ impl Package {
         writer.write_all(&text)?;
         let (bytes, layer) = writer.finish()?;
         let descriptor = layer.descriptor.clone();
-        let image = assemble(None, &[PackageLayer { layer, role: "base" }])?;
+        let image = assemble(None, &[PackageLayer { layer, role: "base".to_owned() }])?;
         let reference = Reference::parse(reference, &Rules::weak())?;
         let settings = Settings { plain_http: true, ..Settings::default() };
         let client = Client::new(transport(registry.clone()), Keychain::anonymous(), settings);

@@ -11,19 +11,23 @@ use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, TryStreamExt, stream};
 use oci::{Descriptor, Digest, Document, Identifier, Index, Manifest, Raw};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Manifests one copy may touch.
 const MANIFESTS_MAX: usize = 1000;
 /// Indexes within indexes.
 const DEPTH_MAX: usize = 4;
 
+/// What cosign keeps under tags like `sha256-HEX.sig`: signatures, attestations, bills of materials.
+const COSIGN_SUFFIXES: [&str; 3] = ["sig", "att", "sbom"];
+
 /// How to copy.
 #[derive(Debug, Clone)]
 pub struct CopyOptions {
     /// How many blobs may be on their way at once.
     pub parallel: usize,
-    /// Also copy what refers to the image (signatures and the like).
+    /// Also copy what is attached to the image and to its children: signatures and the like, whether
+    /// they refer to it or cosign keeps them under tags.
     pub referrers: bool,
 }
 
@@ -119,6 +123,8 @@ struct Job<'job> {
     options: &'job CopyOptions,
     progress: Arc<dyn Progress>,
     manifests: AtomicUsize,
+    /// Manifests that are in the sink by now, in the order they came.
+    copied: Mutex<Vec<Digest>>,
     tally: Mutex<Tally>,
 }
 
@@ -129,16 +135,16 @@ impl<'s> Job<'s> {
         options: &'s CopyOptions,
         progress: Arc<dyn Progress>,
     ) -> Self {
-        let (manifests, tally) = (AtomicUsize::new(0), Mutex::default());
-        Self { source, sink, options, progress, manifests, tally }
+        let (manifests, copied, tally) = (AtomicUsize::new(0), Mutex::default(), Mutex::default());
+        Self { source, sink, options, progress, manifests, copied, tally }
     }
 
     async fn run(self, raw: Raw, to: &Identifier) -> Result<Copied, Error> {
         self.tree(&raw, to, 0).await?;
         if self.options.referrers {
-            self.referrers(&raw.digest, 0).await?;
+            self.attachments().await?;
         }
-        let tally = self.tally.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let tally = self.tally.into_inner().unwrap_or_else(PoisonError::into_inner);
         Ok(Copied {
             digest: raw.digest,
             blobs_copied: tally.copied,
@@ -176,7 +182,9 @@ impl<'s> Job<'s> {
                 Document::Manifest(manifest) => self.blobs(manifest).await?,
                 Document::Index(index) => self.children(index, to, depth).await?,
             }
-            self.sink.put_manifest(to, raw).await
+            self.sink.put_manifest(to, raw).await?;
+            self.note_copied(&raw.digest);
+            Ok(())
         }
         .boxed()
     }
@@ -193,13 +201,52 @@ impl<'s> Job<'s> {
         Ok(())
     }
 
-    async fn referrers(&self, digest: &Digest, depth: usize) -> Result<(), Error> {
-        for referrer in self.source.referrers(digest, None).await? {
-            let id = Identifier::Digest(referrer.digest);
-            let raw = self.read(&id).await?;
-            self.tree(&raw, &id, depth + 1).await?;
+    /// Copies what is attached to any manifest that was copied: those that refer to it, and those
+    /// that cosign keeps under tags made of its digest. What was copied so has attachments, too.
+    async fn attachments(&self) -> Result<(), Error> {
+        let mut looked_at = 0;
+        while let Some(digest) = self.copied_manifest(looked_at) {
+            looked_at += 1;
+            for referrer in self.source.referrers(&digest, None).await? {
+                self.attachment(&Identifier::Digest(referrer.digest)).await?;
+            }
+            for suffix in COSIGN_SUFFIXES {
+                let tag = format!("{}-{}.{suffix}", digest.algorithm().as_str(), digest.hex());
+                self.attachment(&Identifier::Tag(tag)).await?;
+            }
         }
         Ok(())
+    }
+
+    /// Copies one attachment, if it is there and was not copied yet.
+    async fn attachment(&self, id: &Identifier) -> Result<(), Error> {
+        let raw = match id {
+            Identifier::Digest(_) => Some(self.read(id).await?),
+            Identifier::Tag(_) => self.source.manifest(id).await?,
+        };
+        match raw {
+            // Under its tag it is put again, or the tag would be missing.
+            Some(raw) if id.as_tag().is_some() || !self.is_copied(&raw.digest) => {
+                self.tree(&raw, id, 1).await
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn copied_manifest(&self, position: usize) -> Option<Digest> {
+        let copied = self.copied.lock().unwrap_or_else(PoisonError::into_inner);
+        copied.get(position).cloned()
+    }
+
+    fn is_copied(&self, digest: &Digest) -> bool {
+        self.copied.lock().unwrap_or_else(PoisonError::into_inner).contains(digest)
+    }
+
+    fn note_copied(&self, digest: &Digest) {
+        let mut copied = self.copied.lock().unwrap_or_else(PoisonError::into_inner);
+        if !copied.contains(digest) {
+            copied.push(digest.clone());
+        }
     }
 
     /// Layers side by side, the config after them.

@@ -11,7 +11,7 @@ use crate::diagnostic::{self, Diagnostic, Severity};
 use crate::lint::rules::EXAMPLE_INVALID;
 use crate::lint::{self, DocumentReport};
 use crate::locate::{EXAMPLES_FILE, PACKAGE_FILE};
-use crate::source::SourceFile;
+use crate::source::{METADATA_FILE, SourceFile, Sources};
 use api::meta::Meta;
 use oci::Digest;
 use oci::layer::{LayerWriter, WrittenLayer};
@@ -75,7 +75,8 @@ pub enum WriteError {
 }
 
 /// Checks a package as a whole. The plan is there if no finding is an error.
-pub fn plan(files: &[SourceFile], examples: &[SourceFile]) -> (Option<Plan>, Vec<Diagnostic>) {
+pub fn plan(sources: &Sources<'_>) -> (Option<Plan>, Vec<Diagnostic>) {
+    let Sources { files, examples, skipped, metadata } = *sources;
     let documents = files.iter().flat_map(|file| &file.documents);
     let reports: Vec<DocumentReport> = documents.map(|document| document.report.clone()).collect();
     let mut findings: Vec<Diagnostic> =
@@ -85,8 +86,9 @@ pub fn plan(files: &[SourceFile], examples: &[SourceFile]) -> (Option<Plan>, Vec
     if files.iter().all(|file| file.diagnostics.is_empty()) {
         findings.extend(lint::package(&reports));
     }
+    lint::places::check(&reports, skipped, metadata, &mut findings);
     findings.extend(examples.iter().flat_map(check_examples));
-    place_whole(&mut findings, "crossplane.yaml");
+    place_whole(&mut findings, metadata.unwrap_or(METADATA_FILE));
     diagnostic::sort(&mut findings);
     let failed = findings.iter().any(|finding| finding.severity == Severity::Error);
     let meta = reports.iter().find_map(|report| report.meta.clone());

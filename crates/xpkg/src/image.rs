@@ -4,13 +4,11 @@
 //! layer annotations, a config label per package layer that names its digest. Pushing turns the
 //! labels back into annotations ([`annotated`]).
 
-use crate::locate::ANNOTATION;
+use crate::locate::{ANNOTATION, EXTENSIONS};
+use oci::config::EPOCH;
 use oci::layer::WrittenLayer;
 use oci::{Descriptor, Digest, ImageConfig, Manifest, ManifestError, MediaType, Raw};
 use serde_json::{Map, json};
-
-/// The time of nothing: builds do not depend on when they happen.
-const EPOCH: &str = "0001-01-01T00:00:00Z";
 
 /// A runtime image that a package is built on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,8 +24,8 @@ pub struct Runtime {
 pub struct PackageLayer {
     /// The layer.
     pub layer: WrittenLayer,
-    /// The annotation's value: `base` or `upbound`.
-    pub role: &'static str,
+    /// The annotation's value: `base`, `upbound`, or what other readers look for.
+    pub role: String,
 }
 
 /// A built image, all digests known.
@@ -70,12 +68,12 @@ pub fn assemble(runtime: Option<Runtime>, package: &[PackageLayer]) -> Result<Im
     for part in package {
         let digest = &part.layer.descriptor.digest;
         config.rootfs.diff_ids.push(part.layer.diff_id.clone());
-        config.config.labels.insert(label(digest), part.role.to_owned());
+        config.config.labels.insert(label(digest), part.role.clone());
         let entry = Map::from_iter([("created".to_owned(), json!(EPOCH))]);
         config.history.get_or_insert_default().push(entry);
         layers.push(part.layer.descriptor.clone());
     }
-    let bytes = serde_json::to_vec(&config).map_err(ImageError::Config)?;
+    let bytes = config.canonical().map_err(ImageError::Config)?;
     let descriptor = Descriptor::of(MediaType::DOCKER_CONFIG, &bytes);
     let plain = Manifest::docker(descriptor, layers.clone());
     let annotated = annotated(&plain, &config);
@@ -103,6 +101,21 @@ pub fn annotated(manifest: &Manifest, config: &ImageConfig) -> Manifest {
     manifest
 }
 
+/// An image of content for other readers, beside a package in its index: its manifest and config.
+pub fn extensions(layer: &WrittenLayer) -> Result<(Raw, Vec<u8>), ImageError> {
+    let part = PackageLayer { layer: layer.clone(), role: EXTENSIONS.to_owned() };
+    let image = assemble(None, &[part])?;
+    Ok((image.annotated, image.config))
+}
+
+/// A manifest as a child of an index that holds content for other readers: without a platform, so
+/// that nothing runs it.
+pub fn extensions_child(manifest: &Raw) -> Descriptor {
+    let mut child = manifest.descriptor();
+    child.annotations.insert(ANNOTATION.to_owned(), EXTENSIONS.to_owned());
+    child
+}
+
 fn scratch() -> ImageConfig {
     ImageConfig { created: Some(EPOCH.to_owned()), ..ImageConfig::default() }
 }
@@ -112,9 +125,12 @@ mod tests {
     use super::*;
     use serde_json::Value;
 
-    fn part(content: &[u8], role: &'static str) -> PackageLayer {
+    fn part(content: &[u8], role: &str) -> PackageLayer {
         let descriptor = Descriptor::of(MediaType::DOCKER_LAYER_GZIP, content);
-        PackageLayer { layer: WrittenLayer { descriptor, diff_id: Digest::of(b"tar") }, role }
+        PackageLayer {
+            layer: WrittenLayer { descriptor, diff_id: Digest::of(b"tar") },
+            role: role.to_owned(),
+        }
     }
 
     #[test]

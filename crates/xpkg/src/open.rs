@@ -10,6 +10,7 @@
 use crate::Limits;
 use crate::build::place_whole;
 use crate::diagnostic::{self, Diagnostic};
+use crate::lint::rules::DUPLICATE_KEY;
 use crate::lint::{self, DocumentReport};
 use crate::locate::PACKAGE_FILE;
 use crate::source::syntax;
@@ -94,6 +95,33 @@ pub fn package_yaml<'a>(
 /// Reads a package's stream and checks it.
 pub fn read(reader: impl Read, limits: &Limits) -> Result<Opened, OpenError> {
     read_with(reader, limits, |_, _| (), |()| Ok(()), &|| false)
+}
+
+/// Reads a package's stream and checks it, and finds keys that stand twice in a mapping as well. Tools
+/// read such a package, and the last of them counts; its author meant something else.
+pub fn read_strictly(reader: impl Read, limits: &Limits) -> Result<Opened, OpenError> {
+    let mut found = Vec::new();
+    let find = |document: &RawDocument, node: Option<&Node<'_>>| {
+        // Documents that cannot be read at all are told of already.
+        node.and_then(|_| find_duplicate_key(document, limits))
+    };
+    let take = |finding| {
+        found.extend(finding);
+        Ok(())
+    };
+    let mut opened = read_with(reader, limits, find, take, &|| false)?;
+    opened.diagnostics.append(&mut found);
+    diagnostic::sort(&mut opened.diagnostics);
+    Ok(opened)
+}
+
+fn find_duplicate_key(document: &RawDocument, limits: &Limits) -> Option<Diagnostic> {
+    let options = Options { duplicate_keys: DuplicateKeys::Reject };
+    let read = yaml::parse_with(&document.text, document.line, &limits.yaml, options);
+    let error = read.err()?;
+    let rule = DUPLICATE_KEY.name;
+    let finding = Diagnostic::warning(rule, PACKAGE_FILE, error.position, error.message);
+    Some(finding.hint("remove one of them and build the package again; the last one counts now"))
 }
 
 /// Reads a package's stream, checks it, and makes something of each document while it is parsed,

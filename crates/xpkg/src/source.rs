@@ -14,12 +14,58 @@ use std::cmp::Ordering;
 use std::ops::Range;
 use yaml::Position;
 
+/// Where a package's metadata is, relative to its root.
+pub const METADATA_FILE: &str = "crossplane.yaml";
+
+/// A package directory, read.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sources<'a> {
+    /// Files of the package.
+    pub files: &'a [SourceFile],
+    /// Files of its examples.
+    pub examples: &'a [SourceFile],
+    /// What could have been part of the package or its examples, and was not taken.
+    pub skipped: &'a [SkippedFile],
+    /// The file that has to hold the metadata; any, if there is none.
+    pub metadata: Option<&'a str>,
+}
+
+/// A file or directory that was met and not taken, though nothing asked to leave it out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SkippedFile {
+    /// Its path relative to the package root.
+    pub path: String,
+    /// Why it was not taken.
+    pub why: SkipReason,
+}
+
+/// Why something was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SkipReason {
+    /// A link to a file, and links are not followed.
+    Link,
+    /// A link to a directory.
+    LinkToDirectory,
+    /// A link to a file outside of the directories that links may lead to.
+    LinkOutside,
+    /// A link to nothing, or to no regular file.
+    LinkBroken,
+    /// A directory below more others than are walked.
+    TooDeep,
+    /// A name that cannot be written in a package.
+    NotUtf8,
+    /// A socket, pipe or device.
+    NotRegular,
+}
+
 /// Which files of a directory are taken. Paths are relative to the package root, separated
 /// by `/`.
 #[derive(Clone, Debug, Default)]
 pub struct Selection {
     /// Where examples lie, if that is below the root; nothing there is part of the package.
     pub examples: Option<String>,
+    /// Other directories below the root whose files are no part of the package.
+    pub apart: Vec<String>,
     /// What to leave out.
     pub ignore: Vec<Glob>,
 }
@@ -27,8 +73,13 @@ pub struct Selection {
 impl Selection {
     /// Whether a regular file of this name and size is part of the package.
     pub fn takes(&self, path: &str, size: u64) -> bool {
-        let example = self.examples.as_deref().is_some_and(|examples| lies_in(path, examples));
-        is_yaml(path) && size > 0 && !example && !self.ignores(path)
+        is_yaml(path) && size > 0 && self.reaches(path)
+    }
+
+    /// Whether a file or directory of this name would be looked at.
+    pub fn reaches(&self, path: &str) -> bool {
+        let mut apart = self.apart.iter().chain(&self.examples);
+        !apart.any(|directory| lies_in(path, directory)) && !self.ignores(path)
     }
 
     /// Whether a pattern leaves this path out.
@@ -239,7 +290,8 @@ mod tests {
     #[test]
     fn yaml_files_outside_of_examples_are_taken() {
         let ignore = vec![Glob::parse("test/*").unwrap()];
-        let selection = Selection { examples: Some("examples".into()), ignore };
+        let apart = vec!["icons".to_owned()];
+        let selection = Selection { examples: Some("examples".into()), apart, ignore };
         let check = |path: &str, size: u64, expected: bool| {
             assert_eq!(selection.takes(path, size), expected, "{path}");
         };
@@ -252,6 +304,7 @@ mod tests {
         check("examples/a.yaml", 1, false);
         check("examples-of-ours/a.yaml", 1, true);
         check("test/a.yaml", 1, false);
+        check("icons/a.yaml", 1, false);
     }
 
     #[test]

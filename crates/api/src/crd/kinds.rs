@@ -78,6 +78,10 @@ const OF_RUNNING_REVISION: &[Column] = &[
     DONE,
 ];
 
+/// Versions of packages and their revisions. Manifests of the time when they were introduced say
+/// `v1beta1`, and the Lock `v1alpha1`; both are read and written, and stored as today's.
+const WITH_BETA: &[&str] = &["v1", "v1beta1"];
+
 /// Every kind, in the order they are printed.
 pub(super) fn all() -> Vec<Kind> {
     packages().into_iter().chain(revisions()).chain(others()).collect()
@@ -98,19 +102,19 @@ fn packages() -> [Kind; 3] {
         package(
             "Provider",
             "A Provider installs a package of controllers and their kinds.",
-            &["v1"],
+            WITH_BETA,
             &[],
         ),
         package(
             "Configuration",
             "A Configuration installs a package of compositions and their kinds.",
-            &["v1"],
+            WITH_BETA,
             &[("spec", "runtimeConfigRef"), ("spec", "controllerConfigRef")],
         ),
         package(
             "Function",
             "A Function installs a package that composition pipelines can call.",
-            &["v1", "v1beta1"],
+            WITH_BETA,
             &[("spec", "controllerConfigRef")],
         ),
     ]
@@ -131,14 +135,14 @@ fn revisions() -> [Kind; 3] {
         revision(
             "ProviderRevision",
             "A ProviderRevision is one state of a Provider. The package manager makes them.",
-            &["v1"],
+            WITH_BETA,
             OF_RUNNING_REVISION,
             &[("status", "endpoint")],
         ),
         revision(
             "ConfigurationRevision",
             "A ConfigurationRevision is one state of a Configuration. The package manager makes them.",
-            &["v1"],
+            WITH_BETA,
             OF_REVISION,
             &[
                 ("spec", "runtimeConfigRef"),
@@ -153,7 +157,7 @@ fn revisions() -> [Kind; 3] {
         revision(
             "FunctionRevision",
             "A FunctionRevision is one state of a Function. The package manager makes them.",
-            &["v1", "v1beta1"],
+            WITH_BETA,
             OF_RUNNING_REVISION,
             &[("spec", "controllerConfigRef")],
         ),
@@ -175,7 +179,7 @@ fn others() -> [Kind; 4] {
         Kind {
             called: "Lock",
             about: "The Lock says which packages are installed, who needs whom, and who owns what.",
-            versions: &["v1beta1"],
+            versions: &["v1beta1", "v1alpha1"],
             categories: &[],
             columns: &[AGE],
             has_status: true,

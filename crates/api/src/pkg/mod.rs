@@ -45,3 +45,11 @@ pub const FINALIZER_REVISION: &str = "revision.pkg.crossplane.io";
 pub const FINALIZER_LOCK: &str = "lock.pkg.crossplane.io";
 /// The annotation that stops all work on an object while it says `true`.
 pub const ANNOTATION_PAUSED: &str = "crossplane.io/paused";
+/// The annotation of an object that names the package that brought it, as kubectl names objects:
+/// `provider.pkg.crossplane.io/p`. It stays when owners are lost, as in an orphaning delete or a
+/// restore.
+pub const ANNOTATION_BROUGHT_BY: &str = "pkg.crossplane.io/brought-by";
+/// The annotation by which an administrator gives an object to the package it names in that form.
+pub const ANNOTATION_ADOPT: &str = "pkg.crossplane.io/adopt";
+/// The annotation of a package that may take over whatever is there already, while it says `true`.
+pub const ANNOTATION_ADOPT_EXISTING: &str = "pkg.crossplane.io/adopt-existing";

@@ -3,10 +3,11 @@
 //! An object is stored in one version and shown in any. Where versions differ in more than
 //! their names, a webhook knows how. It is asked before an object is needed, for many at
 //! once; what it said is remembered as long as the definition stays the same, since a version
-//! of the log never changes.
+//! of the log never changes. Who asked holds what was said until it was used: however much that
+//! is, it is not forgotten between being converted and being read.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -18,16 +19,33 @@ use crate::outbound;
 
 /// How long a webhook may take; upstream's limit.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// The most answers that are remembered.
+/// The most answers that are remembered for requests to come.
 const KNOWN_MAX: usize = 4096;
+/// The most objects that a webhook is sent at once.
+const OBJECTS_MAX: usize = 512;
+/// The most bytes of stored text that it is sent at once, unless one object has more: the answer
+/// is bounded, too.
+const BYTES_MAX: usize = 1 << 20;
 
 /// How the objects of a definition are brought to another version.
 #[derive(Debug)]
 pub struct Conversion {
     client: Value,
     reviews: Vec<String>,
-    known: Mutex<HashMap<(Source, String), Arc<Value>>>,
+    known: Mutex<Known>,
 }
+
+/// What a webhook said: the newest answers, and those that a request still holds.
+#[derive(Debug, Default)]
+struct Known {
+    answers: HashMap<(Source, String), Weak<Value>>,
+    newest: VecDeque<Arc<Value>>,
+    /// How many answers there were after those that nobody holds were last swept out.
+    swept: usize,
+}
+
+/// Converted objects that somebody is about to read.
+pub(crate) type Held = Vec<Arc<Value>>;
 
 /// What was converted: an entry of the log, or an object on its way.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -56,16 +74,50 @@ impl Conversion {
     /// What is known of a source in a version.
     pub(crate) fn known(&self, source: &Source, version: &str) -> Option<Arc<Value>> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.get(&(source.clone(), version.to_owned())).cloned()
+        known.answers.get(&(source.clone(), version.to_owned()))?.upgrade()
     }
 
-    /// Remembers an object.
-    pub(crate) fn remember(&self, source: Source, version: &str, object: Value) {
+    /// Remembers an object, at least as long as the result is held.
+    pub(crate) fn remember(&self, source: Source, version: &str, object: Value) -> Arc<Value> {
+        let object = Arc::new(object);
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.len() >= KNOWN_MAX {
-            known.clear();
+        known.answers.insert((source, version.to_owned()), Arc::downgrade(&object));
+        known.newest.push_back(Arc::clone(&object));
+        if known.newest.len() > KNOWN_MAX {
+            known.newest.pop_front();
         }
-        known.insert((source, version.to_owned()), Arc::new(object));
+        if known.answers.len() >= known.swept.max(KNOWN_MAX).saturating_mul(2) {
+            known.answers.retain(|_, object| object.strong_count() > 0);
+            known.swept = known.answers.len();
+        }
+        object
+    }
+
+    /// Brings entries to a version, as many at once as one call may hold, and remembers them.
+    pub(crate) async fn convert_all(
+        &self,
+        server: &Server,
+        entries: Vec<(Source, usize, Value)>,
+        version: &str,
+    ) -> Result<Held, Failure> {
+        let mut held = Vec::with_capacity(entries.len());
+        let mut entries = entries.into_iter().peekable();
+        while entries.peek().is_some() {
+            let (mut sources, mut objects, mut bytes) = (Vec::new(), Vec::new(), 0_usize);
+            while let Some((source, size, object)) = entries.next_if(|(_, size, _)| {
+                let fits = bytes.saturating_add(*size) <= BYTES_MAX;
+                objects.is_empty() || (objects.len() < OBJECTS_MAX && fits)
+            }) {
+                bytes = bytes.saturating_add(size);
+                sources.push(source);
+                objects.push(object);
+            }
+            let converted = self.convert(server, objects, version).await?;
+            for (source, object) in sources.into_iter().zip(converted) {
+                held.push(self.remember(source, version, object));
+            }
+        }
+        Ok(held)
     }
 
     /// Brings objects to a version, those that are in another.

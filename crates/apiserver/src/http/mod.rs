@@ -4,10 +4,12 @@
 //! server runs. Nothing below this module knows about HTTP beyond codes and media types.
 
 pub mod body;
+mod contain;
 mod encode;
 pub mod negotiate;
 pub mod protobuf;
 pub mod query;
+pub mod share;
 pub mod status;
 pub mod syntax;
 pub mod target;
@@ -36,8 +38,11 @@ pub async fn handle(
     State(server): State<Arc<Server>>,
     request: http::Request<Body>,
 ) -> Response<Body> {
-    let wish = encode::Wish::read(request.uri(), request.headers());
-    encode::write(respond(server, request).await, wish).await
+    let answered = async {
+        let wish = encode::Wish::read(request.uri(), request.headers());
+        encode::write(Box::pin(respond(server, request)).await, wish).await
+    };
+    contain::contain(answered).await
 }
 
 async fn respond(server: Arc<Server>, request: http::Request<Body>) -> Response<Body> {
@@ -49,9 +54,16 @@ async fn respond(server: Arc<Server>, request: http::Request<Body>) -> Response<
     };
     let host = header_text(&parts.headers, &header::HOST);
     let accept = header_text(&parts.headers, &header::ACCEPT);
+    if ["/healthz", "/readyz"].contains(&path.as_str()) {
+        server.log.probe().await;
+    }
     if let Some(answer) = about_itself(&server, &path, host) {
         return as_is(answer, accept);
     }
+    let _share = match server.shares.take(&user, parts.extensions.get()).await {
+        Ok(share) => share,
+        Err(failure) => return refuse_entry(&failure),
+    };
     if parts.method == http::Method::GET
         && let Some(answer) = discover(&server, &path, &parts.headers)
     {
@@ -84,9 +96,19 @@ fn about_itself(server: &Server, path: &str, host: &str) -> Option<Response<Body
             let keys = auth::openid::keys(server)?;
             Some(answer(200, "application/jwk-set+json", Body::from(keys.to_string())))
         }
-        "/healthz" | "/livez" | "/readyz" => Some(text(200, "ok")),
+        // Restarting it does not help who has no space: it lives, and is not ready.
+        "/livez" => Some(text(200, "ok")),
+        "/healthz" | "/readyz" => Some(readiness(server)),
         "/version" | "/version/" => Some(json_answer(200, &server.version())),
         _ => None,
+    }
+}
+
+/// Whether writes are taken, and if not, why.
+fn readiness(server: &Server) -> Response<Body> {
+    match &*server.log.trouble().borrow() {
+        None => text(200, "ok"),
+        Some(why) => text(500, format!("[-]log failed: nothing can be written: {why}\n")),
     }
 }
 
@@ -324,8 +346,8 @@ fn not_a_page() -> Response<Body> {
     response
 }
 
-fn text(code: u16, what: &'static str) -> Response<Body> {
-    answer(code, "text/plain; charset=utf-8", Body::from(what))
+fn text(code: u16, what: impl Into<Body>) -> Response<Body> {
+    answer(code, "text/plain; charset=utf-8", what.into())
 }
 
 fn json_answer(code: u16, value: &Value) -> Response<Body> {

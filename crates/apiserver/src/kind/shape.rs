@@ -98,13 +98,35 @@ pub(crate) fn merging(api_version: &str, kind: &str) -> Meta<'static> {
     Meta::new(components, component(api_version, kind))
 }
 
-/// The first value in an object of a built-in kind that is not of the type its field has.
+/// The first value in an object that is not of the type its field has. Of a custom kind that is
+/// metadata: all else is its schema's.
 pub(crate) fn fault(kind: &Kind, object: &Value) -> Option<String> {
     if kind.custom {
-        return None;
+        return kind.shape.structural.find_metadata_fault(object);
     }
     let components = DOCUMENT.get("schemas").and_then(Value::as_object)?;
     super::typed::fault(components, component(&kind.api_version(), &kind.kind), object)
+}
+
+/// The first value in the options of a deletion that is not of the type its field has.
+pub(crate) fn find_options_fault(options: &Value) -> Option<String> {
+    // Not in the document: they are not stored, and no client applies them.
+    static COMPONENTS: LazyLock<Value> = LazyLock::new(|| {
+        let text = || json!({"type": "string"});
+        json!({
+            format!("{META}DeleteOptions"): {"type": "object", "properties": {
+                "dryRun": {"type": "array", "items": text()},
+                "gracePeriodSeconds": {"type": "integer", "format": "int64"},
+                "orphanDependents": {"type": "boolean"},
+                "preconditions": {"$ref": format!("#/components/schemas/{META}Preconditions")},
+                "propagationPolicy": text(),
+            }},
+            format!("{META}Preconditions"): {"type": "object", "properties": {
+                "resourceVersion": text(), "uid": text(),
+            }},
+        })
+    });
+    super::typed::fault(COMPONENTS.as_object()?, &format!("{META}DeleteOptions"), options)
 }
 
 /// Every description there is, by name.
@@ -194,7 +216,7 @@ impl Shape {
             // The typed form leaves out a zero that clients see.
             let grace = object.pointer("/metadata/deletionGracePeriodSeconds").cloned();
             unknown.extend(self.structural.coerce(object, Malformed::Drop).unwrap_or_default());
-            if let Some(grace) = grace {
+            if let Some(grace) = grace.filter(Value::is_i64) {
                 crate::object::metadata_mut(object)
                     .insert("deletionGracePeriodSeconds".to_owned(), grace);
             }

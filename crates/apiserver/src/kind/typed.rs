@@ -6,13 +6,14 @@
 
 use serde_json::{Map, Value};
 
-use crate::object::time;
+use crate::object::{json_type_name, time};
 
 /// What text values of some fields are called, where it is not `string`.
 const NAMED: &[(&str, &str, &str)] = &[
     ("Container", "imagePullPolicy", "v1.PullPolicy"),
     ("Container", "terminationMessagePolicy", "v1.TerminationMessagePolicy"),
     ("ContainerPort", "protocol", "v1.Protocol"),
+    ("DeleteOptions", "propagationPolicy", "v1.DeletionPropagation"),
     ("DeploymentStrategy", "type", "v1.DeploymentStrategyType"),
     ("MutatingWebhook", "failurePolicy", "v1.FailurePolicyType"),
     ("MutatingWebhook", "matchPolicy", "v1.MatchPolicyType"),
@@ -24,6 +25,7 @@ const NAMED: &[(&str, &str, &str)] = &[
     ("OwnerReference", "uid", "types.UID"),
     ("PodSpec", "dnsPolicy", "v1.DNSPolicy"),
     ("PodSpec", "restartPolicy", "v1.RestartPolicy"),
+    ("Preconditions", "uid", "types.UID"),
     ("RuleWithOperations", "operations", "v1.OperationType"),
     ("RuleWithOperations", "scope", "v1.ScopeType"),
     ("Secret", "type", "v1.SecretType"),
@@ -132,15 +134,7 @@ impl<'a> Walk<'a> {
     }
 
     fn refuse(&self, value: &Value, type_: &str) -> Result<(), String> {
-        let what = match value {
-            Value::Null => "null",
-            Value::Bool(_) => "bool",
-            Value::Number(_) => "number",
-            Value::String(_) => "string",
-            Value::Array(_) => "array",
-            Value::Object(_) => "object",
-        };
-        Err(self.sentence(what, type_))
+        Err(self.sentence(json_type_name(value), type_))
     }
 
     fn sentence(&self, what: &str, type_: &str) -> String {

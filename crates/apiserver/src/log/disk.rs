@@ -31,12 +31,30 @@ pub trait Disk: Send {
     /// Reads everything back, verifying it.
     fn recover(&mut self) -> Result<Recovered, DiskError>;
 
-    /// Makes a batch durable, all of it or nothing. After an error the log never calls
-    /// again: whether the batch is there is decided when the disk is next opened.
+    /// Makes a batch durable, all of it or nothing. After an error the log asks with
+    /// [`Self::holds`] which of both it was before it commits again.
     fn commit(&mut self, batch: &[Record]) -> Result<(), DiskError>;
 
     /// Drops what was replaced or removed at or before `version`.
     fn compact(&mut self, version: u64) -> Result<(), DiskError>;
+
+    /// Whether the newest record is of this version.
+    fn holds(&mut self, _version: u64) -> Result<bool, DiskError> {
+        Ok(true)
+    }
+
+    /// Writes something that changes nothing, to see whether that can be done.
+    fn probe(&mut self) -> Result<(), DiskError> {
+        Ok(())
+    }
+
+    /// Gives space back that is not needed, as far as that is possible.
+    fn make_room(&mut self) {}
+
+    /// Brings everything into one file: called once, after the last commit.
+    fn close(&mut self) -> Result<(), DiskError> {
+        Ok(())
+    }
 }
 
 /// What is wrong with the data found on a disk.
@@ -53,6 +71,29 @@ pub enum Damage {
         /// What it says it replaced.
         previous: u64,
     },
+    /// Less is there than was acknowledged.
+    #[error(
+        "it ends with version {found}, though version {acknowledged} was acknowledged: the \
+         write-ahead log is damaged, cut off or gone, or the database is an older copy"
+    )]
+    Lost {
+        /// The last version that is there.
+        found: u64,
+        /// The last version that a client was told of.
+        acknowledged: u64,
+    },
+    /// A version that must be there is not.
+    #[error("the record of version {0} is missing")]
+    Gap(u64),
+    /// Records up to a version are not those that were acknowledged.
+    #[error("records up to version {0} are missing, or are not those that were acknowledged")]
+    Rows(u64),
+    /// The database is empty or gone, though other files show that it was used.
+    #[error("log.sqlite is empty or gone, though {0} shows that it was in use")]
+    Emptied(String),
+    /// The file that says what was acknowledged says nothing.
+    #[error("the file log.acknowledged cannot be understood")]
+    Acknowledged,
     /// The database file itself is broken.
     #[error("the database file is damaged: {0}")]
     File(String),

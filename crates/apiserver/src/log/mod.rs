@@ -19,8 +19,14 @@
 //!
 //! The log knows keys and bytes. What they mean is somebody else's business.
 
+mod acknowledged;
+#[cfg(test)]
+mod damage;
 mod disk;
+#[cfg(test)]
+mod full;
 mod memory;
+mod reserve;
 mod sqlite;
 mod state;
 #[cfg(test)]
@@ -100,8 +106,8 @@ pub enum WriteError {
     /// The key is not as expected; this is what is there now.
     #[error("the object is not as expected")]
     Conflict(Option<Entry>),
-    /// The disk failed earlier; nothing is written any more.
-    #[error("the log is closed after a disk failure: {0}")]
+    /// The disk failed, the log was closed, or the writer panicked over this.
+    #[error("the log cannot be written: {0}")]
     Broken(Arc<str>),
 }
 
@@ -134,6 +140,7 @@ pub struct Log {
 pub(crate) struct Shared {
     state: RwLock<State>,
     committed: tokio::sync::watch::Sender<u64>,
+    trouble: tokio::sync::watch::Sender<Option<Arc<str>>>,
 }
 
 impl Log {
@@ -202,9 +209,27 @@ impl Log {
         self.shared.committed.subscribe()
     }
 
+    /// Why nothing can be written, as long as that is so. It is found out, and found to be over,
+    /// by writing or by [`Self::probe`].
+    pub fn trouble(&self) -> tokio::sync::watch::Receiver<Option<Arc<str>>> {
+        self.shared.trouble.subscribe()
+    }
+
+    /// Finds out whether trouble is over, if there is any.
+    pub async fn probe(&self) {
+        if self.shared.trouble.borrow().is_some() {
+            self.writer.probe().await;
+        }
+    }
+
     /// Writes, and answers with the version once it is durable.
     pub async fn write(&self, write: Write) -> Result<u64, WriteError> {
         self.writer.write(write).await
+    }
+
+    /// Ends the log: what was written lies in one file afterwards, and nothing is written any more.
+    pub async fn close(&self) -> Result<(), WriteError> {
+        self.writer.close().await
     }
 
     /// Forgets events up to `version`, as if the window had moved on. For tests and
@@ -221,7 +246,17 @@ impl Log {
 impl Shared {
     fn new(state: State) -> Self {
         let committed = tokio::sync::watch::Sender::new(state.version());
-        Self { state: RwLock::new(state), committed }
+        let trouble = tokio::sync::watch::Sender::new(None);
+        Self { state: RwLock::new(state), committed, trouble }
+    }
+
+    /// Says whether anything can be written; whoever listens hears of changes only.
+    fn report(&self, why: Option<&Arc<str>>) {
+        self.trouble.send_if_modified(|trouble| {
+            let changed = trouble.is_some() != why.is_some();
+            *trouble = why.cloned();
+            changed
+        });
     }
 
     fn with<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {

@@ -52,6 +52,10 @@ impl State {
         self.version
     }
 
+    pub(crate) fn limits(&self) -> Limits {
+        self.limits
+    }
+
     pub(crate) fn oldest(&self) -> u64 {
         self.oldest
     }

@@ -133,6 +133,10 @@ fn check_owners(object: &Value, wrong: &mut Vec<FieldError>) {
                 wrong.push(FieldError::invalid(&format!("{path}.{field}"), &value, &detail));
             }
         }
+        if is_event(owner) {
+            let detail = "/v1, Kind=Event is disallowed from being an owner";
+            wrong.push(FieldError::invalid(path, &in_order(owner), detail));
+        }
     }
     let controls = |owner: &&Value| owner.get("controller") == Some(&Value::Bool(true));
     if owners.into_iter().flatten().filter(controls).count() > 1 {
@@ -142,6 +146,18 @@ fn check_owners(object: &Value, wrong: &mut Vec<FieldError>) {
             "Only one reference can have Controller set to true. Found \"true\" in references",
         ));
     }
+}
+
+/// Whether an owner reference names an event, which goes by itself and would take others along.
+fn is_event(owner: &Value) -> bool {
+    let text = |field: &str| owner.get(field).and_then(Value::as_str).unwrap_or_default();
+    text("apiVersion") == "v1" && text("kind") == "Event"
+}
+
+/// An owner reference with its fields in the order of the struct.
+fn in_order(owner: &Value) -> Value {
+    let fields = ["apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion"];
+    fields.iter().filter_map(|name| Some(((*name).to_owned(), owner.get(name)?.clone()))).collect()
 }
 
 fn check_finalizers(object: &Value, wrong: &mut Vec<FieldError>) {

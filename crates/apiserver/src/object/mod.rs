@@ -81,3 +81,15 @@ pub fn meta_list<'a>(object: &'a Value, field: &str) -> Vec<&'a str> {
 pub fn is_deleting(object: &Value) -> bool {
     !meta_text(object, "deletionTimestamp").is_empty()
 }
+
+/// What Go's JSON decoder calls the type of a value.
+pub(crate) fn json_type_name(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}

@@ -9,11 +9,12 @@ use super::{Answer, Request, list, own, present, update};
 use crate::Server;
 use crate::crd;
 use crate::http::status::{self, Failure};
+use crate::kind::shape::find_options_fault;
 use crate::kind::{Kind, split_key};
 use crate::log::Entry;
 use crate::object::field_error::FieldError;
 use crate::object::{
-    is_deleting, map_at, meta_list, meta_text, metadata, metadata_mut, strict, time,
+    is_deleting, json_type_name, map_at, meta_list, meta_text, metadata, metadata_mut, strict, time,
 };
 
 /// What becomes of the objects that the removed one owns.
@@ -65,7 +66,7 @@ pub(crate) async fn delete_collection(
     request: &Request,
 ) -> Result<Answer, Failure> {
     let options = options(request)?;
-    let listed = list::select(server, request)?;
+    let listed = list::select(server, request).await?;
     let mut items = Vec::with_capacity(listed.items.len());
     for key in &listed.unreadable {
         let mut one = request.clone();
@@ -128,7 +129,7 @@ async fn remove_as(
 ) -> Result<Changed, Failure> {
     protect(request)?;
     if let Some(entry) = server.log.get(&request.key()) {
-        store::convert(server, &request.kind, Some(entry.clone())).await?;
+        let _held = store::convert(server, &request.kind, Some(entry.clone())).await?;
         let old = match store::open(&request.kind, &entry) {
             Err(failure) if store::is_unreadable(&failure) => {
                 return discard(server, request, options, &entry).await;
@@ -288,27 +289,12 @@ fn mark(server: &Server, request: &Request, object: &mut Value) {
 
 /// Options from the body, or else from the query.
 fn options(request: &Request) -> Result<Options, Failure> {
-    let body = if request.body.is_empty() {
-        Value::Null
-    } else {
-        strict::parse(&request.body)
-            .map_err(|error| {
-                let said = crate::http::syntax::complaint(&request.body);
-                Failure::bad_request(format!(
-                    "couldn't get version/kind; json parse error: {}",
-                    said.unwrap_or_else(|| error.to_string())
-                ))
-            })?
-            .0
-    };
+    let body = read_body(request)?;
     let query = request.query.write_options("DeleteOptions", &request.agent)?;
     request.query.number("gracePeriodSeconds")?;
-    let patience = body.get("gracePeriodSeconds").filter(|seconds| !seconds.is_null());
-    if let Some(odd) = patience.filter(|seconds| seconds.as_i64().is_none()) {
-        return Err(Failure::bad_request(format!(
-            "json: cannot unmarshal {odd} into Go struct field DeleteOptions.gracePeriodSeconds of \
-             type int64"
-        )));
+    // A client that cannot say what to spare must not have it deleted.
+    if let Some(fault) = find_options_fault(&body) {
+        return Err(Failure::bad_request(fault));
     }
     let text = |pointer: &str| {
         body.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned()
@@ -317,8 +303,17 @@ fn options(request: &Request) -> Result<Options, Failure> {
     if wished.is_empty() {
         request.query.get("propagationPolicy").clone_into(&mut wished);
     }
-    let orphan = body.get("orphanDependents").and_then(Value::as_bool);
-    let propagation = match (wished.as_str(), orphan) {
+    let propagation = propagation(&wished, body.get("orphanDependents").and_then(Value::as_bool))?;
+    Ok(Options {
+        dry_run: is_dry(&body)? || query.dry_run,
+        propagation,
+        uid: text("/preconditions/uid"),
+        version: text("/preconditions/resourceVersion"),
+    })
+}
+
+fn propagation(wished: &str, orphan: Option<bool>) -> Result<Option<Propagation>, Failure> {
+    Ok(match (wished, orphan) {
         (policy @ ("Background" | "Foreground" | "Orphan"), Some(_)) => {
             let why = "orphanDependents and deletionPropagation cannot be both set";
             let wrong = FieldError::invalid("propagationPolicy", &json!(policy), why);
@@ -333,12 +328,59 @@ fn options(request: &Request) -> Result<Options, Failure> {
             let wrong = FieldError::not_supported("propagationPolicy", other, &allowed);
             return Err(Failure::invalid_options("DeleteOptions", &[wrong]));
         }
-    };
-    let dry = body.get("dryRun").and_then(Value::as_array).is_some_and(|list| !list.is_empty());
-    Ok(Options {
-        dry_run: dry || query.dry_run,
-        propagation,
-        uid: text("/preconditions/uid"),
-        version: text("/preconditions/resourceVersion"),
     })
+}
+
+/// The body, which says that it is options if it says what it is.
+fn read_body(request: &Request) -> Result<Value, Failure> {
+    if request.body.is_empty() {
+        return Ok(Value::Null);
+    }
+    let unread = |why: String| {
+        Failure::bad_request(format!("couldn't get version/kind; json parse error: {why}"))
+    };
+    let (body, _) = strict::parse(&request.body).map_err(|error| {
+        let said = crate::http::syntax::complaint(&request.body);
+        unread(said.unwrap_or_else(|| error.to_string()))
+    })?;
+    if !body.is_object() && !body.is_null() {
+        let found = json_type_name(&body);
+        return Err(unread(format!(
+            "json: cannot unmarshal {found} into Go value of type struct {{ APIVersion string \
+             \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \
+             \"json:\\\"kind,omitempty\\\"\" }}"
+        )));
+    }
+    for field in ["apiVersion", "kind"] {
+        if let Some(odd) = body.get(field).filter(|said| !said.is_null() && !said.is_string()) {
+            let found = json_type_name(odd);
+            return Err(unread(format!(
+                "json: cannot unmarshal {found} into Go struct field .{field} of type string"
+            )));
+        }
+    }
+    let said = |field: &str| body.get(field).and_then(Value::as_str).unwrap_or_default();
+    if !["", "DeleteOptions"].contains(&said("kind")) {
+        let version = Some(said("apiVersion")).filter(|version| !version.is_empty());
+        return Err(Failure::bad_request(format!(
+            "no kind {:?} is registered for version {:?}",
+            said("kind"),
+            version.unwrap_or("meta.k8s.io/v1"),
+        )));
+    }
+    Ok(body)
+}
+
+fn is_dry(body: &Value) -> Result<bool, Failure> {
+    let wished =
+        body.get("dryRun").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    if wished.iter().any(|one| one != "All") {
+        let wrong = FieldError {
+            reason: "FieldValueNotSupported",
+            field: "dryRun".to_owned(),
+            message: format!("Unsupported value: {}: supported values: \"All\"", json!(wished)),
+        };
+        return Err(Failure::invalid_options("DeleteOptions", &[wrong]));
+    }
+    Ok(!wished.is_empty())
 }

@@ -9,15 +9,16 @@ use serde_json::{Value, json};
 
 use super::splice::{Reader, Splice};
 use super::store::is_unreadable;
-use super::{Answer, Request, present};
+use super::{Answer, Request, present, store};
 use crate::Server;
+use crate::crd::convert::Held;
 use crate::heavy;
 use crate::http::negotiate::Form;
 use crate::http::query::{Query, unread};
 use crate::http::status::Failure;
 use crate::http::syntax;
 use crate::kind::{Kind, field_text};
-use crate::log::Snapshot;
+use crate::log::{Entry, Snapshot};
 use crate::object;
 use crate::object::field_error::FieldError;
 use crate::object::selector::{Fields, Labels};
@@ -101,8 +102,9 @@ struct Asked {
 }
 
 /// GET of a collection.
-pub(crate) fn list(server: &Server, request: &Request) -> Result<Answer, Failure> {
+pub(crate) async fn list(server: &Server, request: &Request) -> Result<Answer, Failure> {
     let asked = ask(server, request)?;
+    let _held = asked.convert(server, request).await?;
     heavy::do_aside(asked.weight(), || {
         if let Some(text) = spliced(request, &asked) {
             return Ok(Answer::text(text));
@@ -159,8 +161,10 @@ fn spliced(request: &Request, asked: &Asked) -> Option<Vec<u8>> {
 }
 
 /// The objects a list request wants.
-pub(crate) fn select(server: &Server, request: &Request) -> Result<Page, Failure> {
-    fill(request, &ask(server, request)?, &Reader::whole(&request.kind))
+pub(crate) async fn select(server: &Server, request: &Request) -> Result<Page, Failure> {
+    let asked = ask(server, request)?;
+    let _held = asked.convert(server, request).await?;
+    fill(request, &asked, &Reader::whole(&request.kind))
 }
 
 fn ask(server: &Server, request: &Request) -> Result<Asked, Failure> {
@@ -187,9 +191,24 @@ fn ask(server: &Server, request: &Request) -> Result<Asked, Failure> {
 impl Asked {
     /// How many bytes are looked at.
     fn weight(&self) -> usize {
-        let entries = &self.snapshot.entries[self.begin()..];
-        let most = if self.limit > 0 && self.selection.is_all() { self.limit } else { usize::MAX };
-        entries.iter().take(most).map(|(_, entry)| entry.value.len()).sum()
+        let sizes = self.entries().map(|entry| entry.value.len());
+        if self.is_page() { sizes.take(self.limit).sum() } else { sizes.sum() }
+    }
+
+    /// Has converted what is going to be read of this state, which no write changes any more.
+    async fn convert(&self, server: &Server, request: &Request) -> Result<Held, Failure> {
+        // The first object after a page is looked at, too.
+        let most = if self.is_page() { self.limit.saturating_add(1) } else { usize::MAX };
+        store::convert(server, &request.kind, self.entries().take(most).cloned()).await
+    }
+
+    fn entries(&self) -> impl Iterator<Item = &Entry> {
+        self.snapshot.entries[self.begin()..].iter().map(|(_, entry)| entry)
+    }
+
+    /// Whether so many objects are wanted, whatever is in them.
+    fn is_page(&self) -> bool {
+        self.limit > 0 && self.selection.is_all()
     }
 
     /// The first entry that is wanted.

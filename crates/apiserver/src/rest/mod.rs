@@ -9,8 +9,12 @@
 //! ```
 
 mod bounds;
+#[cfg(test)]
+mod converted;
 mod create;
 mod delete;
+#[cfg(test)]
+mod ill_typed;
 mod list;
 mod own;
 mod owner;
@@ -216,13 +220,13 @@ pub(crate) fn prepared(server: &Server, kind: &Arc<Kind>, name: &str, mut object
     object
 }
 
-fn read(server: &Arc<Server>, request: &Request) -> Result<Answer, Failure> {
+async fn read(server: &Arc<Server>, request: &Request) -> Result<Answer, Failure> {
     let collection = request.target.name.is_none();
     match request.subresource() {
         "" if collection && request.query.flag("watch") => watch::watch(server, request),
-        "" if collection => list::list(server, request),
-        "" | "status" => store::get(server, request),
-        "scale" => scale::get(server, request),
+        "" if collection => list::list(server, request).await,
+        "" | "status" => store::get(server, request).await,
+        "scale" => scale::get(server, request).await,
         _ => Err(Failure::method_not_allowed()),
     }
 }
@@ -240,19 +244,8 @@ async fn answer(server: &Arc<Server>, method: &str, request: Request) -> Result<
     if everywhere && !(collection && method == "GET") {
         return Err(Failure::method_not_allowed());
     }
-    if method == "GET" || method == "DELETE" {
-        store::convert_for(server, &request).await?;
-    }
     match (request.subresource(), method) {
-        (_, "GET") => {
-            let mut answer = read(server, &request);
-            // Objects may change between being converted and being read.
-            while matches!(&answer, Err(failure) if failure.reason == store::UNCONVERTED) {
-                store::convert_for(server, &request).await?;
-                answer = read(server, &request);
-            }
-            answer
-        }
+        (_, "GET") => read(server, &request).await,
         ("", "POST") if collection => create::create(server, &request).await,
         ("", "DELETE") if collection && kind.is_removed_in_bulk() => {
             delete::delete_collection(server, &request).await

@@ -17,11 +17,12 @@ use crate::object::{map_at, meta_text, metadata, path};
 use crate::patch as rules;
 
 /// The scale of an object.
-pub(crate) fn get(server: &Server, request: &Request) -> Result<Answer, Failure> {
+pub(crate) async fn get(server: &Server, request: &Request) -> Result<Answer, Failure> {
     let entry = server
         .log
         .get(&request.key())
         .ok_or_else(|| Failure::not_found(&request.kind, request.name()))?;
+    let _held = store::convert(server, &request.kind, Some(entry.clone())).await?;
     let object = store::open(&request.kind, &entry)?;
     Ok(Answer::ok(view(rule(request)?, &object)))
 }

@@ -10,7 +10,7 @@ use super::splice::{self, Splice};
 use super::{Answer, Request, present, scale};
 use crate::Server;
 use crate::admission;
-use crate::crd::convert::Source;
+use crate::crd::convert::{Held, Source};
 use crate::http::negotiate::Form;
 use crate::http::query::WriteOptions;
 use crate::http::status::Failure;
@@ -51,12 +51,10 @@ pub(crate) fn open(kind: &Kind, entry: &Entry) -> Result<Value, Failure> {
     };
     match conversion.known(&Source::Entry(entry.version), &kind.api_version()) {
         Some(known) => Ok(shown(kind, known.as_ref().clone(), entry.version)),
-        None => Err(Failure::new(500, UNCONVERTED, "an object was not converted in time")),
+        // Only who did not have it converted, or did not hold what came of it, gets here.
+        None => Err(Failure::internal("an object of another version was not converted")),
     }
 }
-
-/// What [`open`] says of an object that changed after its predecessor was converted.
-pub(crate) const UNCONVERTED: &str = "Unconverted";
 
 /// Whether a stored object is in the version of `kind` already.
 fn is_at_home(kind: &Kind, object: &Value) -> bool {
@@ -70,30 +68,31 @@ fn shown(kind: &Kind, mut object: Value, version: u64) -> Value {
     object
 }
 
-/// Has those entries converted that are in another version than `kind`, all at once.
+/// Has those entries converted that are in another version than `kind`, many at once. They can be
+/// opened as long as the result is held.
 pub(crate) async fn convert(
     server: &Server,
     kind: &Kind,
     entries: impl IntoIterator<Item = Entry>,
-) -> Result<(), Failure> {
-    let Some(conversion) = &kind.conversion else { return Ok(()) };
+) -> Result<Held, Failure> {
+    let Some(conversion) = &kind.conversion else { return Ok(Held::new()) };
     let target = kind.api_version();
-    let (mut sources, mut objects) = (Vec::new(), Vec::new());
+    let (mut held, mut unknown) = (Held::new(), Vec::new());
     for entry in entries {
         let source = Source::Entry(entry.version);
-        // One that cannot be read costs nobody else's.
-        let Ok(object) = parse(&entry) else { continue };
-        if is_at_home(kind, &object) || conversion.known(&source, &target).is_some() {
+        if let Some(known) = conversion.known(&source, &target) {
+            held.push(known);
             continue;
         }
-        sources.push(source);
-        objects.push(completed(server, kind, object, entry.version));
+        // One that cannot be read costs nobody else's.
+        let Ok(object) = parse(&entry) else { continue };
+        if !is_at_home(kind, &object) {
+            let object = completed(server, kind, object, entry.version);
+            unknown.push((source, entry.value.len(), object));
+        }
     }
-    let converted = conversion.convert(server, objects, &target).await?;
-    for (source, object) in sources.into_iter().zip(converted) {
-        conversion.remember(source, &target, object);
-    }
-    Ok(())
+    held.extend(conversion.convert_all(server, unknown, &target).await?);
+    Ok(held)
 }
 
 /// A stored object with what its own version fills in.
@@ -122,21 +121,6 @@ async fn reread(
     Ok(shown(kind, converted.into_iter().next().unwrap_or_default(), version))
 }
 
-/// Has everything converted that a request may read.
-pub(crate) async fn convert_for(server: &Server, request: &Request) -> Result<(), Failure> {
-    let kind = &request.kind;
-    if kind.conversion.is_none() {
-        return Ok(());
-    }
-    if request.target.name.is_some() {
-        return convert(server, kind, server.log.get(&request.key())).await;
-    }
-    let Ok(snapshot) = server.log.list(&kind.prefix(request.namespace()), None) else {
-        return Ok(());
-    };
-    convert(server, kind, snapshot.entries.into_iter().map(|(_, entry)| entry)).await
-}
-
 /// An object as it is stored, converted if need be.
 async fn stored(server: &Server, kind: &Kind, object: &Value) -> Result<Value, Failure> {
     let Some(conversion) = &kind.conversion else { return Ok(pack(kind, object)) };
@@ -159,13 +143,18 @@ pub(super) fn storage(kind: &Kind) -> Value {
 
 /// Has converted what the owners of fields in other versions were missing; says whether
 /// anything was.
-async fn convert_missing(server: &Server, request: &Request) -> Result<bool, Failure> {
+async fn convert_missing(
+    server: &Server,
+    request: &Request,
+    held: &mut Held,
+) -> Result<bool, Failure> {
     let missing = request.missing.take();
     let Some(conversion) = &request.kind.conversion else { return Ok(false) };
     for (object, version) in &missing {
         let source = Source::Object(object.to_string());
         let converted = conversion.convert(server, vec![object.clone()], version).await?;
-        conversion.remember(source, version, converted.into_iter().next().unwrap_or_default());
+        let converted = converted.into_iter().next().unwrap_or_default();
+        held.push(conversion.remember(source, version, converted));
     }
     Ok(!missing.is_empty())
 }
@@ -236,7 +225,7 @@ fn pack(kind: &Kind, object: &Value) -> Value {
 }
 
 /// GET of one object.
-pub(crate) fn get(server: &Server, request: &Request) -> Result<Answer, Failure> {
+pub(crate) async fn get(server: &Server, request: &Request) -> Result<Answer, Failure> {
     let kind = &request.kind;
     let asked = request.query.get("resourceVersion");
     if !asked.is_empty() {
@@ -254,6 +243,7 @@ pub(crate) fn get(server: &Server, request: &Request) -> Result<Answer, Failure>
             return Ok(Answer::text(text));
         }
     }
+    let _held = convert(server, kind, Some(entry.clone())).await?;
     Ok(Answer::ok(present::one(server, request, open(kind, &entry)?)))
 }
 
@@ -285,13 +275,14 @@ pub(crate) async fn change(
     decide: impl Fn(Value) -> Result<Change, Failure>,
 ) -> Result<Changed, Failure> {
     let (kind, key) = (&request.kind, request.key());
+    let mut held = Held::new();
     for _ in 0..TRIES_MAX {
         let entry = server.log.get(&key).ok_or_else(|| Failure::not_found(kind, request.name()))?;
         let stored = parse(&entry)?;
-        convert(server, kind, Some(entry.clone())).await?;
+        held.extend(convert(server, kind, Some(entry.clone())).await?);
         let old = open(kind, &entry)?;
         let decided = decide(old.clone());
-        if convert_missing(server, request).await? {
+        if convert_missing(server, request, &mut held).await? {
             continue;
         }
         let decided = decided?;

@@ -12,7 +12,7 @@ use super::bounds::STORED_MAX;
 use crate::Server;
 use crate::log::{Expect, Log, Write};
 use crate::object::depth::{DEPTH_MAX, measure};
-use crate::testing::{answer_as, ask, ask_as, send, server};
+use crate::testing::{answer_as, ask, ask_as, send, server, server_with_widgets};
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const WIDGETS: &str = "/apis/example.org/v1/namespaces/default/widgets";
@@ -25,19 +25,8 @@ const APPLY: &str = "application/apply-patch+yaml";
 
 /// A server with a kind whose objects may hold anything.
 async fn with_widgets() -> Arc<Server> {
-    let server = server(Log::in_memory()).await;
     let open = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
-    let schema = json!({"type": "object", "properties": {"spec": open}});
-    let version = json!({"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}});
-    let definition = json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": "widgets.example.org"},
-        "spec": {"group": "example.org", "scope": "Namespaced", "versions": [version],
-            "names": {"plural": "widgets", "kind": "Widget", "listKind": "WidgetList"}},
-    });
-    let made = ask(&server, "POST", DEFINITIONS, definition).await;
-    assert_eq!(made["kind"], "CustomResourceDefinition", "{made}");
-    server
+    server_with_widgets(json!({"spec": open})).await
 }
 
 fn widget(name: &str, spec: &Value) -> Value {

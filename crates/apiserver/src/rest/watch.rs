@@ -17,6 +17,7 @@ use super::list::{Selection, read_version};
 use super::splice::Reader;
 use super::{Answer, Request, present, store};
 use crate::Server;
+use crate::crd::convert::Held;
 use crate::http::negotiate::Form;
 use crate::http::query::Query;
 use crate::http::status::Failure;
@@ -46,6 +47,21 @@ enum Pending {
     Event(Arc<Event>),
     /// Anything else.
     Line(Value),
+}
+
+impl Pending {
+    /// What is shown of it, from the log.
+    fn entries(&self) -> Vec<Entry> {
+        match self {
+            Self::Present(entry) => vec![entry.clone()],
+            Self::Event(event) => {
+                let value = event.value.clone();
+                let now = value.map(|value| Entry { version: event.version, value });
+                now.into_iter().chain(event.previous.clone()).collect()
+            }
+            Self::Line(_) => Vec::new(),
+        }
+    }
 }
 
 /// Events that many watches tell of: by version of the log and of the API, newest last. What
@@ -142,6 +158,9 @@ struct Watch {
     bookmark_at: Option<Instant>,
     first: bool,
     over: bool,
+    /// How many of those that wait have been converted, and what came of it.
+    converted: usize,
+    held: Held,
 }
 
 /// GET with `watch=1`.
@@ -171,6 +190,8 @@ pub(crate) fn watch(server: &Arc<Server>, request: &Request) -> Result<Answer, F
         bookmark_at: bookmarks.then(|| after(BOOKMARK_EVERY)),
         first: true,
         over: false,
+        converted: 0,
+        held: Held::new(),
     };
     let streaming = query.flag("sendInitialEvents");
     let without = query.all("sendInitialEvents").next().is_some() && !streaming;
@@ -223,13 +244,9 @@ impl Watch {
     /// The next line, or the end.
     async fn next(&mut self) -> Option<Bytes> {
         loop {
-            while let Some(pending) = self.pending.pop_front() {
-                if let Err(failure) = self.convert(&pending).await {
-                    let line = json!({"type": "ERROR", "object": failure.status()});
-                    self.pending = VecDeque::from([Pending::Line(line)]);
-                    self.over = true;
-                    continue;
-                }
+            while !self.pending.is_empty() {
+                self.convert_in_time().await?;
+                let Some(pending) = self.pending.pop_front() else { break };
                 if let Some(line) = self.line(&pending) {
                     return Some(line);
                 }
@@ -262,21 +279,34 @@ impl Watch {
         }
     }
 
-    /// Has converted what is to be shown; mostly that has been done with many others.
-    async fn convert(&self, pending: &Pending) -> Result<(), Failure> {
+    /// Has the next few converted before the watch is to end. A webhook that fails is told of, and
+    /// is the end.
+    async fn convert_in_time(&mut self) -> Option<()> {
         if self.request.kind.conversion.is_none() {
+            return Some(());
+        }
+        let converted = tokio::time::timeout_at(self.deadline, self.convert()).await.ok()?;
+        if let Err(failure) = converted {
+            let line = json!({"type": "ERROR", "object": failure.status()});
+            self.pending = VecDeque::from([Pending::Line(line)]);
+            self.over = true;
+        }
+        Some(())
+    }
+
+    /// Has the next few converted that are to be shown, if the first of them is not yet. The
+    /// answers are held for as long as these wait.
+    async fn convert(&mut self) -> Result<(), Failure> {
+        if self.converted > 0 {
+            self.converted = self.converted.saturating_sub(1);
             return Ok(());
         }
-        let entries: Vec<Entry> = match pending {
-            Pending::Present(entry) => vec![entry.clone()],
-            Pending::Event(event) => {
-                let value = event.value.clone();
-                let now = value.map(|value| Entry { version: event.version, value });
-                now.into_iter().chain(event.previous.clone()).collect()
-            }
-            Pending::Line(_) => return Ok(()),
-        };
-        store::convert(&self.server, &self.request.kind, entries).await
+        let next = self.pending.iter().take(CHUNK);
+        let count = next.len();
+        let entries: Vec<Entry> = next.flat_map(Pending::entries).collect();
+        self.held = store::convert(&self.server, &self.request.kind, entries).await?;
+        self.converted = count.saturating_sub(1);
+        Ok(())
     }
 
     /// Reads on in the log; says whether there was anything to read.

@@ -115,6 +115,12 @@ impl Structural {
         metadata::coerce(&self.root, value, true, malformed)
     }
 
+    /// The first metadata, at the root and then in embedded resources, that its typed form cannot
+    /// hold, in the words of Go's decoder.
+    pub fn find_metadata_fault(&self, value: &Value) -> Option<String> {
+        metadata::find_fault(&self.root, value)
+    }
+
     /// Everything wrong with an object: schema, embedded resources, sets and maps, in that
     /// order. With the object as it was, faults that were there before are forgiven.
     pub fn validate(&self, new: &Value, old: Option<&Value>) -> Vec<FieldError> {

@@ -136,6 +136,12 @@ fn judge(server: &Server, key: &str, item: &Stored) -> References {
         if is_stranger(server, owner, namespace) {
             references.strangers.push(owner.clone());
         }
+        if owner.api_version == "v1" && owner.kind == "Event" {
+            // Refused on every write; events go by themselves, and what an earlier version took
+            // with such an owner must not go with it.
+            references.solid = references.solid.saturating_add(1);
+            continue;
+        }
         let Some(kind) = server.kinds.named(&owner.api_version, &owner.kind) else {
             references.verdict = Verdict::Unknown;
             continue;

@@ -26,8 +26,11 @@ mod stored;
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+
+use futures::FutureExt as _;
 
 use crate::Server;
 use crate::kind::{event, split_key};
@@ -157,7 +160,9 @@ impl State {
                 break;
             };
             for event in &events {
-                self.notice(event);
+                // What cannot be read is left to the next look at everything: the events after
+                // it must not wait for it.
+                let _ = catch_unwind(AssertUnwindSafe(|| self.notice(event)));
             }
             self.seen = Some(upto);
             if events.len() < EVENTS_MAX {
@@ -168,18 +173,23 @@ impl State {
         let Ok(snapshot) = server.log.list("", None) else { return };
         let now = self.now;
         for (key, entry) in &snapshot.entries {
-            if key.starts_with(EVENTS) {
-                // Its while began when it was last heard of.
-                let event = serde_json::from_slice(&entry.value).unwrap_or_default();
-                self.now = event::last_heard(&event).unwrap_or(now).min(now);
-            }
-            self.happened(key, None, Some(&entry.value));
+            let _ = catch_unwind(AssertUnwindSafe(|| self.find(key, &entry.value, now)));
             self.now = now;
-            if key.starts_with(DEFINITIONS) && !is_judged(&entry.value) {
-                self.add(Duty::Definition(split_key(key).2.to_owned()));
-            }
         }
         self.seen = Some(snapshot.version);
+    }
+
+    /// Takes in an object that is there, whenever it came.
+    fn find(&mut self, key: &Arc<str>, value: &bytes::Bytes, now: u64) {
+        if key.starts_with(EVENTS) {
+            // Its while began when it was last heard of.
+            let event = serde_json::from_slice(value).unwrap_or_default();
+            self.now = event::last_heard(&event).unwrap_or(now).min(now);
+        }
+        self.happened(key, None, Some(value));
+        if key.starts_with(DEFINITIONS) && !is_judged(value) {
+            self.add(Duty::Definition(split_key(key).2.to_owned()));
+        }
     }
 
     fn notice(&mut self, event: &Event) {
@@ -291,7 +301,16 @@ impl Server {
             state.next(self.world.now())
         };
         let Some(duty) = duty else { return false };
-        let outcome = match &duty {
+        // A duty that panics is tried again like any other that failed, and keeps none from
+        // being done.
+        let outcome = AssertUnwindSafe(self.discharge(&duty)).catch_unwind().await;
+        let outcome = outcome.unwrap_or(Outcome::Later);
+        self.upkeep.lock().close(duty, outcome, self.world.now());
+        true
+    }
+
+    async fn discharge(self: &Arc<Self>, duty: &Duty) -> Outcome {
+        match duty {
             Duty::Collect(key) => collect::collect(self, key).await,
             Duty::Orphan(key) => collect::orphan(self, key).await,
             Duty::Namespace(name) => namespace::settle(self, name).await,
@@ -302,9 +321,7 @@ impl Server {
             Duty::Deployment(key) => deployment::settle(self, key).await,
             Duty::Equip(name) => equip::settle(self, name).await,
             Duty::Expire(key) => self.expire(key).await,
-        };
-        self.upkeep.lock().close(duty, outcome, self.world.now());
-        true
+        }
     }
 
     /// Removes an event whose time has come. Finalizers do not hold it: upstream's storage
@@ -347,7 +364,8 @@ impl Server {
             loop {
                 committed.borrow_and_update();
                 let Some(strong) = server.upgrade() else { return };
-                strong.settle().await;
+                // What panicked outside of a duty is tried again after the next write.
+                let _ = AssertUnwindSafe(strong.settle()).catch_unwind().await;
                 let pause = strong.due().map(|due| due.saturating_sub(strong.world.now()).max(1));
                 let woken = Arc::clone(&strong.upkeep.wake);
                 drop(strong);

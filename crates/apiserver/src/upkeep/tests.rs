@@ -407,3 +407,42 @@ async fn events_are_one_storage_with_two_shapes_and_go_after_an_hour() {
     server.settle().await;
     assert_eq!(ask(&server, "GET", core, Value::Null).await["code"], 404);
 }
+
+/// A runtime that breaks down over Deployments until it is mended.
+#[derive(Debug, Default)]
+struct Brittle {
+    is_mended: std::sync::atomic::AtomicBool,
+}
+
+impl crate::runtime::Runtime for Brittle {
+    fn run(&self, deployment: &Value) -> crate::runtime::Pods {
+        assert!(self.is_mended.load(Ordering::SeqCst), "it broke");
+        crate::runtime::Simulated.run(deployment)
+    }
+
+    fn stop(&self, _namespace: &str, _name: &str) {}
+}
+
+/// H2, the second half: the garbage collector and its siblings outlive what breaks them.
+#[tokio::test]
+async fn h2_a_duty_that_panics_keeps_no_other_from_being_done_and_is_tried_again() {
+    let (runtime, world) = (Arc::new(Brittle::default()), Arc::new(Still::default()));
+    let options = Options { runtime: Some(Arc::clone(&runtime) as _), ..Options::default() };
+    let server = Server::new(Log::in_memory(), options, Arc::clone(&world) as _);
+    server.furnish().await.unwrap();
+    ask(&server, "POST", DEPLOYMENTS_PATH, deployment(2)).await;
+    let owner = make(&server, "owner", None).await;
+    make(&server, "dependent", Some(&owner)).await;
+    delete(&server, "owner", "Background").await;
+    server.settle().await;
+    assert!(!exists(&server, "dependent").await, "garbage is collected all the same");
+    for pause in [1, 2, 4] {
+        let due = server.due().unwrap();
+        assert_eq!(due, world.now() + pause, "it waits longer each time");
+        world.now.store(due, Ordering::SeqCst);
+        server.settle().await;
+    }
+    runtime.is_mended.store(true, Ordering::SeqCst);
+    world.now.store(server.due().unwrap(), Ordering::SeqCst);
+    assert_eq!(status(&server).await["readyReplicas"], 2);
+}

@@ -13,3 +13,5 @@ mod openapi;
 mod peers;
 mod policy;
 mod probe;
+#[path = "../../../apron/src/command/apiserver/trust.rs"]
+mod trust;

@@ -3,11 +3,14 @@
 use super::Command;
 use super::packages::PackageWords;
 use super::registry::RegistryArguments;
+use super::selecting::SelectingArguments;
 use super::serving::RegistryWords;
 use super::up::UpArguments;
+use crate::command::extra_layer::ExtraLayer;
 use crate::command::{
     apiserver, build, copy, extract, init, inspect, lint, login, pull, push, version,
 };
+use crate::directory::Selecting;
 use crate::output::Format;
 use clap::{Args, Parser, Subcommand};
 use oci::Platform;
@@ -148,6 +151,17 @@ enum ApiserverWords {
     },
 }
 
+/// `-o` names the file in commands that write one, and the form of the result in all others: whoever
+/// mistakes one for the other should not find a file called `json`.
+fn result_file(text: &str) -> Result<PathBuf, String> {
+    match text {
+        "json" | "yaml" | "text" | "table" => Err(format!(
+            "-o is the file to write here; the form of the result is --output {text}, and a file of that name ./{text}"
+        )),
+        _ => Ok(text.into()),
+    }
+}
+
 #[derive(Args)]
 struct InitArguments {
     /// What to create
@@ -171,11 +185,10 @@ struct BuildArguments {
     /// Directory of examples to include, if it exists [default: DIR/examples]
     #[arg(long, short, value_name = "DIR")]
     examples_root: Option<PathBuf>,
-    /// Leave out files that match these patterns, relative to DIR
-    #[arg(long, value_name = "GLOB", value_delimiter = ',')]
-    ignore: Vec<String>,
+    #[command(flatten)]
+    selecting: SelectingArguments,
     /// File to write [default: NAME-DIGEST.xpkg in DIR]
-    #[arg(long, short = 'o', value_name = "FILE")]
+    #[arg(long, short = 'o', value_name = "FILE", value_parser = result_file)]
     package_file: Option<PathBuf>,
     /// Image to run, from the local Docker or Podman
     #[arg(long, value_name = "IMAGE", conflicts_with = "embed_runtime_image_tarball")]
@@ -183,6 +196,9 @@ struct BuildArguments {
     /// Image to run, as a docker-save or OCI archive, or an OCI layout directory
     #[arg(long, value_name = "PATH")]
     embed_runtime_image_tarball: Option<PathBuf>,
+    /// Add a layer of all files in DIR, annotated `io.crossplane.xpkg: VALUE` for other readers
+    #[arg(long, value_name = "VALUE=DIR")]
+    layer: Vec<ExtraLayer>,
     /// Form of the result
     #[arg(long, value_enum, default_value_t)]
     output: Format,
@@ -196,9 +212,11 @@ struct LintArguments {
     /// Package directories, package files or references
     #[arg(value_name = "PACKAGE", default_value = ".")]
     packages: Vec<String>,
-    /// Leave out files of directories that match these patterns
-    #[arg(long, value_name = "GLOB", value_delimiter = ',')]
-    ignore: Vec<String>,
+    #[command(flatten)]
+    selecting: SelectingArguments,
+    /// Which image of multi-platform packages
+    #[arg(long, value_name = "OS/ARCH")]
+    platform: Option<Platform>,
     /// Treat warnings as errors
     #[arg(long)]
     strict: bool,
@@ -221,6 +239,9 @@ struct PushArguments {
     /// Annotation of the pushed manifest, KEY=VALUE
     #[arg(long, short = 'a', visible_alias = "oci-annotation", value_name = "KEY=VALUE")]
     annotation: Vec<String>,
+    /// Push all files in DIR beside the package, as its xpkg-extensions for other readers
+    #[arg(long, value_name = "DIR")]
+    extensions: Option<PathBuf>,
     /// Form of the result
     #[arg(long, short, value_enum, default_value_t)]
     output: Format,
@@ -235,13 +256,16 @@ struct PullArguments {
     reference: String,
     /// File to write, or with a name that ends in `/` an OCI layout directory
     /// [default: REPOSITORY-TAG.xpkg]
-    #[arg(long, short = 'f', value_name = "PATH")]
+    #[arg(long, short = 'o', visible_short_alias = 'f', value_name = "PATH", value_parser = result_file)]
     file: Option<PathBuf>,
     /// Which image of a multi-platform package
-    #[arg(long, value_name = "OS/ARCH")]
+    #[arg(long, value_name = "OS/ARCH", conflicts_with = "all_platforms")]
     platform: Option<Platform>,
+    /// All images of a multi-platform package, as an OCI archive [default: REPOSITORY-TAG.tar]
+    #[arg(long)]
+    all_platforms: bool,
     /// Form of the result
-    #[arg(long, short, value_enum, default_value_t)]
+    #[arg(long, value_enum, default_value_t)]
     output: Format,
     #[command(flatten)]
     registry: RegistryArguments,
@@ -252,7 +276,7 @@ struct ExtractArguments {
     /// Package file, layout directory or reference
     package: String,
     /// File to write
-    #[arg(long, short, value_name = "FILE", default_value = "out.gz")]
+    #[arg(long, short, value_name = "FILE", default_value = "out.gz", value_parser = result_file)]
     output: PathBuf,
     /// Which image of a multi-platform package
     #[arg(long, value_name = "OS/ARCH")]
@@ -336,7 +360,8 @@ impl Arguments {
             Words::Build(words) => Command::Build(words.into_request()),
             Words::Lint(words) => Command::Lint(lint::Request {
                 packages: words.packages,
-                ignore: words.ignore,
+                selecting: words.selecting.into_selecting(),
+                platform: words.platform,
                 strict: words.strict,
                 format: words.output,
                 registry: words.registry,
@@ -346,6 +371,7 @@ impl Arguments {
                 strict_reference: false,
                 files: words.package_files,
                 annotations: words.annotation,
+                extensions: words.extensions,
                 kind: None,
                 format: Some(words.output),
                 registry: words.registry,
@@ -353,7 +379,11 @@ impl Arguments {
             Words::Pull(words) => Command::Pull(pull::Request {
                 reference: words.reference,
                 file: words.file,
-                platform: words.platform,
+                images: match (words.platform, words.all_platforms) {
+                    (_, true) => pull::Images::All,
+                    (Some(platform), _) => pull::Images::For(platform),
+                    (None, _) => pull::Images::Usual,
+                },
                 format: words.output,
                 registry: words.registry,
             }),
@@ -410,7 +440,7 @@ impl Arguments {
                 format: words.output,
             }),
             Words::Completion { shell } => Command::Completion(shell),
-            Words::Version { output } => Command::Version(version::Request { format: output }),
+            Words::Version { output } => Command::Version(version::Request::Own(output)),
         })
     }
 }
@@ -425,9 +455,13 @@ impl BuildArguments {
         build::Request {
             root: self.package_root.unwrap_or(self.root),
             examples: self.examples_root.map_or(build::Examples::Below, build::Examples::At),
-            ignore: self.ignore,
+            selecting: Selecting {
+                apart: self.layer.iter().map(|layer| layer.root.clone()).collect(),
+                ..self.selecting.into_selecting()
+            },
             file: self.package_file.map_or(build::File::Derived, build::File::At),
             runtime,
+            layers: self.layer,
             kind: None,
             strict: self.strict,
             report: build::Report::Tell(self.output),

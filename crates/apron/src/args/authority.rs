@@ -1,7 +1,8 @@
-//! What packages may bring and ask for, as far as it is said where a manager is started.
+//! What packages may bring, ask for and take over, as far as it is said where a manager is started.
 
 use api::meta::PermissionRequest;
-use clap::Args;
+use clap::{Args, ValueEnum};
+use controller::Unsupported;
 use controller::authority::ALLOWED_ROLE;
 use xpkg::reserved::{Reserved, reserved};
 
@@ -15,6 +16,23 @@ pub(crate) struct OpenArguments {
     /// gateway.networking.k8s.io; repeated for several
     #[arg(long = "allow-group", value_name = "GROUP", value_parser = community_group)]
     pub(crate) allowed_groups: Vec<String>,
+    /// Let packages take over what is there already, as Crossplane does: what no package brought is
+    /// overwritten, and goes with the package
+    #[arg(long)]
+    pub(crate) adopt_existing: bool,
+    /// What becomes of a package with objects that its type may not bring
+    #[arg(long, value_name = "WHAT", value_enum, default_value_t)]
+    pub(crate) unsupported_objects: UnsupportedObjects,
+}
+
+/// What becomes of a package with objects that its type may not bring.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum UnsupportedObjects {
+    /// It is not installed, and says which they are
+    #[default]
+    Refuse,
+    /// They are left out and the others installed, as Crossplane does
+    Skip,
 }
 
 /// The same, and where more is allowed.
@@ -34,6 +52,11 @@ impl OpenArguments {
         controller::Settings {
             allowed: anything.into_iter().collect(),
             allowed_groups: self.allowed_groups,
+            adopts_existing: self.adopt_existing,
+            unsupported: match self.unsupported_objects {
+                UnsupportedObjects::Refuse => Unsupported::Refuse,
+                UnsupportedObjects::Skip => Unsupported::Skip,
+            },
             ..settings
         }
     }
@@ -42,7 +65,10 @@ impl OpenArguments {
     pub(crate) fn words(&self) -> Vec<String> {
         let anything = self.allow_any_permissions.then(|| "--allow-any-permissions".to_owned());
         let groups = self.allowed_groups.iter().map(|group| format!("--allow-group={group}"));
-        anything.into_iter().chain(groups).collect()
+        let existing = self.adopt_existing.then(|| "--adopt-existing".to_owned());
+        let is_skipping = self.unsupported_objects == UnsupportedObjects::Skip;
+        let skipping = is_skipping.then(|| "--unsupported-objects=skip".to_owned());
+        anything.into_iter().chain(groups).chain(existing).chain(skipping).collect()
     }
 }
 

@@ -22,12 +22,29 @@ pub(crate) struct ClusterArguments {
     /// What the API group of packages ends with, after `pkg.`
     #[arg(long, value_name = "SUFFIX", default_value = api::crd::SUFFIX)]
     pub(crate) group_suffix: String,
+    /// On whose behalf, which only upstream's words can say.
+    #[arg(skip)]
+    pub(crate) impersonation: Impersonation,
+}
+
+/// On whose behalf a cluster is asked; the API server decides whether that is allowed.
+#[derive(Args, Debug, Clone, Default)]
+pub(crate) struct Impersonation {
+    /// Username to impersonate for the operation
+    #[arg(long = "as", value_name = "NAME")]
+    pub(crate) user: Option<String>,
+    /// Group to impersonate for the operation; may be repeated
+    #[arg(long = "as-group", value_name = "NAME", requires = "user")]
+    pub(crate) groups: Vec<String>,
+    /// UID to impersonate for the operation
+    #[arg(long = "as-uid", value_name = "UID", requires = "user")]
+    pub(crate) uid: Option<String>,
 }
 
 impl ClusterArguments {
     /// What upstream's flags can say.
-    pub(crate) fn upstream() -> Self {
+    pub(crate) fn upstream(impersonation: Impersonation) -> Self {
         let (namespace, group_suffix) = (NAMESPACE.to_owned(), api::crd::SUFFIX.to_owned());
-        Self { kubeconfig: None, context: None, namespace, group_suffix }
+        Self { kubeconfig: None, context: None, namespace, group_suffix, impersonation }
     }
 }

@@ -1,14 +1,16 @@
 //! The words of upstream's CLI: `crossplane xpkg …`.
 
 use super::Command;
-use super::cluster::ClusterArguments;
+use super::cluster::{ClusterArguments, Impersonation};
 use super::kubectl::Kind;
 use super::packages::OptionArguments;
 use super::registry::RegistryArguments;
 use crate::command::change::Voice;
 use crate::command::{build, extract, init, install, push, update, version};
+use crate::directory::{Links, Metadata, Selecting};
 use crate::output::Format;
 use clap::{Args, Parser, Subcommand};
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// A command line tool for interacting with Crossplane: the package commands, answered by apron.
@@ -35,6 +37,8 @@ enum Words {
         /// Accepted for compatibility: only the client's version is printed
         #[arg(long)]
         client: bool,
+        #[command(flatten)]
+        impersonation: Impersonation,
     },
 }
 
@@ -52,6 +56,18 @@ enum Xpkg {
     Install(InstallArguments),
     /// Update a package in a control plane
     Update(UpdateArguments),
+    /// Not had by apron: upstream's CLI downloads the CRDs of dependencies
+    GetCrds(OtherArguments),
+    /// Not had by apron: upstream's CLI builds families of providers
+    Batch(OtherArguments),
+}
+
+/// Words of commands that apron does not have.
+#[derive(Args)]
+#[command(disable_help_flag = true)]
+struct OtherArguments {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
+    rest: Vec<OsString>,
 }
 
 #[derive(Args)]
@@ -137,6 +153,8 @@ struct InstallArguments {
     runtime_config: Option<String>,
     #[command(flatten)]
     options: OptionArguments,
+    #[command(flatten)]
+    impersonation: Impersonation,
 }
 
 #[derive(Args)]
@@ -148,6 +166,14 @@ struct UpdateArguments {
     package: String,
     /// The name of the package to update [default: made from the repository]
     name: Option<String>,
+    #[command(flatten)]
+    impersonation: Impersonation,
+}
+
+/// Says what to use in place of a command that apron does not have.
+fn refuse_command(name: &str, instead: &str) -> clap::Error {
+    let message = format!("apron has no `crossplane xpkg {name}`\nhint: {instead}\n");
+    clap::Error::raw(clap::error::ErrorKind::InvalidSubcommand, message)
 }
 
 impl Arguments {
@@ -161,6 +187,7 @@ impl Arguments {
                 strict_reference: true,
                 files: words.package_files,
                 annotations: words.oci_annotation,
+                extensions: None,
                 kind: None,
                 // Upstream says nothing on success.
                 format: verbose.then_some(Format::Text),
@@ -189,7 +216,7 @@ impl Arguments {
                     options,
                     wait,
                     voice: Voice::Crossplane,
-                    cluster: ClusterArguments::upstream(),
+                    cluster: ClusterArguments::upstream(words.impersonation),
                     registry: RegistryArguments::upstream(false),
                 }))
             }
@@ -199,9 +226,19 @@ impl Arguments {
                 to: words.package,
                 wait: None,
                 voice: Voice::Crossplane,
-                cluster: ClusterArguments::upstream(),
+                cluster: ClusterArguments::upstream(words.impersonation),
             }),
-            Words::Version { .. } => Command::Version(version::Request { format: Format::Text }),
+            Words::Xpkg(Xpkg::GetCrds(_)) => {
+                let instead = "`apron inspect` shows the CRDs of a package and `apron extract` has \
+                               them; for those of all dependencies use upstream's CLI";
+                return Err(refuse_command("get-crds", instead));
+            }
+            Words::Xpkg(Xpkg::Batch(_)) => {
+                let instead = "build and push each package of the family with `apron build` and \
+                               `apron push`, or use upstream's CLI";
+                return Err(refuse_command("batch", instead));
+            }
+            Words::Version { .. } => Command::Version(version::Request::Upstream),
         })
     }
 }
@@ -216,9 +253,17 @@ impl BuildArguments {
         build::Request {
             root: self.package_root,
             examples: build::Examples::At(self.examples_root),
-            ignore: self.ignore,
+            // Upstream takes metadata wherever it is and links to files, and ignores no examples.
+            selecting: Selecting {
+                ignore: self.ignore,
+                links: Links::Into(Vec::new()),
+                metadata: Metadata::Anywhere,
+                keeps_examples: true,
+                apart: Vec::new(),
+            },
             file: self.package_file.map_or(build::File::Derived, build::File::At),
             runtime,
+            layers: Vec::new(),
             kind: None,
             strict: false,
             report: if verbose { build::Report::Tell(Format::Text) } else { build::Report::Quiet },

@@ -2,11 +2,12 @@
 //! `kubectl-crossplane` and kubectl finds it as a plugin.
 
 use super::Command;
-use super::cluster::ClusterArguments;
+use super::cluster::{ClusterArguments, Impersonation};
 use super::packages::OptionArguments;
 use super::registry::RegistryArguments;
 use crate::command::change::Voice;
 use crate::command::{build, install, push, update, version};
+use crate::directory::Selecting;
 use crate::output::Format;
 use api::meta::PackageKind;
 use clap::{Parser, Subcommand, ValueEnum};
@@ -103,9 +104,10 @@ impl Arguments {
                 Command::Build(build::Request {
                     root: package_root,
                     examples: build::Examples::None,
-                    ignore,
+                    selecting: Selecting { ignore, ..Selecting::default() },
                     file: name.map_or(build::File::Derived, build::File::Named),
                     runtime: None,
+                    layers: Vec::new(),
                     kind: Some(kind.into()),
                     strict: false,
                     report: build::Report::Tell(Format::Text),
@@ -116,6 +118,7 @@ impl Arguments {
                 strict_reference: false,
                 files: file.into_iter().collect(),
                 annotations: Vec::new(),
+                extensions: None,
                 kind: Some(kind.into()),
                 format: Some(Format::Text),
                 registry: RegistryArguments::upstream(false),
@@ -136,7 +139,7 @@ impl Arguments {
                     options,
                     wait,
                     voice: Voice::Kubectl,
-                    cluster: ClusterArguments::upstream(),
+                    cluster: ClusterArguments::upstream(Impersonation::default()),
                     registry: RegistryArguments::upstream(false),
                 }))
             }
@@ -146,9 +149,9 @@ impl Arguments {
                 to: tag,
                 wait: None,
                 voice: Voice::Kubectl,
-                cluster: ClusterArguments::upstream(),
+                cluster: ClusterArguments::upstream(Impersonation::default()),
             }),
-            None if self.version => Command::Version(version::Request { format: Format::Text }),
+            None if self.version => Command::Version(version::Request::Own(Format::Text)),
             None => {
                 let message = "a command is missing: build, push, install or update\n";
                 return Err(clap::Error::raw(clap::error::ErrorKind::MissingSubcommand, message));

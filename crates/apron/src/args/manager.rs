@@ -295,6 +295,8 @@ impl ManagerArguments {
                     retry: self.election.retry_period,
                 },
                 installs_definitions: self.install_crds,
+                adopts_existing: false,
+                unsupported: controller::Unsupported::default(),
             }),
         }
     }

@@ -16,12 +16,13 @@ mod mirror;
 mod packages;
 mod permissions;
 pub(crate) mod registry;
+mod selecting;
 mod serving;
 mod up;
 
 use crate::command::{
-    activate, apiserver, build, copy, extract, init, inspect, install, lint, list, login, plan,
-    pull, push, status, uninstall, update, version, wait, why,
+    activate, adopt, apiserver, build, copy, extract, init, inspect, install, lint, list, login,
+    plan, pull, push, status, uninstall, update, version, wait, why,
 };
 use clap::{CommandFactory, Parser};
 use std::ffi::OsString;
@@ -45,6 +46,7 @@ pub(crate) enum Command {
     List(list::Request),
     Status(status::Request),
     Activate(activate::Request),
+    Adopt(Box<adopt::Request>),
     Wait(wait::Request),
     Why(why::Request),
     Plan(Box<plan::Request>),
@@ -74,6 +76,14 @@ pub(crate) fn parse(words: Vec<OsString>) -> Result<Command, clap::Error> {
         Name::Apron => apron::Arguments::try_parse_from(words)?.into_command(),
         Name::Crossplane => crossplane::Arguments::try_parse_from(words)?.into_command(),
         Name::Kubectl => kubectl::Arguments::try_parse_from(words)?.into_command(),
+    }
+}
+
+/// How a command line ends that cannot be understood: as upstream's tools end under their names.
+pub(crate) fn usage_code(words: &[OsString]) -> u8 {
+    match name(words) {
+        Name::Crossplane => 80,
+        Name::Apron | Name::Kubectl => 2,
     }
 }
 

@@ -9,7 +9,7 @@ use super::registry::RegistryArguments;
 use crate::cluster::inventory::{Which, kind_named};
 use crate::cluster::wait::Goal;
 use crate::command::change::Voice;
-use crate::command::{activate, install, list, plan, status, uninstall, update, wait, why};
+use crate::command::{activate, adopt, install, list, plan, status, uninstall, update, wait, why};
 use crate::output::{Format, ObjectFormat};
 use api::meta::PackageKind;
 use clap::{Args, Subcommand};
@@ -35,6 +35,10 @@ pub(super) enum PackageWords {
     /// bring, what their controllers may do, and what runs them.
     Plan(Box<PlanArguments>),
     /// Say what packages ask for beyond their own kinds; allow it, or take that back
+    ///
+    /// Packages get rights on the kinds they bring. Permissions beyond, and webhooks about kinds of
+    /// others (the verb `intercept`), they get once an administrator allows them. Without a command,
+    /// packages that ask for any are listed.
     Permissions(PermissionsArguments),
     /// Remove a package, with everything it brought
     Uninstall(UninstallArguments),
@@ -47,6 +51,14 @@ pub(super) enum PackageWords {
     Activate(ActivateArguments),
     /// Go back to the revision that was active before
     Rollback(RollbackArguments),
+    /// Give a package what is there already and no package brought
+    ///
+    /// A package does not take over objects that no package brought, unless somebody who may change
+    /// them says so. This shows how each would change, and says so: with the annotation
+    /// `pkg.crossplane.io/adopt=provider.pkg.crossplane.io/NAME`, which can be written by hand as
+    /// well. They then belong to the package, and go when it is uninstalled. A package with the
+    /// annotation `pkg.crossplane.io/adopt-existing=true` may have whatever is there.
+    Adopt(Box<AdoptArguments>),
     /// Wait until packages are healthy
     Wait(WaitArguments),
     /// Say who needs a package, in which versions, and what is in the way
@@ -243,6 +255,30 @@ pub(super) struct RollbackArguments {
 }
 
 #[derive(Args)]
+pub(super) struct AdoptArguments {
+    /// Name of the package: NAME or KIND/NAME
+    name: String,
+    /// Only these objects: NAME or KIND/NAME [default: all that are in its way]
+    #[arg(value_name = "OBJECT")]
+    objects: Vec<String>,
+    /// Do not ask
+    #[arg(long, short)]
+    yes: bool,
+    /// Only say what would be given to the package
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten, next_help_heading = "What the manager was told")]
+    authority: AuthorityArguments,
+    /// Form of the result
+    #[arg(long, short, value_enum, default_value_t)]
+    output: Format,
+    #[command(flatten)]
+    cluster: ClusterArguments,
+    #[command(flatten)]
+    registry: RegistryArguments,
+}
+
+#[derive(Args)]
 pub(super) struct WaitArguments {
     /// Names of packages: NAME or KIND/NAME [default: all that are installed]
     #[arg(value_name = "NAME")]
@@ -329,6 +365,16 @@ impl PackageWords {
                 format: words.output,
                 cluster: words.cluster,
             }),
+            Self::Adopt(words) => Command::Adopt(Box::new(adopt::Request {
+                which: Which::parse(&words.name),
+                objects: words.objects,
+                is_agreed: words.yes,
+                dry_run: words.dry_run,
+                authority: words.authority,
+                format: words.output,
+                cluster: words.cluster,
+                registry: words.registry,
+            })),
             Self::Why(words) => Command::Why(why::Request {
                 name: words.name,
                 format: words.output,

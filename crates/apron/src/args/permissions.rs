@@ -6,8 +6,7 @@ use crate::command::permissions::{Deed, Request};
 use crate::output::Format;
 use clap::{Args, Subcommand};
 
-/// Packages get rights on the kinds they bring. What they ask for beyond, and webhooks about kinds
-/// of others (`intercept`), they get once an administrator allows it.
+/// What to do with the permissions of packages.
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(super) struct PermissionsArguments {

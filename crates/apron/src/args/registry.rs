@@ -37,6 +37,9 @@ pub(crate) struct RegistryArguments {
     /// Give up when a registry says nothing for this many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) timeout: u64,
+    /// Whether retries are kept quiet, as upstream does.
+    #[arg(skip)]
+    pub(crate) quiet: bool,
 }
 
 impl RegistryArguments {
@@ -56,6 +59,7 @@ impl RegistryArguments {
             client_key: None,
             auth_file: None,
             timeout: 30,
+            quiet: true,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::limit::LimitArguments;
 use super::mirror::MirrorArguments;
-use crate::command::registry::{Request, exchange, keep, serve, tls, user};
+use crate::command::registry::{Request, exchange, keep, password, serve, tls, user};
 use crate::output::Format;
 use ::registry::auth::Mode;
 use clap::{Args, Subcommand};
@@ -37,6 +37,15 @@ pub(super) enum RegistryWords {
         layout: PathBuf,
         #[command(flatten)]
         keep: KeepArguments,
+    },
+    /// Print the password of the registry that `apron up` runs, for user `apron`
+    Password {
+        /// Kubeconfig of the control plane [default: those of KUBECONFIG, or ~/.kube/config]
+        #[arg(long, value_name = "FILE")]
+        kubeconfig: Option<PathBuf>,
+        /// Context of the kubeconfig to use [default: its current one]
+        #[arg(long, value_name = "NAME")]
+        context: Option<String>,
     },
     /// Say who may sign in to a registry, and what they may do
     User {
@@ -102,15 +111,15 @@ pub(super) enum UserWords {
 
 #[derive(Args)]
 struct DataArguments {
-    /// Directory that holds the registry
-    #[arg(
-        long,
-        global = true,
-        env = "APRON_REGISTRY_DATA",
-        value_name = "DIR",
-        default_value = "apron-registry"
-    )]
-    data_dir: PathBuf,
+    /// Directory that holds the registry [default: apron-registry]
+    #[arg(long, global = true, env = "APRON_REGISTRY_DATA", value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+}
+
+impl DataArguments {
+    fn directory(self) -> PathBuf {
+        self.data_dir.unwrap_or_else(|| "apron-registry".into())
+    }
 }
 
 #[derive(Args)]
@@ -136,6 +145,10 @@ pub(super) struct ServeArguments {
     /// Let nobody do anything without signing in
     #[arg(long, conflicts_with = "insecure_open")]
     private: bool,
+    /// Name of the registry beside its address: answered to while nobody is asked who they are, and
+    /// told to clients that call it so; `*` is any. May be repeated
+    #[arg(long, value_name = "NAME")]
+    allowed_host: Vec<String>,
     /// Also let the users of this htpasswd file sign in (bcrypt entries only)
     #[arg(long, value_name = "FILE")]
     htpasswd: Option<PathBuf>,
@@ -191,6 +204,9 @@ pub(super) struct GcArguments {
     /// Only say what would be removed
     #[arg(long)]
     dry_run: bool,
+    /// Also remove what clients have seen within the lease; pushes under way may have to begin again
+    #[arg(long)]
+    ignore_lease: bool,
 }
 
 impl RegistryWords {
@@ -199,34 +215,40 @@ impl RegistryWords {
         match self {
             Self::Serve(words) => Request::Serve(Box::new(words.into_request())),
             Self::Gc(words) => Request::Collect(keep::Collect {
-                directory: words.keep.data.data_dir,
+                directory: words.keep.data.directory(),
                 untagged_after: words
                     .untagged_after
                     .map(|days| Duration::from_secs(days.saturating_mul(86_400))),
                 dry_run: words.dry_run,
+                ignore_lease: words.ignore_lease,
                 format: words.keep.output,
             }),
-            Self::Scrub(words) => {
-                Request::Scrub(keep::Scrub { directory: words.data.data_dir, format: words.output })
-            }
+            Self::Scrub(words) => Request::Scrub(keep::Scrub {
+                directory: words.data.directory(),
+                format: words.output,
+            }),
             Self::Rebuild(words) => Request::Rebuild(keep::Rebuild {
-                directory: words.data.data_dir,
+                directory: words.data.directory(),
                 format: words.output,
             }),
             Self::Import { layout, repository, keep } => Request::Import(exchange::Import {
-                directory: keep.data.data_dir,
+                directory: keep.data.directory(),
                 layout,
                 repository,
                 format: keep.output,
             }),
             Self::Export { repository, layout, keep } => Request::Export(exchange::Export {
-                directory: keep.data.data_dir,
+                directory: keep.data.directory(),
                 repository,
                 layout,
                 format: keep.output,
             }),
+            Self::Password { kubeconfig, context } => {
+                Request::Password(password::Request { kubeconfig, context })
+            }
             Self::User { keep, words } => Request::User(user::Request {
-                directory: keep.data.data_dir,
+                is_named: keep.data.data_dir.is_some(),
+                directory: keep.data.directory(),
                 change: words.into_change(),
                 format: keep.output,
             }),
@@ -255,9 +277,10 @@ impl ServeArguments {
     fn into_request(self) -> serve::Request {
         let files = |(certificate, key)| tls::Files { certificate, key };
         serve::Request {
-            directory: self.data.data_dir,
+            directory: self.data.directory(),
             listen: self.listen,
             insecure_open: self.insecure_open,
+            allowed_hosts: self.allowed_host,
             mode: if self.private { Mode::Private } else { Mode::Public },
             htpasswd: self.htpasswd,
             public_url: self.public_url,

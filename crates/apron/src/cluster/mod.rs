@@ -19,11 +19,11 @@ use api::meta::PackageKind;
 use kube::Client;
 use kube::api::{DeleteParams, GetParams, ListParams, Patch, PatchParams, PostParams};
 use kube::core::Request;
+use kubeconfig::OwnRegistry;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
 use std::error::Error as _;
-use std::net::SocketAddr;
 use store::remote::Transport;
 
 /// Who wrote a field, as API servers remember it.
@@ -37,7 +37,7 @@ pub(crate) struct Cluster {
     /// The API group of packages.
     pub(crate) group: String,
     /// Where the registry is that its package manager looks into first.
-    registry: Option<SocketAddr>,
+    registry: Option<OwnRegistry>,
 }
 
 /// One kind of object, as addresses name it.
@@ -104,8 +104,8 @@ impl Cluster {
         settings: &Settings,
     ) -> Outcome<Transport> {
         let world = crate::registry::transport(arguments, settings)?;
-        Ok(match self.registry {
-            Some(address) => nearby(world.clone(), address, world),
+        Ok(match &self.registry {
+            Some(own) => nearby(world.clone(), own, world),
             None => world,
         })
     }

@@ -1,7 +1,8 @@
 //! `build`: a directory in, a package file out.
 
+use super::extra_layer::{self, ExtraLayer};
 use super::lint;
-use crate::directory::{self, Directory};
+use crate::directory::{self, Directory, Selecting};
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Format};
 use crate::runtime_image;
@@ -18,15 +19,17 @@ use xpkg::build::{Plan, WriteError};
 use xpkg::diagnostic::{Diagnostic, Severity};
 use xpkg::image::{self, Image, PackageLayer};
 use xpkg::locate;
-use xpkg::source::{Reading, SourceFile};
+use xpkg::source::{Reading, SourceFile, Sources};
 
 /// What to build, and how.
 pub(crate) struct Request {
     pub(crate) root: PathBuf,
     pub(crate) examples: Examples,
-    pub(crate) ignore: Vec<String>,
+    pub(crate) selecting: Selecting,
     pub(crate) file: File,
     pub(crate) runtime: Option<Runtime>,
+    /// More layers, for other readers.
+    pub(crate) layers: Vec<ExtraLayer>,
     /// The type of package it has to be, if one was named.
     pub(crate) kind: Option<PackageKind>,
     pub(crate) strict: bool,
@@ -86,17 +89,17 @@ pub(crate) fn run(request: &Request, settings: &Settings) -> Outcome {
 /// Builds a package, and gives what it says about itself.
 pub(crate) fn build(request: &Request, settings: &Settings) -> Outcome<Meta> {
     let examples = match &request.examples {
-        Examples::Below => Some(request.root.join("examples")),
+        Examples::Below => directory::examples_below(&request.root),
         Examples::At(path) => Some(path.clone()),
         Examples::None => None,
     };
     refuse_stdout(&request.file)?;
-    let directory = Directory::walk(&request.root, examples.as_deref(), &request.ignore)?;
+    let directory = Directory::walk(&request.root, examples.as_deref(), &request.selecting)?;
     let (plan, findings, objects) = check(&directory, request)?;
     let warnings = findings.len();
     let work = work_directory(request)?;
     let runtime = runtime(request, work.path(), settings)?;
-    let (image, layers) = pack(&plan, &directory, runtime, work.path())?;
+    let (image, layers) = pack(&plan, &directory, request, runtime, work.path())?;
     let target = target(request, &plan, &image);
     let raw = store::tarball::write(&target, &image.config, &layers)
         .map_err(|error| {
@@ -153,7 +156,12 @@ fn tell(built: &Built, report: &Report) -> Outcome {
 fn check(directory: &Directory, request: &Request) -> Outcome<(Plan, Vec<Diagnostic>, usize)> {
     let files = read_files(&directory.files, |path| directory.read(path))?;
     let examples = read_files(&directory.examples, |path| directory.read_example(path))?;
-    let (plan, mut findings) = xpkg::build::plan(&files, &examples);
+    let (plan, mut findings) = xpkg::build::plan(&Sources {
+        files: &files,
+        examples: &examples,
+        skipped: &directory.skipped,
+        metadata: request.selecting.metadata.file(),
+    });
     if let (Some(plan), Some(wanted)) = (&plan, request.kind) {
         findings.extend(kind_mismatch(plan, wanted, &files));
     }
@@ -245,6 +253,7 @@ fn runtime(
 fn pack(
     plan: &Plan,
     directory: &Directory,
+    request: &Request,
     runtime: Option<runtime_image::RuntimeImage>,
     work: &Path,
 ) -> Outcome<(Image, Vec<Layer>)> {
@@ -254,25 +263,29 @@ fn pack(
     let (_, layer) = plan
         .write_package(|path| directory.read(path), buffered(file.into()))
         .map_err(|error| write_failed(&error))?;
-    written.push((path, locate::BASE, layer));
+    written.push((path, locate::BASE.to_owned(), layer));
     if let Some(examples) = &plan.examples {
         let path = work.join("examples");
         let file = fs_err::File::create(&path).map_err(|error| Failure::file(&error))?;
         let (_, layer) = examples
             .write_examples(|path| directory.read_example(path), buffered(file.into()))
             .map_err(|error| write_failed(&error))?;
-        written.push((path, locate::EXAMPLES, layer));
+        written.push((path, locate::EXAMPLES.to_owned(), layer));
+    }
+    for (index, extra) in request.layers.iter().enumerate() {
+        let path = work.join(format!("layer-{index}"));
+        written.push((path.clone(), extra.role.clone(), extra_layer::write(&extra.root, &path)?));
     }
     assemble(runtime, written)
 }
 
 fn assemble(
     runtime: Option<runtime_image::RuntimeImage>,
-    written: Vec<(PathBuf, &'static str, WrittenLayer)>,
+    written: Vec<(PathBuf, String, WrittenLayer)>,
 ) -> Outcome<(Image, Vec<Layer>)> {
     let parts: Vec<PackageLayer> = written
         .iter()
-        .map(|(_, role, layer)| PackageLayer { layer: layer.clone(), role })
+        .map(|(_, role, layer)| PackageLayer { layer: layer.clone(), role: role.clone() })
         .collect();
     let (base, mut layers) = match runtime {
         Some(runtime) => (Some(runtime.image), runtime.layers),

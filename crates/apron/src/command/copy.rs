@@ -6,7 +6,7 @@ use crate::output::{self, Format, progress};
 use crate::place::{self, Opened, Place};
 use crate::registry;
 use crate::settings::Settings;
-use oci::{Identifier, Platform, Raw};
+use oci::{Descriptor, Digest, Identifier, Platform, Raw};
 use serde::Serialize;
 use std::path::Path;
 use store::{Advice, Copied, CopyOptions, Error, Layout, OciArchive, Store, TarballSink};
@@ -27,6 +27,7 @@ pub(crate) async fn run(request: &Request, settings: &Settings) -> Outcome {
     let arguments = &request.registry;
     let from = Place::parse(&request.source, arguments)?;
     let destination = destination(&request.destination, &from, arguments)?;
+    refuse_unnamed_registry(&request.destination, &destination, arguments)?;
     let source = place::open(&from, arguments, settings).await?;
     let copy = Copy {
         source,
@@ -69,6 +70,30 @@ fn destination(text: &str, from: &Place, arguments: &RegistryArguments) -> Outco
     })
 }
 
+/// A bare name is more often meant as a directory than as a repository of somebody else's registry,
+/// unless a registry was chosen for bare names.
+fn refuse_unnamed_registry(
+    text: &str,
+    destination: &Place,
+    arguments: &RegistryArguments,
+) -> Outcome {
+    let Place::Registry(reference) = destination else { return Ok(()) };
+    let registry = reference.repository().registry();
+    let is_named = text.starts_with("docker://")
+        || text.split_once('/').is_some_and(|(host, _)| {
+            host.contains(['.', ':']) || host.eq_ignore_ascii_case("localhost")
+        });
+    if is_named || arguments.default_registry != oci::reference::DOCKER_HUB {
+        return Ok(());
+    }
+    Err(Failure::new(
+        format!("`{text}` names no registry; it would go to {registry}, as {reference}"),
+        format!(
+            "write docker://{reference} to mean that, oci:{text} for a directory, or ./{text}.xpkg for a file"
+        ),
+    ))
+}
+
 /// A copy about to happen.
 pub(crate) struct Copy<'a> {
     pub(crate) source: Opened,
@@ -88,6 +113,9 @@ pub(crate) struct Done {
     source: String,
     destination: String,
     digest: String,
+    /// What was taken of a package for several platforms.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    platform: Option<String>,
     blobs_copied: usize,
     blobs_already_there: usize,
     blobs_mounted: usize,
@@ -125,9 +153,11 @@ impl Copy<'_> {
                 (reference.to_string(), copied)
             }
         };
+        let taken = self.taken(&copied.digest).await?;
         Ok(Done {
             source: self.source.name,
             destination,
+            platform: taken,
             digest: copied.digest.to_string(),
             blobs_copied: copied.blobs_copied,
             blobs_already_there: copied.blobs_skipped,
@@ -176,6 +206,24 @@ impl Copy<'_> {
         place::choose_image(&self.source, &raw, self.platform.as_ref()).await
     }
 
+    /// What was taken, if the source holds several images: one of them, or all.
+    async fn taken(&self, copied: &Digest) -> Outcome<Option<String>> {
+        let root = place::fetch_manifest(&self.source, &self.source.id).await?;
+        let Some(index) = root.index() else { return Ok(None) };
+        let images: Vec<_> =
+            index.manifests.iter().filter(|child| locate::is_image(child)).collect();
+        let name = |child: &Descriptor| {
+            child.platform.as_ref().map_or_else(|| "no platform".to_owned(), ToString::to_string)
+        };
+        let all = images.iter().map(|child| name(child)).collect::<Vec<_>>().join(", ");
+        Ok(match images.iter().find(|child| child.digest == *copied) {
+            _ if images.len() < 2 => None,
+            Some(one) => Some(format!("{} of {all}", name(one))),
+            None if *copied == root.digest => Some(all),
+            None => None,
+        })
+    }
+
     async fn send(&self, raw: &Raw, sink: &dyn Store, to: &Identifier) -> Outcome<Copied> {
         let options = CopyOptions { referrers: self.referrers, ..CopyOptions::new() };
         store::copy_as(&*self.source.store, raw, sink, to, &options, progress::watcher())
@@ -206,6 +254,9 @@ impl Done {
         let (source, destination) = (&self.source, output::bold(&self.destination));
         output::print(format_args!("{verb} {source} to {destination}"));
         output::print(format_args!("  digest   {}", self.digest));
+        if let Some(platform) = &self.platform {
+            output::print(format_args!("  platform {platform}"));
+        }
         let mounted = match self.blobs_mounted {
             0 => String::new(),
             count => format!(", {count} mounted"),

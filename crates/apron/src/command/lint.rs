@@ -2,20 +2,24 @@
 
 use super::build::read_files;
 use crate::args::registry::RegistryArguments;
-use crate::directory::Directory;
+use crate::directory::{Directory, Selecting, examples_below};
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, sarif};
 use crate::place::{self, Place};
 use crate::settings::Settings;
+use oci::Platform;
 use serde::Serialize;
 use std::path::Path;
 use xpkg::diagnostic::{Diagnostic, Severity};
 use xpkg::lint::Root;
+use xpkg::source::Sources;
 
 /// What to check, and how to tell.
 pub(crate) struct Request {
     pub(crate) packages: Vec<String>,
-    pub(crate) ignore: Vec<String>,
+    pub(crate) selecting: Selecting,
+    /// Which image of multi-platform packages.
+    pub(crate) platform: Option<Platform>,
     pub(crate) strict: bool,
     pub(crate) format: Format,
     pub(crate) registry: RegistryArguments,
@@ -81,7 +85,7 @@ pub(crate) fn run(request: &Request, settings: &Settings) -> Outcome {
 fn check(package: &str, request: &Request, settings: &Settings) -> Outcome<Vec<Diagnostic>> {
     let place = Place::parse(package, &request.registry)?;
     let mut findings = match &place {
-        Place::Directory(path) => check_directory(path, &request.ignore)?,
+        Place::Directory(path) => check_directory(path, &request.selecting)?,
         other => check_image(other, request, settings)?,
     };
     // With several packages, or one that is not here, a file name alone does not say which.
@@ -96,23 +100,29 @@ fn check(package: &str, request: &Request, settings: &Settings) -> Outcome<Vec<D
     Ok(findings)
 }
 
-fn check_directory(root: &Path, ignore: &[String]) -> Outcome<Vec<Diagnostic>> {
-    let directory = Directory::walk(root, Some(&root.join("examples")), ignore)?;
+fn check_directory(root: &Path, selecting: &Selecting) -> Outcome<Vec<Diagnostic>> {
+    let directory = Directory::walk(root, examples_below(root).as_deref(), selecting)?;
     let files = read_files(&directory.files, |path| directory.read(path))?;
     let examples = read_files(&directory.examples, |path| directory.read_example(path))?;
-    Ok(xpkg::build::plan(&files, &examples).1)
+    let sources = Sources {
+        files: &files,
+        examples: &examples,
+        skipped: &directory.skipped,
+        metadata: selecting.metadata.file(),
+    };
+    Ok(xpkg::build::plan(&sources).1)
 }
 
 fn check_image(place: &Place, request: &Request, settings: &Settings) -> Outcome<Vec<Diagnostic>> {
     let (name, located, config) = crate::block_on(async {
         let opened = place::open(place, &request.registry, settings).await?;
-        let located = place::locate(&opened, None, settings).await?;
+        let located = place::locate(&opened, request.platform.as_ref(), settings).await?;
         let config = place::config(&opened, &located.image).await?;
         Ok((opened.name, located, config))
     })?;
     let limits = xpkg::Limits::default();
     let opened = xpkg::open::package_yaml(&located.layers, &limits)
-        .and_then(|reader| xpkg::open::read(reader, &limits))
+        .and_then(|reader| xpkg::open::read_strictly(reader, &limits))
         .map_err(|error| place::unreadable(&name, &error))?;
     let root = match (place, located.root.index()) {
         (Place::File(_), _) => Root::File,

@@ -127,7 +127,8 @@ fn credentials(request: &Login, host: &str) -> Outcome<(String, String)> {
     Ok((username, password))
 }
 
-fn ask(question: &str) -> Outcome<String> {
+/// Asks at a terminal.
+pub(super) fn ask(question: &str) -> Outcome<String> {
     output::say(question);
     read_line()
 }

@@ -2,7 +2,7 @@
 
 use crate::cluster::kubeconfig::{self, Choice};
 use crate::failure::{Failure, Outcome};
-use crate::listen::stop;
+use crate::listen::{self, Plain, stop};
 use crate::output;
 use crate::settings::Settings;
 use api::meta::PermissionRequest;
@@ -23,6 +23,11 @@ use store::auth::Keychain;
 use store::remote::{HttpSettings, Transport, http_client};
 use tokio::net::TcpListener;
 use tokio::sync::watch::Receiver;
+
+/// Those who ask how the manager is are few.
+const PROBES: listen::Limits =
+    listen::Limits { connections: 256, streams: 16, hands: 0, drain: Duration::from_secs(2) };
+const PROBES_PER_CLIENT: usize = 64;
 
 /// What to manage, and how.
 pub(crate) struct Request {
@@ -45,7 +50,8 @@ pub(crate) async fn run(request: &Request, environment: &Settings) -> Outcome {
     })?;
     elect(&request.settings)?;
     let (kubeconfig, context) = (request.kubeconfig.as_deref(), request.context.as_deref());
-    let client = kubeconfig::for_watches(Choice { kubeconfig, context }, environment).await?;
+    let choice = Choice { kubeconfig, context, impersonation: None };
+    let client = kubeconfig::for_watches(choice, environment).await?;
     let hands = hands(request, environment, client).await?;
     let (tell, told) = tokio::sync::watch::channel(false);
     output::say(format_args!(
@@ -111,7 +117,7 @@ async fn serve(address: SocketAddr, metrics: Arc<Metrics>, mut stop: Receiver<bo
     let stopped = async move {
         let _ = stop.wait_for(|stop| *stop).await;
     };
-    tokio::spawn(axum::serve(listener, router).with_graceful_shutdown(stopped).into_future());
+    tokio::spawn(listen::serve(listener, router, Plain::new(PROBES_PER_CLIENT), PROBES, stopped));
     Ok(())
 }
 
@@ -168,12 +174,9 @@ fn allowed(request: &Request) -> Outcome<Vec<PermissionRequest>> {
 
 fn http_settings(request: &Request, environment: &Settings) -> Outcome<HttpSettings> {
     let read = |path: &PathBuf| fs_err::read(path).map_err(|error| Failure::file(&error));
-    let proxy = &environment.proxy;
     Ok(HttpSettings {
         ca_bundle: request.ca_bundle.as_ref().map(read).transpose()?,
-        https_proxy: proxy.https.clone().or_else(|| proxy.all.clone()),
-        http_proxy: proxy.http.clone().or_else(|| proxy.all.clone()),
-        no_proxy: proxy.none.clone(),
+        proxies: environment.proxies.clone(),
         ..HttpSettings::default()
     })
 }

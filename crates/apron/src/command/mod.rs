@@ -1,12 +1,14 @@
 //! One file per verb: a request in, a result printed.
 
 pub(crate) mod activate;
+pub(crate) mod adopt;
 pub(crate) mod apiserver;
 pub(crate) mod build;
 pub(crate) mod change;
 pub(crate) mod copy;
 pub(crate) mod crds;
 pub(crate) mod deploy;
+pub(crate) mod extra_layer;
 pub(crate) mod extract;
 pub(crate) mod init;
 pub(crate) mod inspect;

@@ -14,30 +14,44 @@ use std::path::PathBuf;
 pub(crate) struct Request {
     pub(crate) reference: String,
     pub(crate) file: Option<PathBuf>,
-    pub(crate) platform: Option<Platform>,
+    pub(crate) images: Images,
     pub(crate) format: Format,
     pub(crate) registry: RegistryArguments,
+}
+
+/// Which images of a multi-platform package.
+pub(crate) enum Images {
+    /// The one that packages are read from, or all if the target can hold them.
+    Usual,
+    For(Platform),
+    All,
 }
 
 /// Pulls a package.
 pub(crate) async fn run(request: &Request, settings: &Settings) -> Outcome {
     let reference = registry::reference(&request.reference, &request.registry)?;
-    let target = request.file.clone().unwrap_or_else(|| file_name(&reference).into());
+    let all = matches!(request.images, Images::All);
+    let extension = if all { "tar" } else { "xpkg" };
+    let target = request.file.clone();
+    let target = target.unwrap_or_else(|| file_name(&reference, extension).into());
     let layout = target.is_dir() || target.as_os_str().as_encoded_bytes().ends_with(b"/");
-    let destination = if layout {
-        let id = reference.identifier().clone();
-        Place::Layout(target, Some(id).filter(|id| id.as_tag().is_some()))
-    } else {
-        Place::File(target)
+    let tag = Some(reference.identifier().clone()).filter(|id| id.as_tag().is_some());
+    let destination = match (layout, all) {
+        (true, _) => Place::Layout(target, tag),
+        // A package file holds one image; an archive of a layout holds them all.
+        (false, true) => Place::Archive(target, tag),
+        (false, false) => Place::File(target),
     };
     let place = Place::Registry(reference);
     let source = place::open(&place, &request.registry, settings).await?;
     let copy = Copy {
         source,
         destination,
-        // A package file holds one image; a layout holds them all.
-        platform: request.platform.clone(),
-        single: !layout,
+        platform: match &request.images {
+            Images::For(platform) => Some(platform.clone()),
+            Images::Usual | Images::All => None,
+        },
+        single: !layout && !all,
         referrers: false,
         arguments: &request.registry,
         settings,
@@ -46,10 +60,10 @@ pub(crate) async fn run(request: &Request, settings: &Settings) -> Outcome {
 }
 
 /// `provider-nop-v0.4.0.xpkg` for `…/provider-nop:v0.4.0`.
-fn file_name(reference: &Reference) -> String {
+fn file_name(reference: &Reference, extension: &str) -> String {
     let name = reference.repository().path().rsplit('/').next().unwrap_or("package");
     match reference.identifier() {
-        Identifier::Tag(tag) => format!("{name}-{tag}.xpkg"),
-        Identifier::Digest(digest) => format!("{name}-{}.xpkg", &digest.hex()[..12]),
+        Identifier::Tag(tag) => format!("{name}-{tag}.{extension}"),
+        Identifier::Digest(digest) => format!("{name}-{}.{extension}", &digest.hex()[..12]),
     }
 }

@@ -1,5 +1,6 @@
 //! `push`: package files to a registry.
 
+use super::extra_layer;
 use crate::args::registry::RegistryArguments;
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Format, progress};
@@ -12,7 +13,9 @@ use oci::{Descriptor, Identifier, ImageConfig, Index, Platform, Raw, Reference};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use store::tarball::{Layer, LayerContent};
 use store::{Copied, CopyOptions, Error, Progress, Store, Tarball};
+use xpkg::image;
 
 /// What to push, and where.
 pub(crate) struct Request {
@@ -21,6 +24,8 @@ pub(crate) struct Request {
     pub(crate) strict_reference: bool,
     pub(crate) files: Vec<PathBuf>,
     pub(crate) annotations: Vec<String>,
+    /// A directory of content for other readers.
+    pub(crate) extensions: Option<PathBuf>,
     /// The type of package it has to be, if one was named.
     pub(crate) kind: Option<PackageKind>,
     /// How to tell; upstream says nothing.
@@ -73,10 +78,16 @@ pub(crate) async fn run(request: &Request, settings: &Settings) -> Outcome {
             check_kind(path, wanted, &request.registry, settings).await?;
         }
     }
+    let work = tempfile::tempdir_in(&settings.temporary).map_err(|error| Failure::file(&error))?;
+    let extensions = match &request.extensions {
+        Some(root) => Some(pack_extensions(root, work.path()).await?),
+        None => None,
+    };
     let client = registry::client(&request.registry, settings).await?;
     let sink = client.repository(reference.repository().clone());
     let progress = if request.format.is_some() { progress::watcher() } else { progress::nobody() };
-    let pushed = push(&packages, &sink, &reference, annotations, &progress)
+    let cargo = Cargo { packages, extensions, annotations };
+    let pushed = push(&cargo, &sink, &reference, &progress)
         .await
         .map_err(|error| registry::failed(format!("cannot push to {reference}"), &error))?;
     tell(&pushed, request.format)
@@ -128,33 +139,71 @@ fn tell(pushed: &Pushed, format: Option<Format>) -> Outcome {
     }
 }
 
+/// Everything that one push sends.
+struct Cargo {
+    packages: Vec<Package>,
+    /// Content for other readers.
+    extensions: Option<Package>,
+    annotations: Annotations,
+}
+
+impl Cargo {
+    /// The only image, which needs no index.
+    fn only(&self) -> Option<&Package> {
+        match self.packages.as_slice() {
+            [only] if self.extensions.is_none() => Some(only),
+            _ => None,
+        }
+    }
+
+    /// The index of all images, those with the package first: upstream takes a child without a platform
+    /// for what it looks for.
+    fn index(&self) -> Result<Raw, oci::ManifestError> {
+        let packages = self.packages.iter().map(|package| {
+            let mut child = package.as_child();
+            child.platform = package.platform_among(&self.packages);
+            child
+        });
+        let extensions = self.extensions.iter().map(|package| Descriptor {
+            artifact_type: package.as_child().artifact_type,
+            ..image::extensions_child(&package.raw)
+        });
+        let mut index = Index::oci(packages.chain(extensions).collect());
+        index.annotations.clone_from(&self.annotations);
+        Raw::from_index(&index)
+    }
+
+    fn platforms(&self) -> Vec<String> {
+        let platforms = self.packages.iter().map(Package::platform);
+        platforms.filter(|it| !it.os.is_empty()).map(|it| it.to_string()).collect()
+    }
+}
+
 /// One file goes to the tag; several go to their digests and an index of them to the tag.
 async fn push(
-    packages: &[Package],
+    cargo: &Cargo,
     sink: &dyn Store,
     reference: &Reference,
-    annotations: Annotations,
     progress: &Arc<dyn Progress>,
 ) -> Result<Pushed, Error> {
     let mut done = Vec::new();
-    for package in packages {
-        let to = match packages {
-            [_] => reference.identifier().clone(),
-            _ => Identifier::Digest(package.raw.digest.clone()),
+    for package in cargo.packages.iter().chain(&cargo.extensions) {
+        let to = match cargo.only() {
+            Some(_) => reference.identifier().clone(),
+            None => Identifier::Digest(package.raw.digest.clone()),
         };
         done.push(push_one(package, sink, &to, progress).await?);
     }
-    let (digest, platforms) = match packages {
-        [only] => (only.raw.digest.clone(), Vec::new()),
-        several => {
-            let raw = index(several, annotations).map_err(|error| Error::PutManifest {
-                place: sink.place(),
-                id: reference.identifier().to_string(),
-                cause: error.into(),
-            })?;
-            sink.put_manifest(reference.identifier(), &raw).await?;
-            (raw.digest, several.iter().map(|package| package.platform().to_string()).collect())
-        }
+    let (digest, platforms) = if let Some(only) = cargo.only() {
+        (only.raw.digest.clone(), Vec::new())
+    } else {
+        let raw = cargo.index().map_err(|error| Error::PutManifest {
+            place: sink.place(),
+            id: reference.identifier().to_string(),
+            cause: error.into(),
+        })?;
+        sink.put_manifest(reference.identifier(), &raw).await?;
+        (raw.digest, cargo.platforms())
     };
     Ok(Pushed {
         reference: reference.to_string(),
@@ -181,18 +230,28 @@ pub(super) async fn push_one(
     store::copy_as(&package.tarball, &package.raw, sink, to, &options, progress).await
 }
 
-fn index(packages: &[Package], annotations: Annotations) -> Result<Raw, oci::ManifestError> {
-    let children = packages.iter().map(|package| {
-        let mut child: Descriptor = package.raw.descriptor();
-        child.platform = Some(package.platform());
-        child
-    });
-    let mut index = Index::oci(children.collect());
-    index.annotations = annotations;
-    Raw::from_index(&index)
-}
-
 impl Package {
+    /// The image as a child of an index.
+    fn as_child(&self) -> Descriptor {
+        let config = self.raw.manifest().map(|manifest| manifest.config.media_type.to_string());
+        Descriptor { artifact_type: config, ..self.raw.descriptor() }
+    }
+
+    /// What an index says it runs on; nothing, if it runs nowhere. Upstream names no variants: they are
+    /// only needed where nothing else tells images apart.
+    fn platform_among(&self, packages: &[Self]) -> Option<Platform> {
+        let mut platform = self.platform();
+        if packages.iter().filter(|other| other.is_for_processor_of(self)).count() == 1 {
+            platform.variant.clear();
+        }
+        Some(platform).filter(|platform| !platform.os.is_empty())
+    }
+
+    fn is_for_processor_of(&self, other: &Self) -> bool {
+        let (one, other) = (&self.config, &other.config);
+        (&one.os, &one.architecture) == (&other.os, &other.architecture)
+    }
+
     fn platform(&self) -> Platform {
         Platform {
             os_version: self.config.os_version.clone(),
@@ -236,6 +295,25 @@ pub(super) async fn open(path: &Path, annotations: &Annotations) -> Outcome<Pack
         Raw::from_manifest(&manifest).map_err(|error| unusable().because(&error))?
     };
     Ok(Package { path: path.to_owned(), tarball, raw, config }).and_then(check_package)
+}
+
+/// Packs a directory of content for other readers as an image of its own.
+async fn pack_extensions(root: &Path, work: &Path) -> Outcome<Package> {
+    let path = work.join("layer");
+    let layer = extra_layer::write(root, &path)?;
+    let (raw, config) = image::extensions(&layer).map_err(|error| {
+        Failure::new(format!("cannot pack {}", root.display()), "please report this")
+            .because(&error)
+    })?;
+    let layers = [Layer { descriptor: layer.descriptor, content: LayerContent::File(path) }];
+    let archive = work.join("extensions.tar");
+    let failed = |error: &Error| {
+        Failure::new(format!("cannot pack {}", root.display()), "check that the disk has room")
+            .because(error)
+    };
+    store::tarball::write(&archive, &config, &layers).map_err(|error| failed(&error))?;
+    let tarball = Tarball::open(&archive).await.map_err(|error| failed(&error))?;
+    Ok(Package { path: archive, tarball, raw, config: ImageConfig::default() })
 }
 
 /// What is pushed must be a package: pushing something else is a mistake nobody notices until

@@ -5,8 +5,10 @@ use crate::output::{self, Format};
 use serde::Serialize;
 
 /// How to print it.
-pub(crate) struct Request {
-    pub(crate) format: Format,
+pub(crate) enum Request {
+    Own(Format),
+    /// As upstream prints a client's.
+    Upstream,
 }
 
 #[derive(Serialize)]
@@ -17,9 +19,13 @@ struct Version {
 /// Prints the version.
 pub(crate) fn run(request: &Request) -> Outcome {
     let version = env!("CARGO_PKG_VERSION");
-    match request.format {
-        Format::Json => output::print_json(&Version { version }),
-        Format::Text => {
+    match request {
+        Request::Own(Format::Json) => output::print_json(&Version { version }),
+        Request::Upstream => {
+            output::print(format_args!("Client Version: v{version}"));
+            Ok(())
+        }
+        Request::Own(Format::Text) => {
             output::print(format_args!("apron {version}"));
             Ok(())
         }

@@ -185,6 +185,36 @@ fn it_stops_when_told_and_keeps_its_secrets() {
     assert!(server.child.wait().expect("an end").success(), "a clean end");
 }
 
+/// A3: what lies in the write-ahead log of a server that was killed is looked after, too.
+#[test]
+fn a3_a_stop_leaves_one_whole_file_and_less_than_was_promised_is_refused() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (data, copy) = (directory.path().join("data"), directory.path().join("copy"));
+    let mut server = Server::start(&data);
+    server.must(&["create", "configmap", "kept", "--from-literal=a=b"]);
+    let pid = server.child.id().to_string();
+    Command::new("kill").args(["-TERM", &pid]).status().expect("kill runs");
+    assert!(server.child.wait().expect("an end").success(), "a clean end");
+    fs_err::create_dir(&copy).expect("a directory");
+    fs_err::copy(data.join("log.sqlite"), copy.join("log.sqlite")).expect("a copy");
+    let copied = Server::start(&copy);
+    assert!(copied.must(&["get", "configmap", "kept", "-o", "yaml"]).contains("a: b"));
+
+    let server = Server::start(&data);
+    server.must(&["create", "configmap", "late", "--from-literal=a=b"]);
+    drop(server); // kill -9
+    fs_err::remove_file(data.join("log.sqlite-wal")).expect("a log");
+    let refused = |expect: &str| {
+        let told = command(&data).output().expect("apron runs");
+        let said = String::from_utf8_lossy(&told.stderr).into_owned();
+        assert!(!told.status.success() && said.contains(expect), "{said}");
+        assert!(said.contains("hint: restore the directory from a copy"), "{said}");
+    };
+    refused("was acknowledged");
+    fs_err::write(data.join("log.sqlite"), "").expect("a file");
+    refused("shows that it was in use");
+}
+
 #[test]
 fn everybody_may_what_roles_say() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -250,4 +280,34 @@ fn everybody_may_what_roles_say() {
     server.must(&["delete", "serviceaccount", "robot"]);
     let (fine, said) = server.kubectl_with(&robot, &["get", "configmaps"]);
     assert!(!fine && said.contains("Unauthorized"), "{said}");
+}
+
+/// M12: everything that is written there, also where everybody may look into the directory.
+#[test]
+fn m12_nobody_else_can_read_what_the_server_keeps() {
+    use std::os::unix::fs::PermissionsExt as _;
+    fn files(directory: &Path) -> Vec<PathBuf> {
+        let entries = fs_err::read_dir(directory).expect("a directory").map(|it| it.expect("one"));
+        entries
+            .flat_map(|entry| match entry.path() {
+                path if path.is_dir() => files(&path),
+                path => vec![path],
+            })
+            .collect()
+    }
+    let directory = tempfile::tempdir().expect("a directory");
+    let data = directory.path().join("data");
+    fs_err::create_dir(&data).expect("a directory");
+    let open = std::fs::Permissions::from_mode(0o755);
+    fs_err::set_permissions(&data, open).expect("a mode");
+    let server = Server::start(&data);
+    server.must(&["create", "secret", "generic", "s", "--from-literal=a=b"]);
+    let all = files(&data);
+    for name in ["log.sqlite", "log.sqlite-wal", "pki/ca.key", "pki/admin.token", "kubeconfig"] {
+        assert!(all.contains(&data.join(name)), "{name} is missing in {all:?}");
+    }
+    for path in all.iter().filter(|path| !path.starts_with(data.join(".kube"))) {
+        let mode = fs_err::metadata(path).expect("a file").permissions().mode();
+        assert_eq!(mode & 0o077, 0, "{}: {mode:o}", path.display());
+    }
 }

@@ -1,6 +1,6 @@
 //! Building: what goes in, what stays out, and that nothing else matters.
 
-use crate::support::{Scratch, apron, command, command_at, peer, program};
+use crate::support::{Scratch, apron, apron_as, command, command_at, peer, program};
 use std::path::Path;
 use std::process::Command;
 
@@ -183,4 +183,99 @@ fn warnings_fail_only_when_told_to() {
     assert!(!scratch.join("q.xpkg").exists());
     apron(&scratch, ["lint", "src"]).ok();
     apron(&scratch, ["lint", "--strict", "src"]).failed();
+}
+
+/// The findings of a run, each without its hint.
+fn findings(said: &str) -> Vec<&str> {
+    said.lines().filter(|line| line.contains("ning: ") && line.ends_with(']')).collect()
+}
+
+#[test]
+fn nothing_is_left_out_of_a_package_without_a_word() {
+    use std::os::unix::ffi::OsStrExt;
+    let scratch = Scratch::new();
+    scratch.write("src/crossplane.yaml", META);
+    scratch.write("outside/a.yaml", composition("a"));
+    scratch.write("src/b.txt", composition("b"));
+    let link = |target: &str, name: &str| {
+        fs_err::os::unix::fs::symlink(target, scratch.join(name)).unwrap();
+    };
+    link("../outside/a.yaml", "src/a.yaml");
+    link("b.txt", "src/b.yaml");
+    link("../outside", "src/directory");
+    link("nowhere", "src/gone.yaml");
+    link("b.txt", "src/b-again.txt");
+    link("b.txt", "src/ignored.yaml");
+    let deep = vec!["d"; 65].join("/");
+    scratch.write(&format!("src/{deep}/c.yaml"), composition("c"));
+    scratch.write("src/examples/e.yaml", "apiVersion: v1\nkind: Secret\n");
+    link("e.yaml", "src/examples/f.yaml");
+    let odd = scratch.join("src").join(std::ffi::OsStr::from_bytes(b"\xff.yaml"));
+    fs_err::write(odd, composition("d")).unwrap();
+    let expected = [
+        "a.yaml: warning: is a link, and links are not followed [file-skipped]".to_owned(),
+        "b.yaml: warning: is a link, and links are not followed [file-skipped]".to_owned(),
+        format!("{deep}: warning: lies too deep, and its files are not read [file-skipped]"),
+        "directory: warning: is a link to a directory, and such links are not followed [file-skipped]".to_owned(),
+        "examples/f.yaml: warning: is a link, and links are not followed [file-skipped]".to_owned(),
+        "gone.yaml: warning: is a link that leads to no file [file-skipped]".to_owned(),
+        "\u{fffd}.yaml: warning: has a name that is not UTF-8, and is not read [file-skipped]".to_owned(),
+    ];
+    let ignore = ["--ignore", "ignored.yaml"];
+    let built = apron(&scratch, ["build", "src", "-o", "p.xpkg"].iter().chain(&ignore)).ok();
+    assert_eq!(findings(&built.stderr), expected);
+    let mut checking = command(&scratch);
+    checking.current_dir(scratch.join("src")).arg("lint").args(ignore);
+    let linted = String::from_utf8(checking.output().unwrap().stdout).unwrap();
+    assert_eq!(findings(&linted), expected);
+    apron(&scratch, ["build", "src", "--strict"].iter().chain(&ignore)).failed();
+}
+
+#[test]
+fn links_to_files_inside_the_root_are_followed_when_asked() {
+    let scratch = Scratch::new();
+    scratch.write("src/store/meta", META);
+    scratch.write("src/store/a", composition("a"));
+    scratch.write("store/b", composition("b"));
+    let link = |target: &str, name: &str| {
+        fs_err::os::unix::fs::symlink(target, scratch.join(name)).unwrap();
+    };
+    link("store/meta", "src/crossplane.yaml");
+    link("store/a", "src/a.yaml");
+    link("../store/b", "src/b.yaml");
+    let refused = apron(&scratch, ["build", "src"]).failed();
+    let why = "crossplane.yaml: error: is a link, and links are not followed [metadata-place]";
+    assert!(refused.contains(why) && !refused.contains("has no metadata"), "{refused}");
+    apron(&scratch, ["lint", "src"]).failed();
+    let names = |words: &[&str]| {
+        let words = ["build", "-o", "p.xpkg", "src"].iter().chain(words);
+        let built = apron(&scratch, words).ok();
+        let text = stream(&scratch, "p.xpkg");
+        let names = text.lines().filter_map(|line| line.strip_prefix("  name: "));
+        (names.collect::<Vec<_>>().join(" "), built.stderr)
+    };
+    let (found, said) = names(&["--follow-links"]);
+    assert_eq!(found, "mine a");
+    assert!(said.contains("b.yaml: warning: is a link that leads out of the package"), "{said}");
+    assert_eq!(names(&["--follow-links=store"]).0, "mine a b");
+}
+
+#[test]
+fn metadata_is_in_crossplane_yaml_at_the_root_unless_another_file_is_named() {
+    let scratch = Scratch::new();
+    scratch.write("src/sub/mine.yaml", META);
+    scratch.write("src/a.yaml", composition("a"));
+    for verb in ["build", "lint"] {
+        let said = apron(&scratch, [verb, "src"]).failed();
+        let why = "sub/mine.yaml:1:1: error: package metadata belongs in crossplane.yaml [metadata-place]";
+        assert!(said.contains(why), "{said}");
+        assert!(said.contains("hint: move it there, or name this file: --metadata sub/mine.yaml"));
+    }
+    apron(&scratch, ["lint", "src", "--metadata", "./sub/mine.yaml"]).ok();
+    apron(&scratch, ["build", "src", "--metadata", "sub/mine.yaml", "-o", "p.xpkg"]).ok();
+    assert!(stream(&scratch, "p.xpkg").starts_with(&format!("---\n{META}---\n")));
+    let elsewhere = apron(&scratch, ["lint", "src", "--metadata", "a.yaml"]).failed();
+    assert!(elsewhere.contains("package metadata belongs in a.yaml"), "{elsewhere}");
+    // Upstream takes it from anywhere, and so do its words.
+    apron_as(&scratch, "crossplane", ["xpkg", "build", "-f", "src", "-o", "q.xpkg"]).ok();
 }

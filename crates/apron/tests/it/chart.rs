@@ -94,6 +94,10 @@ fn helm_makes_of_the_chart_what_the_command_applies() {
                 "allowAnyPermissions=true",
                 "--set",
                 "allowedGroups={gateway.networking.k8s.io}",
+                "--set",
+                "adoptExisting=true",
+                "--set",
+                "unsupportedObjects=skip",
             ],
             &[
                 "--image",
@@ -106,6 +110,8 @@ fn helm_makes_of_the_chart_what_the_command_applies() {
                 "--allow-any-permissions",
                 "--allow-group",
                 "gateway.networking.k8s.io",
+                "--adopt-existing",
+                "--unsupported-objects=skip",
             ],
         ),
     ] {
@@ -121,6 +127,43 @@ fn helm_makes_of_the_chart_what_the_command_applies() {
     assert_eq!(deployment["spec"]["replicas"], 2);
     let volumes = &deployment["spec"]["template"]["spec"]["volumes"];
     assert_eq!(volumes[0]["persistentVolumeClaim"]["claimName"], "c");
+}
+
+/// L8: what Kubernetes calls the restricted profile, of the chart and of the command alike.
+#[test]
+fn l8_pods_of_the_manager_keep_to_the_restricted_profile() {
+    let scratch = Scratch::new();
+    for objects in [rendered(&scratch, USUAL, &[]), installed(&scratch, USUAL, &[])] {
+        let deployment = objects.iter().find(|one| one["kind"] == "Deployment").unwrap();
+        let pod = &deployment["spec"]["template"]["spec"];
+        let context = &pod["securityContext"];
+        assert_eq!(context["seccompProfile"], json!({"type": "RuntimeDefault"}));
+        assert_eq!(context["runAsNonRoot"], json!(true));
+        for field in ["hostNetwork", "hostPID", "hostIPC"] {
+            assert_eq!(pod[field], Json::Null, "{field}");
+        }
+        for volume in pod["volumes"].as_array().unwrap() {
+            assert_eq!(volume["hostPath"], Json::Null);
+        }
+        for container in pod["containers"].as_array().unwrap() {
+            let context = &container["securityContext"];
+            assert_eq!(context["allowPrivilegeEscalation"], json!(false));
+            assert_eq!(context["readOnlyRootFilesystem"], json!(true));
+            assert_eq!(context["capabilities"], json!({"drop": ["ALL"]}));
+            assert_eq!(context["privileged"], Json::Null);
+        }
+    }
+}
+
+/// L8: whoever publishes an image can say which bytes it stands on.
+#[test]
+fn l8_the_images_below_ours_are_arguments_of_the_build() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let text = fs_err::read_to_string(root.join("Dockerfile")).unwrap();
+    let from: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("FROM ")).collect();
+    assert_eq!(from, ["${BUILD_IMAGE} AS build", "${RUN_IMAGE}"]);
+    assert!(text.contains("@$(digest "), "it says how");
+    assert!(text.lines().any(|line| line.starts_with("USER 65532")));
 }
 
 /// What the role of the account is called, and its binding.

@@ -79,6 +79,27 @@ fn are_taken(scratch: &Scratch, kubeconfig: &Path) {
                 {.spec.runtimeConfigRef.kind} {.spec.controllerConfigRef.name}";
     let (_, filled) = kubectl(kubeconfig, &["get", "providers", "old", "-o", path]);
     assert_eq!(filled, "IfNotPresent 1 DeploymentRuntimeConfig aws-config");
+    // Manifests of the first specifications are taken, and shown as today's.
+    for (words, expected) in [
+        (&["get", "provider", "first", "-o", "jsonpath={.apiVersion}"][..], "pkg.crossplane.io/v1"),
+        (
+            &["get", "providers.v1beta1.pkg.crossplane.io", "old", "-o", "jsonpath={.apiVersion}"],
+            "pkg.crossplane.io/v1beta1",
+        ),
+        (&["get", "lock", "first", "-o", "jsonpath={.apiVersion}"], "pkg.crossplane.io/v1beta1"),
+        (
+            &[
+                "get",
+                "locks.v1alpha1.pkg.crossplane.io",
+                "first",
+                "-o",
+                "jsonpath={.packages[0].name}",
+            ],
+            "p-1",
+        ),
+    ] {
+        assert_eq!(kubectl(kubeconfig, words), (true, expected.to_owned()), "{words:?}");
+    }
 }
 
 /// Objects from the guide and from upstream's documentation, and what packages bring.
@@ -92,6 +113,16 @@ apiVersion: pkg.crossplane.io/v1
 kind: Provider
 metadata: {name: old}
 spec: {package: 'crossplane/provider-aws:v0.15.0', controllerConfigRef: {name: aws-config}}
+---
+apiVersion: pkg.crossplane.io/v1beta1
+kind: Provider
+metadata: {name: first}
+spec: {package: 'crossplane/provider-aws:v0.15.0'}
+---
+apiVersion: pkg.crossplane.io/v1alpha1
+kind: Lock
+metadata: {name: first}
+packages: [{name: p-1, type: Provider, source: crossplane/provider-aws, version: v0.15.0, dependencies: []}]
 ---
 apiVersion: pkg.crossplane.io/v1
 kind: Configuration

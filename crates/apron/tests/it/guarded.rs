@@ -25,7 +25,7 @@ fn user(scratch: &Scratch, words: &[&str]) -> Ran {
 fn every_client_signs_in() {
     let scratch = Scratch::new();
     let file = package(&scratch);
-    assert_eq!(user(&scratch, &["add", "ada"]).ok().stdout, "added ada\n");
+    assert_eq!(user(&scratch, &["add", "ada"]).ok().stdout, "added ada to data\n");
     let key = user(&scratch, &["key", "robot"]).ok().stdout.trim().to_owned();
     user(&scratch, &["allow", "ada", "secret/**", "pull,push"]).ok();
     let served = Served::start(&scratch);
@@ -101,6 +101,49 @@ fn users_come_and_go_while_the_registry_runs() {
     user(&scratch, &["add", "no:body"]).failed();
     user(&scratch, &["allow", "ada", "Team", "pull"]).failed();
     user(&scratch, &["allow", "ada", "team/*", "fly"]).failed();
+}
+
+/// C3 of the letter: as the README has it.
+#[test]
+fn c3_the_first_user_closes_a_registry_that_runs() {
+    let scratch = Scratch::new();
+    let file = package(&scratch);
+    let served = Served::start(&scratch);
+    let there = served.reference("team/nop:v1.0.0");
+    apron(&scratch, ["push", "-f", file, &there]).ok();
+    let said = apron_with(&scratch, "ada's password\n", &["registry", "user", "add", "ada"]);
+    let said = said.failed();
+    assert!(said.contains("--data-dir"), "{said}");
+    assert_eq!(user(&scratch, &["add", "ada"]).ok().stdout, "added ada to data\n");
+    let other = served.reference("team/nop:v2.0.0");
+    apron(&scratch, ["push", "-f", file, &other]).failed();
+    // C5: whoever calls it by another name of this machine is sent there for tokens.
+    let port = served.address().rsplit_once(':').unwrap().1;
+    let local = format!("localhost:{port}");
+    let login = ["login", "--username", "ada", "--password-stdin", local.as_str()];
+    apron_with(&scratch, "ada's password\n", &login).ok();
+    apron(&scratch, ["push", "-f", file, &format!("{local}/team/nop:v2.0.0")]).ok();
+}
+
+/// M5: a page whose name was made to mean this machine.
+#[test]
+fn m5_an_open_registry_answers_to_its_own_names_only() {
+    let scratch = Scratch::new();
+    let served = Served::start_with(&scratch, &["--allowed-host", "registry.test"]);
+    let ask = |headers: &str| {
+        let head = format!("DELETE /v2/p/manifests/v1 HTTP/1.0\r\n{headers}\r\n");
+        ask(served.address(), &head, b"").unwrap().0
+    };
+    for host in ["localhost", "127.0.0.1:1", "registry.test", served.address()] {
+        assert_eq!(ask(&format!("Host: {host}\r\n")), 404, "{host}");
+    }
+    for headers in [
+        "Host: evil.example.org\r\n",
+        "Host: evil.example.org\r\nOrigin: http://evil.example.org\r\n",
+        "Host: localhost\r\nOrigin: http://evil.example.org\r\n",
+    ] {
+        assert_eq!(ask(headers), 421, "{headers}");
+    }
 }
 
 #[test]

@@ -214,6 +214,13 @@ fn nobody_learns_anything_without_credentials() {
 
 /// A TLS connection, for what no client library does.
 async fn raw(server: &Server) -> tokio_rustls::client::TlsStream<tokio::net::TcpStream> {
+    try_raw(server).await.expect("a handshake")
+}
+
+/// The same, where the server may not want to.
+async fn try_raw(
+    server: &Server,
+) -> std::io::Result<tokio_rustls::client::TlsStream<tokio::net::TcpStream>> {
     let roots = rustls::RootCertStore::empty();
     let mut config =
         rustls::ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
@@ -221,7 +228,7 @@ async fn raw(server: &Server) -> tokio_rustls::client::TlsStream<tokio::net::Tcp
     let stream = tokio::net::TcpStream::connect(server.address()).await.expect("a connection");
     let name = rustls::pki_types::ServerName::try_from("localhost").expect("a name");
     let connector = tokio_rustls::TlsConnector::from(std::sync::Arc::new(config));
-    connector.connect(name, stream).await.expect("a handshake")
+    connector.connect(name, stream).await
 }
 
 /// Believes every certificate.
@@ -263,6 +270,33 @@ impl rustls::client::danger::ServerCertVerifier for Anybody {
             .signature_verification_algorithms
             .supported_schemes()
     }
+}
+
+/// M2: with 1,024 files, 1,010 connections that said nothing kept everybody out.
+#[test]
+fn m2_one_address_cannot_take_all_connections() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let data = directory.path().join("data");
+    runtime().block_on(async {
+        let mut prlimit = Command::new("prlimit");
+        prlimit.arg("--nofile=100:200");
+        let server = Server::start_under(prlimit, &data).await.expect("a server");
+        let mut idle = Vec::new();
+        for _ in 0..300 {
+            let made = tokio::time::timeout(Duration::from_secs(5), try_raw(&server)).await;
+            idle.extend(made.ok().and_then(Result::ok));
+        }
+        assert!(idle.len() > 10, "some are let in: {}", idle.len());
+        let elsewhere = reqwest::Client::builder()
+            .tls_danger_accept_invalid_certs(true)
+            .local_address(std::net::IpAddr::from([127, 0, 0, 2]))
+            .timeout(Duration::from_secs(20))
+            .build()
+            .expect("a client");
+        let answer = elsewhere.get(format!("{}/healthz", server.url())).send().await;
+        assert_eq!(answer.expect("others are let in").status().as_u16(), 200);
+        drop(idle);
+    });
 }
 
 #[test]

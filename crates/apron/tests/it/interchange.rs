@@ -251,6 +251,91 @@ fn upstream_embeds_the_same_runtime_in_the_same_way() {
     assert_eq!(config("our.xpkg"), config("up.xpkg"));
 }
 
+/// A runtime image as people build them: with what to run, and a history that needs escapes.
+fn real_runtime(scratch: &Scratch, registry: &Registry, architecture: &str) -> String {
+    scratch.write("root/usr/local/bin/provider", architecture);
+    program(scratch, "tar", ["-C", "root", "-cf", "root.tar", "."]).ok();
+    let there = registry.reference(&format!("r/{architecture}:v1"));
+    let plain = ["append", "-f", "root.tar", "-t", &there, "-o", "plain.tar"];
+    peer(scratch, "crane", plain).ok();
+    peer(scratch, "crane", ["push", "plain.tar", &there]).ok();
+    let platform = format!("linux/{architecture}");
+    let mutate = [
+        "mutate",
+        &there,
+        "--tag",
+        &there,
+        "--set-platform",
+        &platform,
+        "--user",
+        "65532",
+        "--entrypoint",
+        "/usr/local/bin/provider",
+        "--cmd",
+        "a&&b",
+        "--workdir",
+        "/",
+        "--env",
+        "PATH=/usr/local/bin",
+        "--exposed-ports",
+        "8080/tcp",
+        "--label",
+        "org.example.url=https://example.org/?a=<b>&c",
+    ];
+    peer(scratch, "crane", mutate).ok();
+    let archive = format!("{architecture}.tar");
+    program(
+        scratch,
+        "skopeo",
+        [
+            "copy",
+            "--insecure-policy",
+            "--src-tls-verify=false",
+            &format!("docker://{there}"),
+            &format!("docker-archive:{archive}:example.org/r:v1"),
+        ],
+    )
+    .ok();
+    archive
+}
+
+#[test]
+fn a_package_with_a_runtime_has_the_digest_that_upstream_gives_it() {
+    let scratch = Scratch::new();
+    let registry = Registry::start();
+    scratch.copy_package("provider-nop");
+    for architecture in ["amd64", "arm64"] {
+        let archive = real_runtime(&scratch, &registry, architecture);
+        let flags = ["--embed-runtime-image-tarball", &archive, "-o"];
+        let (ours, theirs) = (format!("{architecture}.xpkg"), format!("up-{architecture}.xpkg"));
+        apron(&scratch, ["build", "provider-nop"].iter().chain(&flags).chain(&[&*ours])).ok();
+        let words = ["xpkg", "build", "-f", "provider-nop"];
+        peer(&scratch, "crossplane", words.iter().chain(&flags).chain(&[&*theirs])).ok();
+        // Digests of layers differ by the compressor; not a letter of the rest does.
+        let config = |file: &str| {
+            let words = ["inspect", "--raw", "--config", &format!("docker-archive:{file}")];
+            let text = program(&scratch, "skopeo", words).ok().stdout;
+            let mut pieces: Vec<&str> = text.split("sha256:").collect();
+            for piece in pieces.iter_mut().skip(1) {
+                *piece = &piece[64..];
+            }
+            pieces.join("sha256:")
+        };
+        assert_eq!(config(&ours), config(&theirs));
+    }
+    let digest = |reference: &str| peer(&scratch, "crane", ["digest", reference]).ok().stdout;
+    for files in
+        ["amd64.xpkg", "up-amd64.xpkg", "amd64.xpkg,arm64.xpkg", "arm64.xpkg,up-amd64.xpkg"]
+    {
+        let ours = registry.reference("ours/nop:v1");
+        let theirs = registry.reference("theirs/nop:v1");
+        let flags = ["-f", files, "-a", "org.example.url=https://example.org/?a&b"];
+        apron(&scratch, ["push", &ours].iter().chain(&flags)).ok();
+        peer(&scratch, "crossplane", ["xpkg", "push", &theirs].iter().chain(&flags)).ok();
+        assert_eq!(digest(&ours), digest(&theirs), "{files}");
+    }
+}
+
 #[test]
 fn several_files_become_one_package_for_several_platforms() {
     let scratch = Scratch::new();
@@ -307,6 +392,156 @@ fn several_files_become_one_package_for_several_platforms() {
     apron(&scratch, ["copy", "oci-archive:all.tar", &back]).ok();
     let digest = |reference: &str| peer(&scratch, "crane", ["digest", reference]).ok().stdout;
     assert_eq!(digest(&back), digest(&there));
+}
+
+#[test]
+fn layers_and_extensions_for_other_readers_travel_with_a_package() {
+    let scratch = Scratch::new();
+    let registry = Registry::start();
+    scratch.copy_package("provider-nop");
+    // Beside the package's own files, and none of its objects.
+    scratch.write("provider-nop/icons/deep/icon.svg", "<svg/>");
+    scratch.write("provider-nop/icons/list.yaml", "icons: [deep/icon.svg]\n");
+    scratch.write("docs/readme.md", "# words\n");
+    let layer = ["--layer", "example.icons=provider-nop/icons"];
+    apron(&scratch, ["build", "provider-nop", "-o", "p.xpkg"].iter().chain(&layer)).ok();
+    apron(&scratch, ["build", "provider-nop", "-o", "q.xpkg"].iter().chain(&layer)).ok();
+    assert!(
+        fs_err::read(scratch.join("p.xpkg")).unwrap()
+            == fs_err::read(scratch.join("q.xpkg")).unwrap()
+    );
+    upstream_extracts(&scratch, "p.xpkg");
+    let (ours, theirs) = (registry.reference("ours/nop:v1"), registry.reference("theirs/nop:v1"));
+    apron(&scratch, ["push", &ours, "-f", "p.xpkg"]).ok();
+    peer(&scratch, "crossplane", ["xpkg", "push", "-f", "p.xpkg", &theirs]).ok();
+    let digest = |reference: &str| peer(&scratch, "crane", ["digest", reference]).ok().stdout;
+    assert_eq!(digest(&ours), digest(&theirs));
+    let roles = |layers: &Value| {
+        let layers = layers.as_array().unwrap().iter();
+        layers.map(|layer| layer["role"].as_str().unwrap_or("-").to_owned()).collect::<Vec<_>>()
+    };
+    let shown = json(&apron(&scratch, ["inspect", &theirs, "-o", "json"]).ok());
+    assert_eq!(roles(&shown["image"]["layers"]), ["base", "example.icons"]);
+    // The content for other readers is beside the image, which upstream still finds.
+    let there = registry.reference("extended/nop:v1");
+    apron(&scratch, ["push", &there, "-f", "p.xpkg", "--extensions", "docs"]).ok();
+    peer(&scratch, "crane", ["validate", "--remote", &there]).ok();
+    peer(&scratch, "crossplane", ["xpkg", "extract", &there, "-o", "up.gz"]).ok();
+    apron(&scratch, ["extract", &there, "-o", "our.gz"]).ok();
+    assert_eq!(gunzip(&scratch.join("our.gz")), gunzip(&scratch.join("up.gz")));
+    let index: Value =
+        serde_json::from_str(&registry.get("/v2/extended/nop/manifests/v1", MANIFEST_TYPES))
+            .unwrap();
+    let child = &index["manifests"][1];
+    assert_eq!(child["annotations"]["io.crossplane.xpkg"], "xpkg-extensions");
+    assert_eq!(child["platform"], Value::Null);
+    apron(&scratch, ["copy", &there, "oci-archive:all.tar"]).ok();
+    let back = registry.reference("back/nop:v1");
+    apron(&scratch, ["copy", "oci-archive:all.tar", &back]).ok();
+    assert_eq!(digest(&back), digest(&there));
+    let shown = json(&apron(&scratch, ["inspect", &back, "-o", "json"]).ok());
+    let extensions = &shown["image"]["extensions"];
+    assert_eq!(extensions["digest"], child["digest"]);
+    assert_eq!(roles(&extensions["layers"]), ["xpkg-extensions"]);
+    let words = apron(&scratch, ["inspect", &back]).ok().stdout;
+    assert!(words.contains("extensions, for other readers (1)"), "{words}");
+    assert!(words.contains("example.icons"), "{words}");
+    // Its files are there for those who ask for them.
+    let image = format!("{}@{}", registry.reference("back/nop"), child["digest"].as_str().unwrap());
+    peer(&scratch, "crane", ["export", &image, "flat.tar"]).ok();
+    let listed = program(&scratch, "tar", ["-xOf", "flat.tar", "readme.md"]).ok().stdout;
+    assert_eq!(listed, "# words\n");
+}
+
+#[test]
+fn layers_that_cannot_be_packed_are_refused() {
+    let scratch = Scratch::new();
+    scratch.copy_package("provider-nop");
+    scratch.write("links/file", "x");
+    fs_err::os::unix::fs::symlink("file", scratch.join("links/link")).unwrap();
+    scratch.write("hides/package.yaml", "x");
+    fs_err::create_dir(scratch.join("empty")).unwrap();
+    for (layer, why) in [
+        ("a=links", "links/link cannot be packed"),
+        ("a=hides", "would hide that of the package"),
+        ("a=empty", "there are no files in empty"),
+        ("a=missing", "there is no directory missing"),
+    ] {
+        let said = apron(&scratch, ["build", "provider-nop", "--layer", layer]).failed();
+        assert!(said.contains(why) && said.contains("hint: "), "{layer}: {said}");
+    }
+    for layer in ["base=links", "upbound=links", "=links", "links", "a="] {
+        assert_eq!(apron(&scratch, ["build", "provider-nop", "--layer", layer]).code, Some(2));
+    }
+}
+
+#[test]
+fn pulling_says_which_platform_was_taken_and_takes_what_is_asked_for() {
+    let scratch = Scratch::new();
+    let registry = Registry::start();
+    scratch.copy_package("provider-nop");
+    for architecture in ["amd64", "arm64"] {
+        let archive = real_runtime(&scratch, &registry, architecture);
+        let file = format!("{architecture}.xpkg");
+        let flags = ["--embed-runtime-image-tarball", &archive, "-o", &file];
+        apron(&scratch, ["build", "provider-nop"].iter().chain(&flags)).ok();
+    }
+    let there = registry.reference("p/nop:v1");
+    apron(&scratch, ["push", &there, "-f", "amd64.xpkg,arm64.xpkg"]).ok();
+    let says = |words: &[&str], taken: &str| {
+        let pulled = apron(&scratch, ["pull", &there].iter().chain(words)).ok().stdout;
+        assert!(pulled.contains(&format!("  platform {taken}\n")), "{pulled}");
+    };
+    says(&["-o", "one.xpkg"], "linux/amd64 of linux/amd64, linux/arm64");
+    let same = |one: &str, other: &str| {
+        fs_err::read(scratch.join(one)).unwrap() == fs_err::read(scratch.join(other)).unwrap()
+    };
+    assert!(same("one.xpkg", "amd64.xpkg"));
+    let arm = ["-f", "arm.xpkg", "--platform", "linux/arm64"];
+    says(&arm, "linux/arm64 of linux/amd64, linux/arm64");
+    assert!(same("arm.xpkg", "arm64.xpkg"));
+    says(&["--all-platforms"], "linux/amd64, linux/arm64");
+    let back = registry.reference("p/back:v1");
+    apron(&scratch, ["copy", "oci-archive:nop-v1.tar", &back]).ok();
+    let digest = |reference: &str| peer(&scratch, "crane", ["digest", reference]).ok().stdout;
+    assert_eq!(digest(&back), digest(&there));
+    let shown = json(&apron(&scratch, ["pull", &there, "--output", "json"]).ok());
+    assert_eq!(shown["platform"], "linux/amd64 of linux/amd64, linux/arm64");
+    // `-o` is a file here; who means something else is told.
+    assert_eq!(apron(&scratch, ["pull", &there, "-o", "json"]).code, Some(2));
+    apron(&scratch, ["lint", &there, "--platform", "linux/arm64"]).ok();
+    let none = apron(&scratch, ["lint", &there, "--platform", "windows/amd64"]).failed();
+    assert!(none.contains("it has linux/amd64, linux/arm64"), "{none}");
+}
+
+#[test]
+fn a_copy_to_a_bare_name_says_where_it_would_go() {
+    let scratch = Scratch::new();
+    scratch.copy_package("provider-nop");
+    apron(&scratch, ["build", "provider-nop", "-o", "p.xpkg"]).ok();
+    let said = apron(&scratch, ["copy", "p.xpkg", "nop"]).failed();
+    let why = "`nop` names no registry; it would go to index.docker.io, as index.docker.io/library/nop:latest";
+    assert!(said.contains(why), "{said}");
+    let said = apron(&scratch, ["copy", "p.xpkg", "team/nop:v1"]).failed();
+    assert!(said.contains("as index.docker.io/team/nop:v1"), "{said}");
+    // Whoever chose a registry for bare names means it.
+    let registry = Registry::start();
+    let chosen = ["--default-registry", &registry.address];
+    apron(&scratch, ["copy", "p.xpkg", "team/nop:v1"].iter().chain(&chosen)).ok();
+}
+
+#[test]
+fn keys_that_stand_twice_in_a_built_package_are_found() {
+    let scratch = Scratch::new();
+    let meta = "apiVersion: meta.pkg.crossplane.io/v1\nkind: Configuration\nmetadata:\n  name: one\n  name: two\n";
+    scratch.write("root/package.yaml", meta);
+    program(&scratch, "tar", ["-C", "root", "-cf", "root.tar", "package.yaml"]).ok();
+    let append = ["append", "-f", "root.tar", "-t", "example.org/team/p:v1", "-o", "p.tar"];
+    peer(&scratch, "crane", append).ok();
+    let checked = apron(&scratch, ["lint", "p.tar"]).ok().stdout;
+    assert!(checked.contains("p.tar!package.yaml:5:3: warning: "), "{checked}");
+    assert!(checked.contains("[duplicate-key]"), "{checked}");
+    assert!(checked.ends_with("0 errors, 1 warning\n"), "{checked}");
 }
 
 #[test]

@@ -31,6 +31,8 @@ mod manager;
 mod packages;
 #[path = "../../../apiserver/tests/it/peers.rs"]
 mod peers;
+mod proxies;
+mod readme;
 mod registry;
 mod robots;
 mod support;

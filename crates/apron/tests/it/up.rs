@@ -1,6 +1,7 @@
 //! `apron up`: a whole control plane in one process, as somebody at a terminal meets it.
 
-use crate::support::{Ran, Scratch, command};
+use crate::control_plane::Asked;
+use crate::support::{Ran, Scratch, command, until};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
@@ -121,12 +122,103 @@ fn a_control_plane_installs_the_packages_of_a_directory_and_keeps_them() {
     }
     // Without the directory: everything is still there.
     let up = Up::start(&scratch, &["--data-dir", &data]);
+    // C1: nothing is allowed until somebody allows it.
+    let path = "/apis/rbac.authorization.k8s.io/v1/clusterroles/\
+                crossplane%3Aallowed-provider-permissions";
+    let role = Asked::new(&up.kubeconfig).get(path).unwrap();
+    assert!(role["aggregationRule"].is_object() && role["rules"].is_null(), "{role}");
+    // D02: whoever is bound to one of these may do so much with what packages bring.
+    for (who, verb) in [("admin", "*"), ("edit", "*"), ("view", "get"), ("browse", "get")] {
+        let path = format!("/apis/rbac.authorization.k8s.io/v1/clusterroles/crossplane-{who}");
+        let is_gathered = |role: &serde_json::Value| role["rules"].to_string().contains(verb);
+        let asked = Asked::new(&up.kubeconfig);
+        until(&format!("{who} are gathered"), || asked.get(&path).filter(is_gathered));
+    }
     let listed = up.say(&["list", "configuration", "-o", "name"]).ok().stdout;
     assert_eq!(listed, "configuration.pkg.crossplane.io/platform\n");
     let inside = format!("{}/{top}", up.registry);
     up.say(&["inspect", &inside]).ok();
     up.say(&["wait", "platform", "--timeout", "15m"]).ok();
     up.stop();
+}
+
+/// The status of a request to a registry.
+fn status(address: &str, head: &str) -> u16 {
+    crate::registry::ask(address, &format!("{head}\r\n\r\n"), b"").unwrap().0
+}
+
+#[test]
+fn m5_the_registry_of_a_control_plane_asks_for_the_credential_of_its_kubeconfig() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let scratch = Scratch::new();
+    let data = scratch.join("data").display().to_string();
+    let up = Up::start(&scratch, &["--data-dir", &data]);
+    let mode = fs_err::metadata(&up.kubeconfig).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    assert_eq!(status(&up.registry, "GET /v2/ HTTP/1.0"), 401);
+    assert_eq!(status(&up.registry, "POST /v2/p/blobs/uploads/ HTTP/1.0"), 401);
+    assert_eq!(status(&up.registry, "GET /v2/ HTTP/1.0\r\nHost: evil.example.org"), 421);
+    // Whoever has the kubeconfig needs nothing more; everybody else needs what it says.
+    let file = crate::registry::package(&scratch);
+    let there = format!("{}/team/nop:v1.0.0", up.registry);
+    let (port, local) = (up.registry.rsplit_once(':').unwrap().1, "localhost");
+    up.say(&["push", "-f", file, &there]).ok();
+    up.say(&["inspect", &format!("{local}:{port}/team/nop:v1.0.0")]).ok();
+    crate::support::apron(&scratch, ["push", "-f", file, &there]).failed();
+    let said = fs_err::read_to_string(&up.said).unwrap();
+    let password = up.say(&["registry", "password"]).ok().stdout.trim().to_owned();
+    assert!(password.starts_with("apr_") && !said.contains(&password), "{said}");
+    assert!(said.contains("apron registry password | docker login --username apron"), "{said}");
+    let credentials = format!("apron:{password}");
+    let skopeo = |credentials: &str| {
+        let (archive, there) = (format!("docker-archive:{file}"), format!("docker://{there}2"));
+        let flags = ["--insecure-policy", "copy", "--dest-tls-verify=false", "--dest-creds"];
+        let words = [&flags[..], &[credentials, &archive, &there]].concat();
+        crate::support::program(&scratch, "skopeo", words)
+    };
+    skopeo(&credentials).ok();
+    assert_ne!(skopeo("apron:apr_wrong").code, Some(0));
+    // It is the same after a restart, so that whoever logged in stays so.
+    up.stop();
+    let up = Up::start(&scratch, &["--data-dir", &data]);
+    assert_eq!(up.say(&["registry", "password"]).ok().stdout.trim(), password);
+    up.stop();
+}
+
+#[test]
+fn m5_only_what_was_pushed_with_the_credential_stands_in_for_the_world() {
+    let scratch = Scratch::new();
+    let file = crate::registry::package(&scratch);
+    // What anybody pushed when nobody was asked; nobody listens at this name.
+    let name = "localhost/team/nop";
+    {
+        let served = crate::registry::Served::start(&scratch);
+        let there = served.reference(&format!("{name}:v1.0.0"));
+        crate::support::apron(&scratch, ["push", "-f", file, &there]).ok();
+    }
+    fs_err::create_dir_all(scratch.join("plane")).unwrap();
+    fs_err::rename(scratch.join("data"), scratch.join("plane/registry")).unwrap();
+    let data = scratch.join("plane").display().to_string();
+    let up = Up::start(&scratch, &["--data-dir", &data]);
+    let inside = |tag: &str| format!("{}/{name}:{tag}", up.registry);
+    up.say(&["inspect", &inside("v1.0.0")]).ok();
+    up.say(&["install", &format!("{name}:v1.0.0")]).failed();
+    // The same bytes, pushed by whoever has the credential.
+    up.say(&["push", "-f", file, &inside("v1.0.1")]).ok();
+    up.say(&["install", &format!("{name}:v1.0.1")]).ok();
+    up.stop();
+}
+
+#[test]
+fn m5_other_machines_do_not_reach_a_registry_without_users() {
+    let scratch = Scratch::new();
+    let mut command = command(&scratch);
+    command.args(["up", "--data-dir", "data", "--exit-when-ready"]);
+    command.args(["--listen", "127.0.0.1:0", "--registry-listen", "0.0.0.0:0"]);
+    let ran: Ran = command.output().unwrap().into();
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.stderr.contains("this registry has no users"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("--data-dir data/registry"), "{}", ran.stderr);
 }
 
 #[test]

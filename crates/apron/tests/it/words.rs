@@ -291,6 +291,78 @@ fn upstreams_words_work_and_say_as_little() {
 }
 
 #[test]
+fn upstreams_words_end_as_upstreams_cli_ends() {
+    let scratch = Scratch::new();
+    scratch.copy_package("provider-nop");
+    let examples = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: e\n";
+    scratch.write("provider-nop/examples/e.yaml", examples);
+    scratch.write("provider-nop/e.yaml", "kind: Nonsense\n");
+    for words in [
+        &["nonsense"][..],
+        &["xpkg", "build", "--nonsense"],
+        &["xpkg", "push"],
+        &["xpkg"],
+        &["xpkg", "build", "-f", "missing.txt", "--nonsense"],
+        &["xpkg", "extract", "--from-xpkg", "missing.xpkg"],
+        &["version", "--client"],
+        &["xpkg", "build", "--help"],
+    ] {
+        let theirs = crate::support::peer(&scratch, "crossplane", words);
+        let ours = apron_as(&scratch, "crossplane", words);
+        assert_eq!(ours.code, theirs.code, "{words:?}: {}", ours.all());
+    }
+    let version = apron_as(&scratch, "crossplane", ["version", "--client"]).ok().stdout;
+    assert_eq!(version, format!("Client Version: v{}\n", env!("CARGO_PKG_VERSION")));
+    for name in ["get-crds", "batch"] {
+        let ran = apron_as(&scratch, "crossplane", ["xpkg", name, "--flat", "x"]);
+        assert_eq!(ran.code, Some(80));
+        assert!(ran.stderr.contains(&format!("apron has no `crossplane xpkg {name}`\nhint: ")));
+    }
+    // Patterns leave out files of the package, and no examples.
+    let flags =
+        ["-f", "provider-nop", "-e", "provider-nop/examples", "--ignore", "e.yaml,examples/e.yaml"];
+    let build = ["xpkg", "build"].iter().chain(&flags);
+    crate::support::peer(&scratch, "crossplane", build.clone().chain(&["-o", "up.xpkg"])).ok();
+    apron_as(&scratch, "crossplane", build.chain(&["-o", "our.xpkg"])).ok();
+    for file in ["up.xpkg", "our.xpkg"] {
+        let shown = apron(&scratch, ["inspect", file]).ok().stdout;
+        assert!(shown.contains("\n  examples  "), "{file}: {shown}");
+    }
+}
+
+#[test]
+fn upstreams_words_act_on_behalf_of_others() {
+    use std::io::{BufRead, BufReader, Write};
+    let scratch = Scratch::new();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let server = format!("http://{}", listener.local_addr().unwrap());
+    let kubeconfig = format!(
+        "apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters:\n- name: c\n  cluster: {{server: \"{server}\"}}\ncontexts:\n- name: c\n  context: {{cluster: c, user: u}}\nusers:\n- name: u\n  user: {{}}\n"
+    );
+    scratch.write(".kube/config", kubeconfig);
+    let asked = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let lines = BufReader::new(stream.try_clone().unwrap()).lines().map(Result::unwrap);
+        let head: Vec<String> = lines.take_while(|line| !line.is_empty()).collect();
+        let answer = "HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+        stream.write_all(answer.as_bytes()).unwrap();
+        head
+    });
+    let update = ["xpkg", "update", "provider", "xpkg.example.org/team/nop:v1.0.0"];
+    let flags = ["--as", "ada", "--as-group", "team", "--as-group", "ops", "--as-uid", "7"];
+    apron_as(&scratch, "crossplane", update.iter().chain(&flags)).failed();
+    let head = asked.join().unwrap();
+    for line in [
+        "impersonate-user: ada",
+        "impersonate-group: team",
+        "impersonate-group: ops",
+        "impersonate-uid: 7",
+    ] {
+        assert!(head.iter().any(|one| one.eq_ignore_ascii_case(line)), "{line}: {head:?}");
+    }
+}
+
+#[test]
 fn colours_appear_only_where_they_are_wanted() {
     let scratch = Scratch::new();
     let colourful = |variables: &[(&str, &str)]| {

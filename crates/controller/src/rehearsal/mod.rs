@@ -12,7 +12,11 @@ mod imagined;
 mod request;
 
 pub use imagined::{Checks, Imagined};
-pub use plan::preview::{Action, ObjectAction, ObjectPreview, PackagePreview, Preview};
+pub use plan::adoption::mark;
+pub use plan::preview::{
+    Action, Adoption, ObjectAction, ObjectPreview, PackagePreview, Preview, Rehearsed, adoptions,
+    obstacles,
+};
 pub use plan::step::Target;
 
 use crate::cluster::{Error, Which};
@@ -26,7 +30,7 @@ use crate::runtime::Runtimes;
 use crate::{Hands, lock};
 use api::meta::PackageKind;
 use api::pkg::LABEL_PACKAGE;
-use plan::preview::{Change, Rehearsed};
+use plan::preview::Change;
 
 /// How often everything may be looked at before it must be quiet.
 const SWEEPS_MAX: usize = 64;

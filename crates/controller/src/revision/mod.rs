@@ -7,7 +7,7 @@ pub(crate) use objects::{bare, owners};
 
 use crate::access::{access, allowed, allowed_by_settings};
 use crate::cluster::{self, Which};
-use crate::families::Families;
+use crate::families::{Families, Given};
 use crate::forbidden::Subject;
 use crate::kind::{Kind, Learnt, Wakes, Watch};
 use crate::package::{self, ask, provided, treatment, typed};
@@ -19,13 +19,14 @@ use api::pkg::LABEL_PACKAGE;
 use api::pkg::revision::{ACTIVE, Revision};
 use disputes::Disputes;
 use oci::{Digest, Reference};
+use plan::adoption;
 use plan::lock::{Verdict, Whose};
 use plan::package::pull::{Image, Policy};
 use plan::revision::{Contents, Settings, World, step};
 use plan::runtime::{Configurations, SECRETS};
 use plan::signature::Trust;
 use plan::step::{Need, Refusal, Step, Target};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::sync::broadcast;
 
@@ -60,6 +61,11 @@ impl Revisions {
 
     fn revision(&self) -> String {
         format!("{}Revision", self.kind.as_str())
+    }
+
+    fn given(&self, group: &str) -> Given {
+        let (families, group) = (self.families.clone(), group.to_owned());
+        Given { families, package: self.kind.as_str(), group }
     }
 
     /// Certificates are in Secrets that packages or their revisions own, or that somebody else made
@@ -102,6 +108,7 @@ impl Kind for Revisions {
             self.families.watch(&stable, &self.revision()),
             Watch::for_everyone(&beta, "ImageConfig"),
             secrets::watch(hands, Wakes::Everyone),
+            self.given(&group).watch_package(&stable),
         ];
         let brought: &[(&str, &str)] = match self.kind {
             PackageKind::Provider => &PROVIDED,
@@ -156,11 +163,15 @@ impl Kind for Revisions {
         let image = Image { cached: held::digest(hands, &revision), ..Image::default() };
         let treated = treatment(hands, &revision.spec.image).await?;
         let (trust, treatment) = (Trust::of(&treated), treated.unwrap_or_default());
+        let packages = packages(hands).await?;
+        let label = revision.metadata.labels.get(LABEL_PACKAGE);
+        let owner = label.map(|name| plan::lock::owner(self.kind.as_str(), name));
         Ok(Some(World {
             kind: self.kind,
             siblings,
             lock: lock::current(hands).await?,
-            packages: packages(hands).await?,
+            adopts_existing: owner.and_then(|one| packages.get(&one).copied()).unwrap_or_default(),
+            packages: packages.into_keys().collect(),
             image,
             treatment,
             trust,
@@ -236,6 +247,10 @@ impl Kind for Revisions {
                 let theirs = objects::of_others(world);
                 let is_theirs = |kind: &str, object: &str| theirs.contains(&(kind, object));
                 self.disputes.settle(&name, |kind, object| is_active && is_theirs(kind, object));
+                // Who waits for an administrator keeps nothing from others meanwhile.
+                if is_active && world.is_obstructed() && world.has_nothing() {
+                    hands.verdicts.tried(Whose::of(&world.revision), true);
+                }
                 Ok(Learnt::Known)
             }
             Need::DryRun(writes) => {
@@ -285,20 +300,25 @@ fn settings(hands: &Hands, kind: PackageKind) -> Settings {
         runs_packages: hands.settings.runs(kind),
         defers_definitions: hands.settings.defers_definitions,
         allowed: allowed_by_settings(hands),
+        adopts_existing: hands.settings.adopts_existing,
     }
 }
 
-/// All packages there are, as the Lock's record names them.
-async fn packages(hands: &Hands) -> Result<BTreeSet<String>, cluster::Error> {
+/// All packages there are, as the Lock's record names them, and whether they may take over what is
+/// there already.
+async fn packages(hands: &Hands) -> Result<BTreeMap<String, bool>, cluster::Error> {
     let api_version = format!("{}/v1", hands.settings.group());
-    let mut names = BTreeSet::new();
+    let mut packages = BTreeMap::new();
     for kind in PackageKind::ALL {
         let which = Which::default();
         let all = hands.cluster.list_metadata(&api_version, kind.as_str(), which).await?;
-        let all = all.iter().filter_map(|one| one["metadata"]["name"].as_str());
-        names.extend(all.map(|name| plan::lock::owner(kind.as_str(), name)));
+        packages.extend(all.iter().map(|one| {
+            let metadata = adoption::metadata_of(one);
+            let owner = plan::lock::owner(kind.as_str(), &metadata.name);
+            (owner, adoption::gives_existing(&metadata.annotations))
+        }));
     }
-    Ok(names)
+    Ok(packages)
 }
 
 fn pull_secrets(world: &World) -> Vec<String> {
@@ -326,7 +346,7 @@ async fn contents(
     };
     let learnt = if found.is_ok() { Learnt::Known } else { Learnt::Unknown };
     let summary = |found: Arc<crate::cache::Contents>| {
-        Arc::new(Contents::of(Digest::clone(digest), &found.opened))
+        Arc::new(Contents::of(Digest::clone(digest), &found.opened, hands.settings.unsupported))
     };
     world.contents = Some(found.map(summary));
     Ok(learnt)

@@ -6,6 +6,7 @@ use crate::cluster::{Error, MANAGER, Which};
 use crate::package::typed;
 use api::object::{ObjectMeta, OwnerReference};
 use futures::{StreamExt as _, TryStreamExt as _};
+use plan::adoption;
 use plan::control::is_named;
 use plan::revision::{Seen, World, desired};
 use plan::step::{Packaged, Target, Wanted};
@@ -28,8 +29,8 @@ pub(super) async fn look(
         let looks: Vec<_> = wanted
             .into_iter()
             .map(|one| {
-                let metadata = there.remove(&one.target.name);
-                seen(hands, world, one, metadata)
+                let found = there.remove(&one.target.name);
+                seen(hands, world, one, found)
             })
             .collect();
         let looks = futures::stream::iter(looks).buffered(TOGETHER);
@@ -48,8 +49,8 @@ pub(crate) async fn owners(
     for ((api_version, kind), wanted) in by_kind(wanted) {
         let mut there = metadata(hands, &api_version, &kind, &wanted).await?;
         owners.extend(wanted.into_iter().map(|Wanted { target, .. }| {
-            let metadata = there.remove(&target.name).unwrap_or_default();
-            (target, metadata.owner_references)
+            let owners = there.remove(&target.name).map(|it| it.metadata.owner_references);
+            (target, owners.unwrap_or_default())
         }));
     }
     Ok(owners)
@@ -70,7 +71,7 @@ async fn metadata(
     api_version: &str,
     kind: &str,
     wanted: &[Wanted],
-) -> Result<HashMap<String, ObjectMeta>, Error> {
+) -> Result<HashMap<String, Found>, Error> {
     let mut found = Vec::new();
     if wanted.len() > FEW {
         found = hands.cluster.list_metadata(api_version, kind, Which::default()).await?;
@@ -80,10 +81,18 @@ async fn metadata(
         }
     }
     let each = found.into_iter().map(|object| {
+        let is_written = adoption::is_written(&object);
         let metadata = bare(object)?;
-        Ok((metadata.name.clone(), metadata))
+        Ok((metadata.name.clone(), Found { metadata, is_written }))
     });
     each.collect()
+}
+
+/// What is found of an object without reading all of it.
+struct Found {
+    metadata: ObjectMeta,
+    /// Whether a package manager wrote it.
+    is_written: bool,
 }
 
 /// The metadata of an object, without who wrote which field.
@@ -117,21 +126,21 @@ async fn seen(
     hands: &Hands,
     world: &World,
     wanted: Wanted,
-    metadata: Option<ObjectMeta>,
+    found: Option<Found>,
 ) -> Result<(Target, Option<Seen>), Error> {
     let Wanted { target, packaged } = wanted;
-    let Some(metadata) = metadata else {
+    let Some(Found { metadata, is_written }) = found else {
         hands.written.forget(&target);
         return Ok((target, None));
     };
     let Some(packaged) = packaged else {
-        return Ok((target, Some(Seen { metadata, ..Seen::default() })));
+        return Ok((target, Some(Seen { metadata, is_written, ..Seen::default() })));
     };
     if let Some(state) = hands.written.recall(&target, &packaged, &metadata) {
-        return Ok((target, Some(Seen { metadata, is_same: true, state })));
+        return Ok((target, Some(Seen { metadata, is_same: true, state, is_written })));
     }
     if !is_controlled(world, &metadata) && target.kind != "ManagedResourceDefinition" {
-        return Ok((target, Some(Seen { metadata, ..Seen::default() })));
+        return Ok((target, Some(Seen { metadata, is_written, ..Seen::default() })));
     }
     let seen = compare(hands, &target, &packaged).await?;
     Ok((target, seen))
@@ -153,9 +162,10 @@ async fn compare(
     let compared = move |wanted| (desired::is_same(&wanted, &live, MANAGER), live);
     let (is_same, live) = document(hands, packaged, compared).await?;
     let state = live["spec"]["state"].as_str().map(str::to_owned);
+    let is_written = adoption::is_written(&live);
     let metadata = bare(live)?;
     if is_same {
         hands.written.note(target, packaged, &metadata, state.clone());
     }
-    Ok(Some(Seen { metadata, is_same, state }))
+    Ok(Some(Seen { metadata, is_same, state, is_written }))
 }

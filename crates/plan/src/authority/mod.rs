@@ -30,7 +30,7 @@ mod words;
 pub(crate) use words::prohibition;
 pub use words::{in_lines, refusal};
 
-use crate::revision::Contents;
+use crate::revision::{Contents, Unsupported};
 use api::meta::{Meta, PermissionRequest};
 use oci::Digest;
 use xpkg::lint::{Calls, Kinds, ObjectKind};
@@ -168,7 +168,7 @@ fn is_definition(object: ObjectKind) -> bool {
 /// What is said to a package that was opened.
 pub fn judge_opened(opened: &Opened, allowed: &Allowed) -> Judgement {
     // Which bytes it is makes no difference to what is in it.
-    judge(&Contents::of(Digest::of(&[]), opened), allowed)
+    judge(&Contents::of(Digest::of(&[]), opened, Unsupported::Skip), allowed)
 }
 
 /// What is said to a package with these contents.

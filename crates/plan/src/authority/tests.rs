@@ -2,7 +2,7 @@
 
 use super::rules::{RIGHTS_MAX, TEXT_SIZE_MAX, beyond, excess};
 use super::{ALLOWED_ROLE, Allowed, Place, asked, in_lines, judge, refusal};
-use crate::revision::Contents;
+use crate::revision::{Contents, Unsupported};
 use api::meta::{PackageKind, PermissionRequest};
 use insta::assert_snapshot;
 use oci::Digest;
@@ -20,7 +20,7 @@ fn contents(documents: &[Json]) -> Contents {
     let texts: Vec<String> = documents.iter().map(Json::to_string).collect();
     let text = texts.join("\n---\n");
     let opened = xpkg::open::read(text.as_bytes(), &xpkg::Limits::default()).unwrap();
-    Contents::of(Digest::of(text.as_bytes()), &opened)
+    Contents::of(Digest::of(text.as_bytes()), &opened, Unsupported::default())
 }
 
 fn provider(requests: &Json) -> Json {

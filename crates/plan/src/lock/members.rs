@@ -293,7 +293,8 @@ impl<'a> Active<'a> {
     }
 }
 
-/// Lets those that have nothing, and whose objects the API server refuses, give way to others that
+/// Lets those that have nothing, and whose objects the API server refuses or an administrator has
+/// not given them, give way to others that
 /// want the same: otherwise nobody would have it. Who failed stays known as such, so that two who
 /// fail do not take turns, and what is established is nobody else's.
 fn give_way(all: &mut [Member<'_>], failing: &BTreeSet<Whose>) {
@@ -305,7 +306,7 @@ fn give_way(all: &mut [Member<'_>], failing: &BTreeSet<Whose>) {
         let mut rivals = rivals.filter_map(|one| Some((one, one.active.as_ref()?)));
         rivals.find_map(|(one, rival)| {
             let shared = active.shares(rival).filter(|_| !has_failed(rival))?;
-            Some(format!("the API server refuses what it brings, so {} has {shared}", one.label))
+            Some(format!("what it brings is refused, so {} has {shared}", one.label))
         })
     };
     let reasons: Vec<Option<String>> = all

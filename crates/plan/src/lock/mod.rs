@@ -88,8 +88,8 @@ pub struct Known {
     pub revisions: BTreeMap<String, Contents>,
     /// The digests behind tags, by full reference.
     pub digests: BTreeMap<String, Result<Digest, String>>,
-    /// Revisions of packages that have nothing, and whose objects the API server refused when they
-    /// were last tried.
+    /// Revisions of packages that have nothing, and whose objects the API server refused, or were an
+    /// administrator's, when they were last tried.
     pub failing: BTreeSet<Whose>,
     /// The definition of the lock's kind, once it was asked for.
     pub definition: Option<Option<Json>>,

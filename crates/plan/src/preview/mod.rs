@@ -6,6 +6,7 @@
 //! ([`definition`]), what the API server calls them about ([`webhooks`]), what their controllers may do that they could not do before ([`rights`]), and
 //! what runs them ([`runtime`]).
 
+mod adoption;
 mod definition;
 mod objects;
 mod rights;
@@ -14,6 +15,9 @@ mod runtime;
 mod tests;
 mod webhooks;
 
+pub use adoption::{Adoption, adoptions, obstacles};
+
+use crate::adoption::FOREIGN;
 use crate::lock::Report;
 use api::condition::types;
 use api::meta::PackageKind;
@@ -302,26 +306,7 @@ fn action(from: Option<&str>, to: &str) -> Action {
 /// Whatever packages and revisions complain of, and would not if all went well. Whether something
 /// runs is only known once it does.
 fn troubles(rehearsed: &Rehearsed) -> Vec<String> {
-    let mut found: Vec<String> = Vec::new();
-    for change in &rehearsed.changes {
-        let Some(after) = &change.after else { continue };
-        if !text(&after["apiVersion"]).starts_with("pkg.") || is_gone(change) {
-            continue;
-        }
-        let conditions = after["status"]["conditions"].as_array().into_iter().flatten();
-        for one in conditions.into_iter().filter(|one| one["status"] == "False") {
-            let counts = match text(&one["type"]) {
-                types::INSTALLED => one["reason"] != api::condition::reasons::INACTIVE,
-                types::REVISION_HEALTHY => after["spec"]["desiredState"] == ACTIVE,
-                types::SYNCED => true,
-                _ => false,
-            };
-            let message = text(&one["message"]);
-            if counts && !message.is_empty() {
-                found.push(format!("{} {}: {message}", text(&after["kind"]), name(after)));
-            }
-        }
-    }
+    let mut found: Vec<String> = rehearsed.changes.iter().flat_map(trouble_of).collect();
     found.extend(rehearsed.refused.iter().cloned());
     // Whoever is refused without having a revision yet has nowhere to say it.
     for conflict in &rehearsed.report.conflicts {
@@ -331,4 +316,24 @@ fn troubles(rehearsed: &Rehearsed) -> Vec<String> {
         }
     }
     found
+}
+
+/// What a package or a revision would say that is in its way.
+fn trouble_of(change: &Change) -> Vec<String> {
+    let Some(after) = change.after.as_ref().filter(|_| !is_gone(change)) else { return Vec::new() };
+    if !text(&after["apiVersion"]).starts_with("pkg.") {
+        return Vec::new();
+    }
+    let conditions = after["status"]["conditions"].as_array().into_iter().flatten();
+    let counts = |one: &&Json| match text(&one["type"]) {
+        _ if one["status"] != "False" || text(&one["message"]).is_empty() => false,
+        types::INSTALLED => one["reason"] != api::condition::reasons::INACTIVE,
+        types::REVISION_HEALTHY => after["spec"]["desiredState"] == ACTIVE,
+        types::SYNCED => true,
+        // What runs it is in the way of itself only where something is there already.
+        types::RUNTIME_HEALTHY => text(&one["message"]).contains(FOREIGN),
+        _ => false,
+    };
+    let told = conditions.filter(counts).map(|one| text(&one["message"]));
+    told.map(|told| format!("{} {}: {told}", text(&after["kind"]), name(after))).collect()
 }

@@ -96,7 +96,7 @@ fn left_behind(family: &Family<'_>) -> (BTreeSet<Named>, BTreeSet<Named>) {
 }
 
 /// The fields that say something else, the first few by name.
-fn differences(before: &Json, after: &Json) -> Vec<String> {
+pub(super) fn differences(before: &Json, after: &Json) -> Vec<String> {
     const SHOWN_MAX: usize = 4;
     let mut paths = Vec::new();
     let Json::Object(fields) = after else { return Vec::new() };

@@ -1,6 +1,6 @@
 //! What people read.
 
-use super::{Action, Change, Preview, Rehearsed, action, definition};
+use super::{Action, Change, Preview, Rehearsed, action, definition, webhooks};
 use insta::assert_snapshot;
 use serde_json::{Value as Json, json};
 
@@ -219,4 +219,37 @@ fn what_is_in_the_way_is_told() {
     let changes = vec![from_to(None, Some(provider("v1.0.0"))), from_to(None, Some(refused))];
     let preview = Preview::of(&Rehearsed { changes, ..Rehearsed::default() });
     assert_eq!(preview.troubles, ["ProviderRevision p-1: it needs q"]);
+}
+
+/// H7: what a webhook is about, where it leads and what comes of no answer is told.
+#[test]
+fn h7_webhooks_are_told_with_their_rules_address_and_failure_policy() {
+    let configuration =
+        |webhooks: &Json| json!({"kind": "MutatingWebhookConfiguration", "webhooks": webhooks});
+    let service = json!({"service": {"name": "p", "namespace": "crossplane-system"}});
+    let own = json!({
+        "name": "own", "clientConfig": service, "failurePolicy": "Ignore",
+        "rules": [{"apiGroups": ["example.org"], "resources": ["things"], "operations": ["CREATE", "DELETE"]}],
+    });
+    let everything = json!({
+        "name": "all", "clientConfig": {"url": "https://attacker.example.org"},
+        "rules": [{"apiGroups": ["*", ""], "resources": ["*/*"], "operations": ["*"]}],
+    });
+    let before = configuration(&json!([own, {"name": "old", "clientConfig": service}]));
+    let after = configuration(&json!([own, everything]));
+    assert_snapshot!(webhooks::summary(&after).join("\n"), @r"
+    own calls Service crossplane-system/p about create, delete of things.example.org, which goes through without an answer
+    all calls https://attacker.example.org about every change of */*.*, */*, which is refused without an answer
+    ");
+    assert_snapshot!(webhooks::difference(&before, &after).join("\n"), @r"
+    all calls https://attacker.example.org about every change of */*.*, */*, which is refused without an answer
+    old is no longer called
+    ");
+    let mut converted = definition(&[("v1", true, spec(&json!({})))]);
+    let plain = converted.clone();
+    converted["spec"]["conversion"] =
+        json!({"strategy": "Webhook", "webhook": {"clientConfig": service}});
+    let words = "versions are converted by Service crossplane-system/p";
+    assert_eq!(definition::summary(&converted), ["v1", words]);
+    assert_eq!(definition::difference(&plain, &converted), [words]);
 }

@@ -1,7 +1,8 @@
 //! The roles of a composite resource definition: what people, and Crossplane, may do with the
 //! kinds it defines.
 
-use super::{settle, told};
+use super::{Claim, told};
+use crate::adoption;
 use crate::authority::Allowed;
 use crate::step::{Refusal, Step, Target};
 use serde_json::{Value as Json, json};
@@ -17,6 +18,10 @@ pub struct World {
     pub allowed: Allowed,
     /// The `ClusterRoles` that it controls.
     pub owned: Vec<Json>,
+    /// Those of their names that nothing controls.
+    pub uncontrolled: Vec<Json>,
+    /// Whether whatever is there already may be taken over.
+    pub adopts_existing: bool,
     /// What the API server would not do when this was last decided.
     pub refusals: Vec<Refusal>,
 }
@@ -35,7 +40,15 @@ pub fn step(world: &World) -> Step {
     let group = definition["spec"]["group"].as_str().unwrap_or_default();
     let is_closed = world.allowed.closed(group).is_some();
     let wanted = if is_closed { Vec::new() } else { roles(definition) };
-    Step::Do(settle(&wanted, &world.owned, &Target::of(definition)))
+    let whose = Target::of(definition);
+    let claim = Claim {
+        owned: &world.owned,
+        uncontrolled: &world.uncontrolled,
+        adopts_existing: world.adopts_existing,
+        mark: adoption::mark(&whose.api_version, &whose.kind, &whose.name),
+        whose: &whose,
+    };
+    Step::Do(claim.settle(&wanted))
 }
 
 /// The roles of a definition.

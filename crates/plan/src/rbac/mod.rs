@@ -18,14 +18,16 @@ mod tests;
 
 pub use roles::{Resource, Roles, binding, has_roles, roles, system_role};
 
+use crate::adoption;
 use crate::authority::{self, Allowed};
 use crate::control;
 use crate::package::pull::RECHECK;
 use crate::same::same;
 use crate::step::{Action, Expect, MANAGER, Plan, Refusal, Step, Target, Wake};
 use api::meta::{PackageKind, PermissionRequest};
-use api::pkg::LABEL_PACKAGE;
+use api::object::OwnerReference;
 use api::pkg::revision::{ACTIVE, Revision};
+use api::pkg::{ANNOTATION_ADOPT, LABEL_PACKAGE};
 use serde_json::Value as Json;
 
 /// What decides about the roles of a provider's revision.
@@ -47,6 +49,10 @@ pub struct World {
     pub accounts: Vec<(String, String)>,
     /// The `ClusterRoles` and `ClusterRoleBindings` that the revision controls.
     pub owned: Vec<Json>,
+    /// Those of their names that nothing controls.
+    pub uncontrolled: Vec<Json>,
+    /// Whether an administrator gave the package whatever is there already.
+    pub adopts_existing: bool,
     /// What the API server would not do when this was last decided.
     pub refusals: Vec<Refusal>,
 }
@@ -94,7 +100,15 @@ pub fn step(world: &World) -> Step {
     if !world.refusals.is_empty() {
         return Step::Do(told(&world.refusals, &target));
     }
-    let mut plan = settle(&wanted, &world.owned, &target);
+    let package = metadata.labels.get(LABEL_PACKAGE).map_or("", String::as_str);
+    let claim = Claim {
+        owned: &world.owned,
+        uncontrolled: &world.uncontrolled,
+        adopts_existing: world.adopts_existing,
+        mark: adoption::mark(&target.api_version, PackageKind::Provider.as_str(), package),
+        whose: &target,
+    };
+    let mut plan = claim.settle(&wanted);
     plan.report.splice(0..0, report);
     Step::Do(plan)
 }
@@ -113,47 +127,114 @@ fn told(refusals: &[Refusal], whose: &Target) -> Plan {
     Plan { actions, wake: Wake::After(RECHECK), ..Plan::default() }
 }
 
-/// Makes roles and bindings what they should be, removes those of ours that should not be there,
-/// and tells the object they are for.
-fn settle(wanted: &[Json], owned: &[Json], whose: &Target) -> Plan {
-    let mut plan = Plan::default();
-    let mut applied = Vec::new();
-    for object in wanted {
-        let target = Target::of(object);
-        let seen = owned.iter().find(|seen| Target::of(seen) == target);
-        if seen.is_some_and(|seen| same(object, seen, MANAGER)) {
-            continue;
+/// Who wants roles, and what is there under their names.
+struct Claim<'a> {
+    /// Those that the object they are for controls.
+    owned: &'a [Json],
+    /// Those that nothing controls.
+    uncontrolled: &'a [Json],
+    /// Whether all of the latter may be taken over.
+    adopts_existing: bool,
+    /// To whom an administrator may give them.
+    mark: String,
+    /// The object they are for.
+    whose: &'a Target,
+}
+
+impl Claim<'_> {
+    /// Makes roles and bindings what they should be, removes those of ours that should not be
+    /// there, and tells the object they are for. All are made, or none.
+    fn settle(&self, wanted: &[Json]) -> Plan {
+        let is_meant = |seen: &&Json, object: &Json| Target::of(seen) == Target::of(object);
+        let of =
+            |all: &'_ [Json], object: &Json| all.iter().find(|it| is_meant(it, object)).cloned();
+        let mut plan = Plan::default();
+        let (mut applied, mut foreign) = (Vec::new(), Vec::new());
+        for object in wanted {
+            let seen = of(self.owned, object);
+            let free = of(self.uncontrolled, object).filter(|_| seen.is_none());
+            if free.as_ref().is_some_and(|free| !self.may_take(free)) {
+                foreign.push(self.in_the_way(Target::of(object)));
+                continue;
+            }
+            let seen = seen.or(free);
+            if seen.as_ref().is_some_and(|seen| same(object, seen, MANAGER)) {
+                continue;
+            }
+            let target = Target::of(object);
+            plan.report.push(format!("{} {} is applied", target.kind, target.name));
+            applied.push(target);
+            // A name may be taken by an object that something else controls: then the API server
+            // says so, and nothing of it is lost.
+            plan.actions.extend(control::apply(object, seen.as_ref()));
         }
-        plan.report.push(format!("{} {} is applied", target.kind, target.name));
-        applied.push(target);
-        // A name may be taken by an object that we do not control, and did not see: then the API
-        // server says so, and nothing of it is lost.
-        plan.actions.extend(control::apply(object, seen));
+        if !foreign.is_empty() {
+            return told(&foreign, self.whose);
+        }
+        self.remove(wanted, &mut plan);
+        self.tell(applied, &mut plan);
+        plan
     }
-    for seen in owned {
-        let target = Target::of(seen);
-        let is_wanted = wanted.iter().any(|object| Target::of(object) == target);
-        if !is_wanted && seen["metadata"]["deletionTimestamp"].is_null() {
-            plan.report.push(format!("{} {} goes", target.kind, target.name));
-            plan.actions.push(Action::Delete { target, expect: Expect::as_found(Some(seen)) });
+
+    /// Whether roles that nothing controls may be taken over: a package manager made them, or an
+    /// administrator gave them away. Labels by which roles are gathered are on every role of a
+    /// package, and so is the name of its own role in a binding.
+    fn may_take(&self, seen: &Json) -> bool {
+        let metadata = adoption::metadata_of(seen);
+        let Target { api_version, kind, .. } = self.whose;
+        let is_labelled = metadata.labels.keys().any(|key| key.starts_with(roles::LABEL));
+        let is_its = |one: &OwnerReference| {
+            one.kind == *kind && control::group(&one.api_version) == control::group(api_version)
+        };
+        self.adopts_existing
+            || is_labelled
+            || seen["roleRef"]["name"] == *metadata.name
+            || metadata.owner_references.iter().any(is_its)
+            || adoption::is_managed(seen)
+            || adoption::is_given(&metadata, &self.mark)
+    }
+
+    fn in_the_way(&self, target: Target) -> Refusal {
+        let message = format!(
+            "it was {}; to give it away, after which it goes with {}, annotate it with \
+             {ANNOTATION_ADOPT}={}",
+            adoption::FOREIGN,
+            self.whose.name,
+            self.mark
+        );
+        Refusal { target, message }
+    }
+
+    /// Removes what is controlled and not wanted.
+    fn remove(&self, wanted: &[Json], plan: &mut Plan) {
+        for seen in self.owned {
+            let target = Target::of(seen);
+            let is_wanted = wanted.iter().any(|object| Target::of(object) == target);
+            if !is_wanted && seen["metadata"]["deletionTimestamp"].is_null() {
+                plan.report.push(format!("{} {} goes", target.kind, target.name));
+                plan.actions.push(Action::Delete { target, expect: Expect::as_found(Some(seen)) });
+            }
         }
     }
-    let tell = |reason, message| Action::Event {
-        target: whose.clone(),
-        is_warning: false,
-        reason,
-        message,
-    };
-    let (roles, bindings): (Vec<Target>, Vec<Target>) =
-        applied.into_iter().partition(|target| target.kind == "ClusterRole");
-    if !roles.is_empty() {
-        let names: Vec<&str> = roles.iter().map(|role| role.name.as_str()).collect();
-        let message = format!("Applied RBAC ClusterRoles: {}", names.join(", "));
-        plan.actions.push(tell("ApplyClusterRoles", message));
+
+    fn tell(&self, applied: Vec<Target>, plan: &mut Plan) {
+        let tell = |reason, message| Action::Event {
+            target: self.whose.clone(),
+            is_warning: false,
+            reason,
+            message,
+        };
+        let (roles, bindings): (Vec<Target>, Vec<Target>) =
+            applied.into_iter().partition(|target| target.kind == "ClusterRole");
+        if !roles.is_empty() {
+            let names: Vec<&str> = roles.iter().map(|role| role.name.as_str()).collect();
+            let message = format!("Applied RBAC ClusterRoles: {}", names.join(", "));
+            plan.actions.push(tell("ApplyClusterRoles", message));
+        }
+        if !bindings.is_empty() {
+            let message =
+                "Bound the system ClusterRole to the provider's ServiceAccounts".to_owned();
+            plan.actions.push(tell("BindClusterRole", message));
+        }
     }
-    if !bindings.is_empty() {
-        let message = "Bound the system ClusterRole to the provider's ServiceAccounts".to_owned();
-        plan.actions.push(tell("BindClusterRole", message));
-    }
-    plan
 }

@@ -7,7 +7,8 @@ use api::pkg::revision::Revision;
 use serde_json::{Value as Json, json};
 use std::collections::BTreeSet;
 
-const LABEL: &str = "rbac.crossplane.io/";
+/// How labels of roles begin.
+pub(super) const LABEL: &str = "rbac.crossplane.io/";
 const READ: [&str; 3] = ["get", "list", "watch"];
 /// What a controller does with its own kinds; deleting them is for people.
 const OPERATE: [&str; 6] = ["get", "list", "watch", "update", "patch", "create"];

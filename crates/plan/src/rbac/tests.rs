@@ -4,6 +4,7 @@ use super::{Roles, World, binding, definition, roles, step};
 use crate::authority::{Allowed, in_lines};
 use crate::step::{Action, Expect, Plan, Step, Target};
 use api::meta::PermissionRequest;
+use api::pkg::LABEL_PACKAGE;
 use api::pkg::revision::Revision;
 use insta::assert_snapshot;
 use serde_json::{Value as Json, json};
@@ -351,6 +352,51 @@ fn a_definition_gets_roles_for_what_it_defines() {
       rbac.crossplane.io/aggregate-to-browse=true
       {"apiGroups":["example.org"],"resources":["xbuckets","xbuckets/status"],"verbs":["get","list","watch"]}
     "#);
+}
+
+/// A role by hand, under a name that a package's has.
+fn by_hand(name: &str, metadata: &Json) -> Json {
+    let mut role = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+        "metadata": metadata, "rules": [],
+    });
+    role["metadata"]["name"] = json!(name);
+    role
+}
+
+#[test]
+fn c2_a_role_that_no_package_brought_is_left_alone_until_it_is_given() {
+    let name = "crossplane:provider:p-1:system";
+    let record = |manager: &str| json!({"managedFields": [{"manager": manager}]});
+    let adopt = |to: &str| json!({"annotations": {"pkg.crossplane.io/adopt": to}});
+    let owner = |kind: &str| {
+        let one =
+            json!({"apiVersion": "pkg.crossplane.io/v1", "kind": kind, "name": "p-0", "uid": "x"});
+        json!({"ownerReferences": [one]})
+    };
+    for (what, metadata, expected) in [
+        ("nothing is known of it", json!({}), false),
+        ("kubectl made it", record("kubectl-create"), false),
+        ("we made it", record("apron"), true),
+        ("upstream made it", record("crossplane"), true),
+        ("it is labelled", json!({"labels": {"rbac.crossplane.io/system": "p-1"}}), true),
+        ("a revision owned it", owner("ProviderRevision"), true),
+        ("something else owns it", owner("Lock"), false),
+        ("it was given to the package", adopt("provider.pkg.crossplane.io/p"), true),
+        ("to another", adopt("provider.pkg.crossplane.io/q"), false),
+    ] {
+        let mut world = World { uncontrolled: vec![by_hand(name, &metadata)], ..world() };
+        world.revision.metadata.labels.insert(LABEL_PACKAGE.to_owned(), "p".to_owned());
+        let Step::Do(plan) = step(&world) else { panic!("{what}") };
+        let is_applied = plan.actions.iter().any(|one| matches!(one, Action::Apply { .. }));
+        assert_eq!(is_applied, expected, "{what}: {}", told(&plan));
+        if !expected {
+            assert!(told(&plan).contains("it was there already, not brought"), "{}", told(&plan));
+            world.adopts_existing = true;
+            let Step::Do(plan) = step(&world) else { panic!("{what}") };
+            assert!(told(&plan).contains(&format!("apply ClusterRole {name}")), "{}", told(&plan));
+        }
+    }
 }
 
 /// H1: RBAC knows no versions, so rights on a made-up version of a kind are rights on the real one.

@@ -24,6 +24,16 @@ pub struct Contents {
     pub warnings: Vec<String>,
 }
 
+/// What becomes of a package with objects that packages of its kind may not bring.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Unsupported {
+    /// It is not installed.
+    #[default]
+    Refuse,
+    /// They are left out and the others installed, as Crossplane does.
+    Skip,
+}
+
 /// An object in a package.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Document {
@@ -62,12 +72,12 @@ const FATAL: [&str; 9] = [
     "object-incomplete",
     "duplicate-object",
 ];
-/// Left out, as Crossplane does.
+/// The rule about objects that packages of a kind may not bring.
 const NOT_ALLOWED: &str = "kind-not-allowed";
 
 impl Contents {
     /// What matters of a package that was opened.
-    pub fn of(package: Digest, opened: &Opened) -> Self {
+    pub fn of(package: Digest, opened: &Opened, unsupported: Unsupported) -> Self {
         let kind = opened.meta().map(Meta::kind);
         let (mut faults, mut warnings) = (Vec::new(), Vec::new());
         for finding in &opened.diagnostics {
@@ -77,10 +87,13 @@ impl Contents {
                 line => format!("{} line {line}", finding.file),
             };
             let said = format!("{place}: {}{hint}", finding.message);
-            if FATAL.contains(&finding.rule) && finding.severity == Severity::Error {
-                faults.push(said);
-            } else if finding.rule == NOT_ALLOWED {
+            let is_unsupported = finding.rule == NOT_ALLOWED;
+            if is_unsupported && unsupported == Unsupported::Skip {
                 warnings.push(said);
+            } else if is_unsupported
+                || FATAL.contains(&finding.rule) && finding.severity == Severity::Error
+            {
+                faults.push(said);
             }
         }
         let reports = opened.reports.iter().enumerate();
@@ -122,7 +135,5 @@ impl Document {
 /// Whether objects of this kind in such a package become objects of the cluster. A function's
 /// definitions only describe its input.
 fn is_established(object: ObjectKind, kind: PackageKind) -> bool {
-    kind != PackageKind::Function
-        && object != ObjectKind::AdmissionWebhookConfiguration
-        && object.packages().contains(&kind)
+    kind != PackageKind::Function && object.packages().contains(&kind)
 }

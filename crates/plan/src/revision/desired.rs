@@ -2,6 +2,7 @@
 
 use crate::same;
 use api::object::ObjectMeta;
+use api::pkg::ANNOTATION_ADOPT;
 use serde_json::{Value as Json, json};
 
 /// What only a cluster says about an object.
@@ -24,6 +25,7 @@ const METADATA: &str = "{\"metadata\":";
 pub fn desired(document: Json, overlay: &Json) -> Json {
     let mut document = cleared(document);
     lay(&mut document, overlay);
+    withhold(document.get_mut("metadata"));
     document
 }
 
@@ -46,6 +48,7 @@ pub fn text(document: &str, overlay: &Json) -> Result<String, serde_json::Error>
     }
     let mut document: Json = serde_json::from_str(document)?;
     lay(&mut document, overlay);
+    withhold(document.get_mut("metadata"));
     Ok(document.to_string())
 }
 
@@ -59,7 +62,16 @@ fn spliced(document: &str, overlay: &Json) -> Option<String> {
     let mut metadata = values.next()?.ok()?;
     let rest = begin.get(values.byte_offset()..)?;
     lay(&mut metadata, over);
+    withhold(Some(&mut metadata));
     Some(format!("{METADATA}{metadata}{rest}"))
+}
+
+/// Takes away what only an administrator says: to whom an object is given.
+fn withhold(metadata: Option<&mut Json>) {
+    let annotations = metadata.and_then(|metadata| metadata.get_mut("annotations"));
+    if let Some(Json::Object(annotations)) = annotations {
+        annotations.shift_remove(ANNOTATION_ADOPT);
+    }
 }
 
 /// A document without what only a cluster can say.

@@ -25,9 +25,10 @@ mod tests;
 mod trust;
 mod withdraw;
 
-pub use contents::{Contents, Document};
+pub use contents::{Contents, Document, Unsupported};
 pub(crate) use trust::is_made_for;
 
+use crate::adoption;
 use crate::authority::{self, Allowed};
 use crate::control::is_named;
 use crate::image_config::Treatment;
@@ -60,6 +61,8 @@ pub struct World {
     pub lock: Option<Lock>,
     /// The packages there are, as the Lock's record names them: `Provider/p`.
     pub packages: BTreeSet<String>,
+    /// Whether an administrator gave its package whatever is there already.
+    pub adopts_existing: bool,
     /// What is known about its image; what the cache holds is found by the revision's name.
     pub image: Image,
     /// What image configurations make of its image.
@@ -97,6 +100,8 @@ pub struct Seen {
     pub is_same: bool,
     /// `spec.state`, which only definitions of managed resources have.
     pub state: Option<String>,
+    /// Whether a package manager wrote it, as [`is_written`](crate::adoption::is_written) has it.
+    pub is_written: bool,
 }
 
 /// How this manager is set up.
@@ -116,6 +121,8 @@ pub struct Settings {
     /// What packages may bring and ask for wherever this manager is; more may be allowed in the
     /// cluster.
     pub allowed: Allowed,
+    /// Whether packages take over whatever is there already, as upstream's do.
+    pub adopts_existing: bool,
 }
 
 /// Why a revision goes no further for now.
@@ -272,6 +279,21 @@ fn capabilities(meta: &Meta) -> Option<Vec<String>> {
     said.or(otherwise).filter(|all| !all.is_empty())
 }
 
+/// As many of these as a condition has room for, which are almost always all.
+fn bounded(all: &[String], between: &str) -> String {
+    /// API servers take conditions of 32 KiB.
+    const SIZE_MAX: usize = 24 << 10;
+    let mut text = String::new();
+    for (at, one) in all.iter().enumerate() {
+        if text.len() + one.len() > SIZE_MAX {
+            return format!("{text} and {} more", all.len() - at);
+        }
+        let between = if text.is_empty() { "" } else { between };
+        text = format!("{text}{between}{one}");
+    }
+    text
+}
+
 /// A few of many, as one sentence.
 fn listing(all: &[String]) -> String {
     const SHOWN_MAX: usize = 3;
@@ -302,6 +324,13 @@ impl World {
         !has_objects && !self.siblings.iter().any(had_some)
     }
 
+    /// Whether something is in the way, as far as can be seen, that no package brought.
+    pub fn is_obstructed(&self) -> bool {
+        let party = self.party();
+        let mut seen = self.seen.values().flatten();
+        seen.any(|one| party.standing(one) == owners::Standing::Foreign)
+    }
+
     fn is_active(&self) -> bool {
         self.revision.spec.desired_state == ACTIVE
     }
@@ -310,6 +339,11 @@ impl World {
     fn package_name(&self) -> &str {
         let metadata = &self.revision.metadata;
         metadata.labels.get(LABEL_PACKAGE).unwrap_or(&metadata.name)
+    }
+
+    /// How annotations name the package.
+    fn mark(&self) -> String {
+        adoption::mark(&self.revision.api_version, self.kind.as_str(), self.package_name())
     }
 
     fn target(&self) -> Target {
@@ -350,6 +384,18 @@ impl World {
                 && one.metadata.deletion_timestamp.is_none(),
         });
         let revision = owner(api_version, kind, &metadata.name, metadata.uid.as_ref());
-        Party { revision, package, siblings: siblings.collect() }
+        let ours = crate::lock::owner(package_kind, &package.name);
+        let others = self.packages.iter().filter(|one| **one != ours);
+        let others = others.filter_map(|one| one.split_once('/')).map(|(kind, name)| {
+            (adoption::mark(api_version, kind, name), format!("{kind} {name}"))
+        });
+        Party {
+            siblings: siblings.collect(),
+            neighbours: others.collect(),
+            adopts_existing: self.adopts_existing || self.settings.adopts_existing,
+            mark: self.mark(),
+            revision,
+            package,
+        }
     }
 }

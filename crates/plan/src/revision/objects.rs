@@ -3,10 +3,12 @@
 use super::contents::Contents;
 use super::draft::Draft;
 use super::owners::{Party, Standing};
-use super::{Halt, Seen, World, claims, fetch, listing, overlay};
+use super::{Halt, Seen, World, bounded, claims, fetch, listing, overlay};
+use crate::adoption::FOREIGN;
 use crate::package::pull::RECHECK;
 use crate::step::{Action, Expect, Need, Plan, Target, Wake, Wanted, Write};
 use api::object::OwnerReference;
+use api::pkg::ANNOTATION_ADOPT;
 use api::pkg::revision::{ACTIVE, Revision, TypedReference};
 use serde_json::json;
 use std::time::Duration;
@@ -162,15 +164,19 @@ fn control(world: &World, wanted: &[Wanted]) -> Result<(Vec<Write>, Vec<Action>)
 /// Fails if somebody else has one of the objects, or has not let go of it.
 fn disputed(world: &World, party: &Party, wanted: &[Wanted]) -> Result<(), Halt> {
     let (mut theirs, mut held, mut going) = (Vec::new(), Vec::new(), Vec::new());
+    let mut foreign = Vec::new();
     for Wanted { target, .. } in wanted {
         let what = format!("{} {}", target.kind, target.name);
         if let Some(Some(seen)) = world.seen.get(target) {
-            match party.standing(&seen.metadata) {
+            match party.standing(seen) {
                 Standing::Theirs(whose) => theirs.push(format!("{what} belongs to {whose}")),
                 Standing::Held(by) => held.push(format!("{what} is still controlled by {by}")),
-                Standing::Ours if seen.metadata.deletion_timestamp.is_some() => {
+                Standing::Ours | Standing::Foreign
+                    if seen.metadata.deletion_timestamp.is_some() =>
+                {
                     going.push(format!("{what} is being deleted"));
                 }
+                Standing::Foreign => foreign.push(what),
                 Standing::Ours => {
                     let holder = claims::holder(world, target);
                     theirs.extend(holder.map(|whose| format!("{what} belongs to {whose}")));
@@ -190,8 +196,27 @@ fn disputed(world: &World, party: &Party, wanted: &[Wanted]) -> Result<(), Halt>
         );
         return Err(Halt::trouble("SyncPackage", message));
     }
+    if !foreign.is_empty() {
+        return Err(Halt::trouble("SyncPackage", in_the_way(world, party, &foreign)));
+    }
     held.extend(going);
     if held.is_empty() { Ok(()) } else { Err(Halt::waiting(format!("{why}: {}", listing(&held)))) }
+}
+
+/// What is told of objects that no package brought: all of them, and how they are given away.
+fn in_the_way(world: &World, party: &Party, foreign: &[String]) -> String {
+    let name = world.package_name();
+    let (was, them, go) = match foreign.len() {
+        1 => ("was", "it", "it goes"),
+        _ => ("were", "them", "they go"),
+    };
+    format!(
+        "cannot establish control of object: {} {was} {FOREIGN}; to give {them} to the package, \
+         after which {go} when that is uninstalled: apron adopt {name}, or annotate {them} with \
+         {ANNOTATION_ADOPT}={}",
+        bounded(foreign, ", "),
+        party.mark,
+    )
 }
 
 /// Fails if the API server would refuse one of the writes.
@@ -234,11 +259,11 @@ fn join(world: &World, party: &Party, wanted: &Wanted) -> Option<Action> {
     owned(&wanted.target, seen, &party.release(before))
 }
 
-/// Whether an object is another package's, and no business of a revision that does not own it.
+/// Whether an object is another's, and no business of a revision that does not own it.
 fn is_anothers(party: &Party, seen: &Seen) -> bool {
     let owners = &seen.metadata.owner_references;
     let is_owner = owners.iter().any(|one| super::owners::is_named(one, &party.revision));
-    !is_owner && matches!(party.standing(&seen.metadata), Standing::Theirs(_))
+    !is_owner && matches!(party.standing(seen), Standing::Theirs(_) | Standing::Foreign)
 }
 
 /// Makes these the owners, if they are not.

@@ -6,6 +6,7 @@ use super::desired::lay;
 use super::{Halt, World};
 use crate::step::{Need, Packaged, Target, Wanted};
 use api::meta::{PackageKind, capability};
+use api::pkg::ANNOTATION_BROUGHT_BY;
 use serde_json::{Map, Value as Json, json};
 use xpkg::lint::{Calls, ObjectKind};
 
@@ -139,7 +140,8 @@ fn overlay(
     (target, overlay)
 }
 
-/// Labels and annotations for everything the package brings; they win over the package's own.
+/// Labels and annotations for everything the package brings; they win over the package's own. One
+/// says whose it is, also when its owners are lost.
 fn common(world: &World) -> Json {
     let spec = &world.revision.spec;
     let mut metadata = Map::new();
@@ -150,7 +152,9 @@ fn common(world: &World) -> Json {
             metadata.insert(key.to_owned(), json!(values));
         }
     }
-    Json::Object(metadata)
+    let mut metadata = Json::Object(metadata);
+    metadata["annotations"][ANNOTATION_BROUGHT_BY] = json!(world.mark());
+    metadata
 }
 
 /// Named after the package, so that two packages never have one name. More than one of a kind keep

@@ -9,10 +9,16 @@
 //!
 //! After a restore from a backup everybody has another uid. Owners are therefore known by kind and
 //! name, and uids are put right.
+//!
+//! An object that no package brought is nobody's to take, unless an administrator gave it away
+//! ([`crate::adoption`]).
 
+use super::Seen;
+use crate::adoption::{is_brought, is_given, is_package_owner};
 use crate::control::group;
 use api::meta::PackageKind;
 use api::object::{ObjectMeta, OwnerReference};
+use api::pkg::ANNOTATION_BROUGHT_BY;
 
 /// Who wants an object: a revision on behalf of its package.
 #[derive(Clone, Debug)]
@@ -23,6 +29,12 @@ pub(super) struct Party {
     pub(super) package: OwnerReference,
     /// The other revisions of the package.
     pub(super) siblings: Vec<Sibling>,
+    /// How annotations name the package.
+    pub(super) mark: String,
+    /// The other packages there are: what annotations call them, and what people do.
+    pub(super) neighbours: Vec<(String, String)>,
+    /// Whether an administrator gave the package whatever is there already.
+    pub(super) adopts_existing: bool,
 }
 
 /// Another revision of the same package.
@@ -37,12 +49,14 @@ pub(super) struct Sibling {
 /// Whose an object is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Standing {
-    /// Ours, or nobody's.
+    /// Ours: a package brought it that is not there any more, or an administrator gave it to us.
     Ours,
     /// Ours, but another revision has not stepped back yet.
     Held(String),
     /// Somebody else's.
     Theirs(String),
+    /// No package brought it, and no administrator gave it away.
+    Foreign,
 }
 
 /// Whether two references are to one object by name, whatever its uid.
@@ -63,16 +77,16 @@ pub(super) fn controller(metadata: &ObjectMeta) -> Option<&OwnerReference> {
 
 impl Party {
     /// Whose an object is, seen from here.
-    pub(super) fn standing(&self, metadata: &ObjectMeta) -> Standing {
+    pub(super) fn standing(&self, seen: &Seen) -> Standing {
+        let metadata = &seen.metadata;
         let owners = &metadata.owner_references;
         let is_ours = owners.iter().any(|one| is_named(one, &self.package));
         let other = owners.iter().find(|one| self.is_other_package(one));
         let Some(controller) = controller(metadata) else {
             return match other {
-                Some(other) if !is_ours => {
-                    Standing::Theirs(format!("{} {}", other.kind, other.name))
-                }
-                _ => Standing::Ours,
+                _ if is_ours => Standing::Ours,
+                Some(other) => Standing::Theirs(format!("{} {}", other.kind, other.name)),
+                None => self.uncontrolled(seen),
             };
         };
         if is_named(controller, &self.revision) {
@@ -95,6 +109,25 @@ impl Party {
         });
         let whose = package.unwrap_or(controller);
         Standing::Theirs(format!("{} {}", whose.kind, whose.name))
+    }
+
+    /// Whose an object is that nothing controls and no package owns.
+    fn uncontrolled(&self, seen: &Seen) -> Standing {
+        let metadata = &seen.metadata;
+        let api_version = &self.revision.api_version;
+        let mut owners = metadata.owner_references.iter();
+        let is_released = owners.any(|one| is_package_owner(one, api_version));
+        if is_released || self.adopts_existing || is_given(metadata, &self.mark) {
+            return Standing::Ours;
+        }
+        // What lost its owners is still that of a package that is there.
+        let marked = metadata.annotations.get(ANNOTATION_BROUGHT_BY);
+        let neighbour = self.neighbours.iter().find(|(mark, _)| Some(mark) == marked);
+        match neighbour {
+            Some((_, whose)) => Standing::Theirs(whose.clone()),
+            None if is_brought(metadata, api_version) || seen.is_written => Standing::Ours,
+            None => Standing::Foreign,
+        }
     }
 
     /// Whether the object is controlled by this very revision, by name.

@@ -2,7 +2,7 @@
 
 use super::contents::Contents;
 use super::draft::Draft;
-use super::{Halt, World, fetch, listing, withdraw};
+use super::{Halt, World, bounded, fetch, withdraw};
 use crate::authority;
 use crate::signature::Trust;
 use crate::step::{Action, Expect, Need, Plan};
@@ -47,7 +47,7 @@ pub(super) fn valid<'a>(world: &World, contents: &'a Contents) -> Result<&'a Met
     let why = "validating package contents failed";
     let invalid = |said: String| Halt::trouble("ValidatePackage", format!("{why}: {said}"));
     if !contents.faults.is_empty() {
-        let faults = listing(&contents.faults);
+        let faults = bounded(&contents.faults, "; ");
         return Err(invalid(format!("{faults}; install a version of the package that is mended")));
     }
     let Some(meta) = &contents.meta else {

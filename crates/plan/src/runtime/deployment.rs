@@ -12,7 +12,7 @@
 //! what the later one says.
 
 use super::config::{Chosen, Names};
-use super::objects::{PORT, metadata, pod_labels, references, replace};
+use super::objects::{PORT, mark, metadata, pod_labels, references, replace};
 use super::{World, config};
 use api::pkg::controller_config::{ControllerConfig, ControllerConfigSpec};
 use api::pkg::{LABEL_FUNCTION, LABEL_PROVIDER, LABEL_REVISION};
@@ -52,6 +52,7 @@ pub(super) fn deployment(
     if let Some(controller) = chosen.controller {
         replace(&mut metadata, "labels", &controller.metadata.labels);
         replace(&mut metadata, "annotations", &controller.metadata.annotations);
+        mark(world, &mut metadata);
         build.override_by(controller);
     }
     if world.is_awaiting_activation() {

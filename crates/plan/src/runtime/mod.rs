@@ -27,6 +27,7 @@ pub use certificates::{Certificate, Lifetimes, SECRETS};
 pub use config::Configurations;
 pub use tell::{STARTING, UNESTABLISHED};
 
+use crate::adoption;
 use crate::authority::Allowed;
 use crate::step::{Plan, Refusal, Step, Target, Wake};
 use api::condition::{self, Condition, reasons, types};
@@ -121,6 +122,8 @@ pub struct Settings {
     pub authority: String,
     /// How long certificates are good for.
     pub lifetimes: Lifetimes,
+    /// Whether packages take over whatever is there already, as upstream's do.
+    pub adopts_existing: bool,
 }
 
 /// The Secret of the authority, as upstream calls it.
@@ -164,6 +167,22 @@ impl World {
             namespace: Some(self.settings.namespace.clone()),
             name: name.to_owned(),
         }
+    }
+
+    /// The package, whose annotations an administrator writes.
+    fn package_target(&self) -> Target {
+        Target {
+            api_version: self.revision.api_version.clone(),
+            kind: self.kind.as_str().to_owned(),
+            namespace: None,
+            name: package_name(&self.revision).to_owned(),
+        }
+    }
+
+    /// How annotations name the package.
+    fn mark(&self) -> String {
+        let Target { api_version, kind, name, .. } = self.package_target();
+        adoption::mark(&api_version, &kind, &name)
     }
 
     fn own_target(&self) -> Target {

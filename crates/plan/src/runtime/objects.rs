@@ -4,7 +4,7 @@ use super::config::{Chosen, Names};
 use super::{World, package_name};
 use api::pkg::revision::Revision;
 use api::pkg::runtime_config::TemplateMeta;
-use api::pkg::{LABEL_FUNCTION, LABEL_PROVIDER, LABEL_REVISION};
+use api::pkg::{ANNOTATION_BROUGHT_BY, LABEL_FUNCTION, LABEL_PROVIDER, LABEL_REVISION};
 use serde_json::{Map, Value as Json, json};
 
 /// The port that webhooks and functions are served at.
@@ -40,7 +40,13 @@ pub(super) fn metadata(world: &World, name: &str, template: Option<&TemplateMeta
         }
     }
     metadata["ownerReferences"] = json!([controller(&world.revision)]);
+    mark(world, &mut metadata);
     metadata
+}
+
+/// Says whose an object is, also when its owners are lost.
+pub(super) fn mark(world: &World, metadata: &mut Json) {
+    metadata["annotations"][ANNOTATION_BROUGHT_BY] = json!(world.mark());
 }
 
 /// The Service, which follows the active revision because it selects its pods.
@@ -75,6 +81,7 @@ pub(super) fn account(
     if let Some(controller) = chosen.controller {
         replace(&mut metadata, "labels", &controller.metadata.labels);
         replace(&mut metadata, "annotations", &controller.metadata.annotations);
+        mark(world, &mut metadata);
     }
     let mut account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata});
     let own = world.revision.spec.package_pull_secrets.iter().flatten();

@@ -4,12 +4,14 @@ use super::certificates::{self, Stop};
 use super::config::{Chosen, Names};
 use super::tell::{Trouble, UNESTABLISHED};
 use super::{World, called, deployment, objects, package_name};
+use crate::adoption;
 use crate::authority;
 use crate::control::{self, controller_of};
 use crate::package::pull::RECHECK;
 use crate::same::{holds, is_applied, same};
 use crate::step::{Action, Expect, MANAGER, Need, Step, Target};
 use api::condition::types;
+use api::pkg::{ANNOTATION_ADOPT, LABEL_REVISION};
 use serde_json::Value as Json;
 use std::time::Duration;
 
@@ -72,8 +74,10 @@ impl World {
             is_lent && !(self.revision.is_established() && self.is_deployed())
         });
         if !is_lent && let Err(why) = self.make(&service, &mut work)? {
-            let why = Trouble::Fails(why).during("pre");
-            return Ok(Step::Do(self.unhealthy(status, work, &why)));
+            let (why, again) = (Trouble::Fails(why).during("pre"), work.again);
+            let mut plan = self.unhealthy(status, work, &why);
+            plan.wake = self.wake(None, again);
+            return Ok(Step::Do(plan));
         }
         let certificates = match certificates::decide(self, &names.service) {
             Ok(found) => found,
@@ -210,6 +214,11 @@ impl World {
             work.again = Some(GONE);
             return Ok(Ok(()));
         }
+        if controller_of(seen).is_none() && !self.may_take(seen)? {
+            // That it went away is told to nobody.
+            work.again = Some(RECHECK);
+            return Ok(Err(self.in_the_way(&target)));
+        }
         let other = controller_of(seen).filter(|_| !self.controls(seen));
         if let Some(owner) = other {
             if !self.is_sibling(owner) {
@@ -239,6 +248,49 @@ impl World {
             work.apply(wanted, Some(seen));
         }
         Ok(Ok(()))
+    }
+
+    /// Whether an object that nothing controls may be taken over: a package had it before, or an
+    /// administrator gave it away.
+    fn may_take(&self, seen: &Json) -> Result<bool, Vec<Need>> {
+        let metadata = adoption::metadata_of(seen);
+        let is_ours = adoption::is_brought(&metadata, &self.revision.api_version)
+            || self.settings.adopts_existing
+            || adoption::is_given(&metadata, &self.mark())
+            || self.was_run(seen);
+        if is_ours {
+            return Ok(true);
+        }
+        let package = self.found(&self.package_target())?.map(adoption::metadata_of);
+        Ok(package.is_some_and(|one| adoption::gives_existing(&one.annotations)))
+    }
+
+    /// Whether an object without owners and annotation ran a package all the same: it selects pods
+    /// by a label that only package managers give them, or is an account that one of them made for
+    /// a revision of this package.
+    fn was_run(&self, seen: &Json) -> bool {
+        let selector = &seen["spec"]["selector"];
+        let mut selectors = [selector, &selector["matchLabels"]].into_iter();
+        let mut revisions = self.siblings.iter().chain([&self.revision]);
+        selectors.any(|one| !one[LABEL_REVISION].is_null())
+            || seen["kind"] == "ServiceAccount"
+                && revisions.any(|one| seen["metadata"]["name"] == *one.metadata.name)
+                && adoption::is_managed(seen)
+    }
+
+    /// What is told of an object that no package brought, and how it is given away.
+    fn in_the_way(&self, target: &Target) -> String {
+        let Target { kind, name, .. } = target;
+        format!(
+            "cannot apply {} package {}: {kind} {name} was {}; give it another name in \
+             a DeploymentRuntimeConfig, or to the package, after which it goes when that is \
+             uninstalled: apron adopt {}, or annotate it with {ANNOTATION_ADOPT}={}",
+            self.what(),
+            called(kind),
+            adoption::FOREIGN,
+            self.package_target().name,
+            self.mark(),
+        )
     }
 
     /// Whether an owner is another revision of the package.

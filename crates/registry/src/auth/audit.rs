@@ -7,6 +7,7 @@ use serde::Serialize;
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::unix::fs::MetadataExt as _;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::{Duration, Instant};
@@ -50,8 +51,9 @@ impl Audit {
         let (lines, incoming) = sync_channel::<Vec<u8>>(LINES_WAITING_MAX);
         std::thread::Builder::new().name("audit".to_owned()).spawn(move || {
             for line in incoming {
-                // A full disk must not stop the registry; it refuses pushes by itself.
-                let _ = log.write(&line);
+                // A full disk must not stop the registry; it refuses pushes by itself. A line that
+                // cannot be written, for whatever reason, keeps none after it from being.
+                let _ = catch_unwind(AssertUnwindSafe(|| log.write(&line)));
             }
         })?;
         Ok(Self { lines })

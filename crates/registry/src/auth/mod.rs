@@ -34,6 +34,7 @@ pub use users::{Users, UsersError};
 
 use crate::access::{Access, Action, Decision, Principal, Record, Refused};
 use crate::budget::Budgets;
+use crate::hosts::Hosts;
 use crate::name::Name;
 use crate::storage::private;
 use async_trait::async_trait;
@@ -66,8 +67,9 @@ pub struct Settings {
     /// The registry's own address as clients know it (`https://host:port`). Without it there are
     /// no tokens to be had, and names and passwords are asked for directly.
     pub address: Option<String>,
-    /// Whether clients are sent for tokens to the host they called, and not to that address.
-    pub address_by_host: bool,
+    /// Names of the registry: clients that called one of these are sent there for tokens, and not
+    /// to that address. What else somebody calls it does not get into an answer.
+    pub names: Option<Hosts>,
     /// Whether everybody may do everything as long as the directory has no users.
     pub open_without_users: bool,
     /// How much one client may do.
@@ -86,7 +88,7 @@ impl Settings {
             htpasswd: None,
             mode: Mode::default(),
             address: None,
-            address_by_host: false,
+            names: None,
             open_without_users: false,
             budgets: Budgets::default(),
             oidc: None,
@@ -202,10 +204,11 @@ impl Auth {
     /// What a request calls the registry, if clients are sent there.
     fn host<'request>(&self, request: &'request Parts) -> Option<&'request str> {
         let said = request.headers.get(HOST).and_then(|value| value.to_str().ok());
-        let said = request.uri.authority().map(Authority::as_str).or(said);
+        let said = request.uri.authority().map(Authority::as_str).or(said)?;
         let fits = |byte: u8| byte.is_ascii_alphanumeric() || b".:-_[]".contains(&byte);
-        said.filter(|host| self.settings.address_by_host && host.len() <= HOST_LENGTH_MAX)
-            .filter(|host| !host.is_empty() && host.bytes().all(fits))
+        let is_host = said.len() <= HOST_LENGTH_MAX && said.bytes().all(fits);
+        let names = self.settings.names.as_ref()?;
+        (is_host && names.include(&said.parse().ok()?)).then_some(said)
     }
 
     fn decide_for(&self, who: &Principal, name: &Name, action: Action) -> Decision {

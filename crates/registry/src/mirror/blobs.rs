@@ -7,9 +7,10 @@ use crate::limits::READ_SIZE;
 use crate::name::Name;
 use crate::storage::{Holder, Source, Upload, blocking};
 use bytes::Bytes;
-use futures::{Stream, StreamExt, stream};
+use futures::{FutureExt as _, Stream, StreamExt, stream};
 use oci::Digest;
 use std::io;
+use std::panic::AssertUnwindSafe;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use store::{Blob, Cause};
@@ -148,13 +149,15 @@ impl Mirror {
     ) {
         let id = upload.id().to_owned();
         let coming = &arriving.coming;
-        let outcome = match self.write(coming, upload, blob).await {
-            Ok(upload) => {
-                let source = upload.source();
-                self.registry.finish(upload, &digest).await.map(|()| source)
-            }
-            Err(error) => Err(error),
+        let taken = async {
+            let upload = self.write(coming, upload, blob).await?;
+            let source = upload.source();
+            self.registry.finish(upload, &digest).await.map(|()| source)
         };
+        // Those who wait for it must hear of its end, whatever the end is.
+        let outcome = AssertUnwindSafe(taken).catch_unwind().await;
+        let outcome =
+            outcome.unwrap_or_else(|_| Err(Error::Io(io::Error::other("fetching panicked"))));
         match outcome {
             Ok(source) => coming.publish(coming.size, source),
             Err(error) => {

@@ -12,6 +12,7 @@ use crate::limits::VIEW_INTERVAL;
 use crate::name::Name;
 use oci::{Descriptor, Index};
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -90,7 +91,9 @@ impl Artist {
     fn draw_all(&self) -> Duration {
         let start = Instant::now();
         for behind in self.metadata.behind().unwrap_or_default() {
-            if self.draw(&behind).is_ok() {
+            // What panics stays behind like what fails; the hand goes on with the others.
+            let drawn = catch_unwind(AssertUnwindSafe(|| self.draw(&behind)));
+            if matches!(drawn, Ok(Ok(()))) {
                 // If this is lost, the view is drawn once more than needed.
                 let _ = self.metadata.note_view(&behind);
             }

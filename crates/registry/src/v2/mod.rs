@@ -23,9 +23,11 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::response::Response;
+use futures::FutureExt as _;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderName};
 use http::request::Parts;
 use http::{Method, StatusCode};
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 /// How the protocol is served.
@@ -82,7 +84,10 @@ type Answer = Result<Response, Refusal>;
 async fn handle(State(server): State<Arc<Server>>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let method = parts.method.clone();
-    let answer = server.answer(parts, body).await;
+    // A panic costs the request it happened in. Locks of this room are taken whether or not
+    // somebody panicked while holding them; the panic hook says where it happened.
+    let answer = AssertUnwindSafe(server.answer(parts, body)).catch_unwind().await;
+    let answer = answer.unwrap_or_else(|_| Err(Refusal::panicked()));
     if let Err(Refusal { limit: Some(limit), .. }) = &answer {
         server.budgets.refused(*limit);
     }

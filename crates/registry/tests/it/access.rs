@@ -112,3 +112,35 @@ async fn uploads_are_continued_by_those_who_began_them() {
     }
     world.call("PATCH", &location, &bob, "x").await.is(202);
 }
+
+/// Rules that break down over one name.
+struct Brittle;
+
+#[async_trait]
+impl Access for Brittle {
+    async fn principal(&self, _: &Parts) -> Result<Principal, Refused> {
+        Ok(Principal::anonymous())
+    }
+
+    fn decide(&self, _: &Principal, repository: Option<&Name>, _: Action) -> Decision {
+        assert!(repository.is_none_or(|name| name.as_str() != "brittle/p"), "it broke");
+        Decision::Allow
+    }
+}
+
+/// H2, the second half.
+#[tokio::test]
+async fn h2_a_panic_costs_the_request_it_happened_in_and_no_other() {
+    let mut world = World::new();
+    world.push("sound/p", "v1", "sound").await;
+    world.router = registry::router(world.registry.clone(), Options::guarded(Arc::new(Brittle)));
+    for round in 0..3 {
+        let broken = world.get("/v2/brittle/p/tags/list").await.refuses(500, "UNSUPPORTED");
+        assert!(broken.headers.get("docker-distribution-api-version").is_some());
+        world.get("/v2/sound/p/manifests/v1").await.is(200);
+        world.push("sound/p", &format!("v2-{round}"), "more").await;
+    }
+    let counted = world.get("/metrics").await.is(200);
+    let counted = String::from_utf8_lossy(&counted.body).into_owned();
+    assert!(counted.contains("{method=\"GET\",status=\"5xx\"} 3"), "{counted}");
+}

@@ -47,6 +47,23 @@ async fn a_lease_protects_what_a_client_has_seen() {
 }
 
 #[tokio::test]
+async fn a_lease_is_ignored_when_asked() {
+    let world = World::with(Settings { lease: Duration::from_secs(3600), ..Settings::default() });
+    let blob = world.blob("a", b"seen").await;
+    let kept = world.push("a", "v1", "kept").await;
+    let dropped = world.push("a", "v2", "dropped").await;
+    world.delete(&format!("/v2/a/manifests/{}", dropped.digest)).await.is(202);
+    let dry = Collect { dry_run: true, ignore_lease: true, ..Collect::default() };
+    assert_eq!(world.registry.collect(&dry).await.unwrap().links, 3);
+    let all = Collect { ignore_lease: true, ..Collect::default() };
+    let collected = world.registry.collect(&all).await.unwrap();
+    assert_eq!((collected.links, collected.blobs), (3, 4));
+    assert!(!world.has_file(&blob.digest));
+    let layer = &kept.manifest().unwrap().layers[0].digest;
+    world.get(&format!("/v2/a/blobs/{layer}")).await.is(200);
+}
+
+#[tokio::test]
 async fn untagged_manifests_go_only_when_asked() {
     let world = World::with(hasty());
     let old = world.push("a", "latest", "old").await;

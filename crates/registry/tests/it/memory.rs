@@ -41,7 +41,7 @@ async fn leases_end_by_the_clock_that_was_given() {
     let note = artifact(kept.manifest().unwrap().config.clone(), &kept, "text/note", "n");
     world.put("a", &note.digest.to_string(), &note).await.is(201);
     let loose = world.blob("a", b"loose").await;
-    let all = Collect { untagged_after: Some(lease), dry_run: false };
+    let all = Collect { untagged_after: Some(lease), ..Collect::default() };
     seconds.fetch_add(60, Ordering::Relaxed);
     assert_eq!(world.registry.collect(&all).await.unwrap(), Collected::default());
     seconds.fetch_add(1, Ordering::Relaxed);

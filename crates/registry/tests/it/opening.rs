@@ -50,7 +50,8 @@ async fn c3_a_registry_that_was_told_to_ask_is_never_open() {
 async fn c5_tokens_are_had_where_the_client_called() {
     let world = World::new();
     add_user(&world);
-    let world = serve(world, |settings| settings.address_by_host = true);
+    let names = Hosts::of("127.0.0.1:5000".parse().unwrap(), &["registry.test".to_owned()]);
+    let world = serve(world, |settings| settings.names = Some(names));
     let realm = async |host: &str| {
         let headers = [("host", host)];
         let answer = world.call("POST", PUSH, &headers, Body::empty()).await.is(401);
@@ -59,9 +60,14 @@ async fn c5_tokens_are_had_where_the_client_called() {
     let told = realm("localhost:5000").await;
     assert!(told.starts_with("Bearer realm=\"http://localhost:5000/token\","), "{told}");
     assert!(told.contains("service=\"127.0.0.1:5000\""), "{told}");
-    // What is no host is not repeated.
-    let told = realm("a\",realm=\"http://evil.example.org").await;
-    assert!(told.starts_with("Bearer realm=\"http://127.0.0.1:5000/token\","), "{told}");
+    assert!(
+        realm("registry.test").await.starts_with("Bearer realm=\"http://registry.test/token\"")
+    );
+    // What is no name of its own, or none at all, is not repeated.
+    for host in ["evil.example.org", "a\",realm=\"http://evil.example.org"] {
+        let told = realm(host).await;
+        assert!(told.starts_with("Bearer realm=\"http://127.0.0.1:5000/token\","), "{told}");
+    }
     let wrong = [("host", "localhost:5000"), ("authorization", "Bearer rubbish")];
     let answer = world.call("GET", "/v2/", &wrong, Body::empty()).await.is(401);
     assert!(answer.header("www-authenticate").contains("http://localhost:5000/token"));

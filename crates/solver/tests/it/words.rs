@@ -504,6 +504,17 @@ fn the_best_of_a_range_is_the_highest() {
 }
 
 #[test]
+fn of_two_tags_of_one_version_the_longer_is_taken() {
+    assert_snapshot!(answer("
+        hub v1.0.0
+        hub v1
+        want hub ^1.0.0
+    "), @r"
+    install hub v1.0.0
+    ");
+}
+
+#[test]
 fn a_range_with_nothing_in_it_is_refused() {
     assert_snapshot!(answer("
         hub v1.0.0

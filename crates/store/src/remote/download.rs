@@ -1,6 +1,8 @@
 //! Blobs from a registry, taken up again where a connection broke.
 
+use super::pace::Pace;
 use super::request::Call;
+use super::send::host;
 use super::{Body, HttpError, Remote, text};
 use crate::error::Cause;
 use crate::verify::verify;
@@ -11,6 +13,7 @@ use http::header::{CONTENT_LENGTH, CONTENT_RANGE, RANGE};
 use http::{Method, Response, StatusCode};
 use oci::{Descriptor, Digest, MediaType};
 use std::io;
+use tokio::time::Instant;
 
 /// How often one download is taken up again in all, however far it gets each time.
 const RESUMES_MAX: u32 = 64;
@@ -26,6 +29,7 @@ struct Download {
     /// Failures since the last byte.
     failures: u32,
     resumes: u32,
+    pace: Pace,
 }
 
 impl Remote {
@@ -97,6 +101,7 @@ impl Remote {
             skip: 0,
             failures: 0,
             resumes: 0,
+            pace: Pace::new(self.client.inner.settings.idle_timeout),
         };
         verify(download.into_stream(), descriptor)
     }
@@ -123,8 +128,11 @@ impl Download {
 
     async fn next(&mut self) -> Result<Option<Bytes>, Cause> {
         loop {
+            // Time that the reader takes for what it was given is not the registry's.
+            let start = Instant::now();
             match self.remote.client.next(&self.call.url, &mut self.body).await {
                 Ok(Some(chunk)) => {
+                    self.pace.advance(&host(&self.call.url), chunk.len(), start.elapsed())?;
                     if let Some(chunk) = self.advance(chunk) {
                         return Ok(Some(chunk));
                     }
@@ -161,7 +169,8 @@ impl Download {
         if self.failures >= client.inner.settings.tries || self.resumes > RESUMES_MAX {
             return Err(cause);
         }
-        tokio::time::sleep(client.pause(self.failures, None)).await;
+        let registry = self.remote.repository.registry();
+        client.wait_to_retry(registry, self.failures, None, &cause.to_string()).await;
         self.call.header(RANGE, &format!("bytes={}-", self.offset))?;
         let response = self.remote.send(&self.call).await?;
         self.skip = match response.status() {

@@ -28,6 +28,16 @@ pub enum HttpError {
         /// For how long.
         after: Duration,
     },
+    /// The other side sends so little that it would take for ever.
+    #[error("{host} sent less than {rate} bytes a second, for longer than {}", seconds(*after))]
+    Slow {
+        /// The host.
+        host: String,
+        /// What was waited beyond the time that the bytes should have taken.
+        after: Duration,
+        /// How many bytes should come in a second.
+        rate: u64,
+    },
     /// Credentials are missing or not accepted.
     #[error("{registry} refuses access without valid credentials{}", suffix(message))]
     Unauthorized {
@@ -130,7 +140,7 @@ impl HttpError {
         match self {
             Self::Connection { tls: true, .. } => Advice::Tls,
             Self::Connection { host, .. } => Advice::Unreachable { host: host.clone() },
-            Self::Timeout { .. } => Advice::Timeout,
+            Self::Timeout { .. } | Self::Slow { .. } => Advice::Timeout,
             Self::Unauthorized { registry, .. } => {
                 Advice::Unauthorized { registry: registry.clone() }
             }

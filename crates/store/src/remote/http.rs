@@ -3,11 +3,11 @@
 //! Everything is told, nothing is looked up: proxies, certificates and names come in as values.
 //! Redirects and retries are ours, not reqwest's.
 
-use super::{BoxError, HttpError, Transport, transport};
+use super::{BoxError, HttpError, Proxies, Transport, transport};
 use crate::{Cause, Error};
 use futures::future::BoxFuture;
 use http_body_util::BodyExt;
-use reqwest::{Certificate, Identity, NoProxy, Proxy, redirect};
+use reqwest::{Certificate, Identity, Proxy, redirect};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -20,12 +20,8 @@ pub struct HttpSettings {
     pub identity: Option<Vec<u8>>,
     /// Accept any certificate.
     pub insecure: bool,
-    /// Proxy for `https` addresses.
-    pub https_proxy: Option<String>,
-    /// Proxy for `http` addresses.
-    pub http_proxy: Option<String>,
-    /// Hosts reached without a proxy, comma separated.
-    pub no_proxy: Option<String>,
+    /// Proxies on the way.
+    pub proxies: Proxies,
     /// How long a connection may take.
     pub connect_timeout: Duration,
 }
@@ -36,9 +32,7 @@ impl Default for HttpSettings {
             ca_bundle: None,
             identity: None,
             insecure: false,
-            https_proxy: None,
-            http_proxy: None,
-            no_proxy: None,
+            proxies: Proxies::default(),
             connect_timeout: Duration::from_secs(10),
         }
     }
@@ -75,14 +69,20 @@ fn build(settings: &HttpSettings) -> Result<reqwest::Client, HttpError> {
         let identity = Identity::from_pem(identity).map_err(fault("the client certificate"))?;
         builder = builder.identity(identity);
     }
-    let exceptions = settings.no_proxy.as_deref().and_then(NoProxy::from_string);
-    if let Some(address) = &settings.https_proxy {
-        let proxy = Proxy::https(address).map_err(fault("the HTTPS proxy"))?;
-        builder = builder.proxy(proxy.no_proxy(exceptions.clone()));
+    for (address, what) in [
+        (&settings.proxies.https, "the HTTPS proxy"),
+        (&settings.proxies.http, "the HTTP proxy"),
+        (&settings.proxies.all, "the proxy"),
+    ] {
+        // An address that is none is told now, not when it would be used.
+        address.as_deref().map(Proxy::all).transpose().map_err(fault(what))?;
     }
-    if let Some(address) = &settings.http_proxy {
-        let proxy = Proxy::http(address).map_err(fault("the HTTP proxy"))?;
-        builder = builder.proxy(proxy.no_proxy(exceptions));
+    if settings.proxies != Proxies::default() {
+        let proxies = settings.proxies.clone();
+        builder = builder.proxy(Proxy::custom(move |url| {
+            let host = url.host_str()?;
+            proxies.proxy_for(url.scheme(), host, url.port()).map(str::to_owned)
+        }));
     }
     builder.build().map_err(fault("the TLS configuration"))
 }

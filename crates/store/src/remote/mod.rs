@@ -18,15 +18,20 @@ mod download;
 mod error;
 mod http;
 mod lead;
+mod pace;
 mod pages;
+mod proxy;
 mod recent;
 mod request;
+mod retry;
 mod send;
 mod token;
 mod upload;
 
 pub use self::error::HttpError;
 pub use self::http::{HttpSettings, http_client};
+pub use self::proxy::Proxies;
+pub use self::retry::{Retry, RetryWatch};
 
 use crate::auth::Keychain;
 use crate::error::Cause;
@@ -92,6 +97,8 @@ pub struct Settings {
     pub jitter: u64,
     /// How long the other side may be silent.
     pub idle_timeout: Duration,
+    /// Told before each further try.
+    pub retries: RetryWatch,
 }
 
 impl Default for Settings {
@@ -105,6 +112,7 @@ impl Default for Settings {
             backoff_max: Duration::from_secs(30),
             jitter: 0,
             idle_timeout: Duration::from_secs(60),
+            retries: RetryWatch::default(),
         }
     }
 }

@@ -3,6 +3,7 @@
 use super::error::{innermost, is_transient};
 use super::http::is_tls;
 use super::lead::check_lead;
+use super::pace::Pace;
 use super::request::{self, Activity, Call, Payload, same_origin, shown};
 use super::{Body, BoxError, Client, HttpError, text};
 use crate::error::Cause;
@@ -16,7 +17,7 @@ use reqwest::Url;
 use serde::Deserialize;
 use std::sync::PoisonError;
 use std::time::Duration;
-use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio::time::{Instant, sleep_until, timeout};
 use tower::ServiceExt;
 
 const REDIRECTS_MAX: usize = 5;
@@ -46,7 +47,11 @@ impl Client {
             if !call.retry || tries >= self.inner.settings.tries {
                 return outcome;
             }
-            sleep(self.pause(tries, asked)).await;
+            let why = match &outcome {
+                Ok(response) => format!("answered with {}", response.status()),
+                Err(cause) => cause.to_string(),
+            };
+            self.wait_to_retry(repository.registry(), tries, asked, &why).await;
             tries += cost(&outcome);
         }
     }
@@ -219,7 +224,11 @@ impl Client {
         limit: u64,
     ) -> Result<Vec<u8>, Cause> {
         let mut bytes = Vec::new();
+        let mut pace = Pace::new(self.inner.settings.idle_timeout);
+        let mut start = Instant::now();
         while let Some(chunk) = self.next(&call.url, &mut body).await? {
+            pace.advance(&host(&call.url), chunk.len(), start.elapsed())?;
+            start = Instant::now();
             if bytes.len() as u64 + chunk.len() as u64 > limit {
                 return Err(Cause::TooLarge { what: what.to_owned(), limit });
             }
@@ -246,10 +255,13 @@ impl Client {
             match self.read(call, body, what, limit).await {
                 Ok(bytes) => return Ok(Fetched::Found(parts.headers, bytes)),
                 Err(Cause::Http(error))
-                    if error.is_transient() && tries < self.inner.settings.tries => {}
+                    if error.is_transient() && tries < self.inner.settings.tries =>
+                {
+                    let why = error.to_string();
+                    self.wait_to_retry(repository.registry(), tries, None, &why).await;
+                }
                 Err(cause) => return Err(cause),
             }
-            sleep(self.pause(tries, None)).await;
             tries += 1;
         }
     }
@@ -349,7 +361,7 @@ fn is_certificate(error: &HttpError) -> bool {
     matches!(error, HttpError::Connection { reason, .. } if reason.to_lowercase().contains("certificate"))
 }
 
-fn host(url: &Url) -> String {
+pub(super) fn host(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default();
     url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
 }

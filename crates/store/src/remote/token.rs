@@ -240,7 +240,7 @@ impl Client {
             if !transient || tries >= self.inner.settings.tries {
                 return outcome;
             }
-            tokio::time::sleep(self.pause(tries, None)).await;
+            self.wait_to_retry(&super::send::host(&call.url), tries, None, "gave no token").await;
             tries += 1;
         }
     }

@@ -29,7 +29,8 @@ impl Remote {
             if tries >= self.client.inner.settings.tries {
                 return outcome;
             }
-            tokio::time::sleep(self.client.pause(tries, asked)).await;
+            let why = outcome.as_ref().err().map(ToString::to_string).unwrap_or_default();
+            self.client.wait_to_retry(self.repository.registry(), tries, asked, &why).await;
             tries += 1;
             // The answer may have been lost rather than the upload.
             if self.arrived(&descriptor.digest).await {

@@ -213,3 +213,49 @@ async fn a_copy_may_run_in_a_task_of_its_own() {
         tokio::spawn(async move { transfer(&memory, "multi", &Memory::new(), "v1").await });
     assert_eq!(copied.await.unwrap().digest, index.digest);
 }
+
+/// Puts an image that refers to another.
+async fn refer(memory: &Memory, text: &str, subject: &Raw) -> Raw {
+    let mut manifest = suite::image(memory, text).await.unwrap().manifest().unwrap().clone();
+    manifest.subject = Some(subject.descriptor());
+    let raw = Raw::from_manifest(&manifest).unwrap();
+    memory.put_manifest(&Identifier::Digest(raw.digest.clone()), &raw).await.unwrap();
+    raw
+}
+
+/// Puts an image under the tag where cosign looks for it.
+async fn attach(memory: &Memory, subject: &Digest, suffix: &str) -> String {
+    let raw = suite::image(memory, &format!("{suffix} of {subject}")).await.unwrap();
+    let name = format!("sha256-{}.{suffix}", subject.hex());
+    memory.put_manifest(&tag(&name), &raw).await.unwrap();
+    name
+}
+
+#[tokio::test]
+async fn signatures_under_tags_and_of_children_come_along_when_asked() {
+    let (memory, index) = multi().await;
+    let child = index.index().unwrap().manifests[1].digest.clone();
+    let child_raw = memory.manifest(&Identifier::Digest(child.clone())).await.unwrap().unwrap();
+    let of_child = refer(&memory, "bill of materials", &child_raw).await;
+    let mut expected = vec!["v1".to_owned()];
+    for suffix in ["sig", "att", "sbom"] {
+        expected.push(attach(&memory, &index.digest, suffix).await);
+    }
+    expected.push(attach(&memory, &child, "sig").await);
+    // What is attached may be signed itself.
+    expected.push(attach(&memory, &of_child.digest, "sig").await);
+    attach(&memory, &Digest::of(b"somebody else"), "sig").await;
+    expected.sort();
+    let (sink, mut options) = (Memory::new(), CopyOptions::new());
+    options.referrers = true;
+    let (from, to) = (tag("multi"), tag("v1"));
+    store::copy(&memory, &from, &sink, &to, &options, Arc::new(())).await.unwrap();
+    assert_eq!(sink.tags().await.unwrap(), expected);
+    let found = sink.referrers(&child, None).await.unwrap();
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].digest, of_child.digest);
+    // Otherwise they stay.
+    let sink = Memory::new();
+    transfer(&memory, "multi", &sink, "v1").await;
+    assert_eq!(sink.tags().await.unwrap(), ["v1"]);
+}

@@ -5,11 +5,11 @@ use crate::{chain, repository, tag};
 use bytes::Bytes;
 use futures::{StreamExt, stream};
 use oci::{Descriptor, Identifier, MediaType};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use store::auth::{Credential, Keychain};
-use store::remote::{Client, Settings, transport};
+use store::remote::{Client, Retry, RetryWatch, Settings, transport};
 use store::{Advice, Store, fetch_bytes};
 use tokio::time::Instant;
 
@@ -303,4 +303,70 @@ async fn a_manifest_that_breaks_off_is_fetched_again() {
     let remote = client.repository(repository("r.io/a"));
     let raw = remote.manifest(&tag("v1")).await.unwrap().unwrap();
     assert_eq!((raw.bytes, log.len()), (manifest(), 2));
+}
+
+/// An endless answer, a byte a second.
+fn trickle() -> impl futures::Stream<Item = Result<Bytes, store::remote::BoxError>> {
+    stream::unfold((), |()| async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        Some((Ok(Bytes::from_static(b"0")), ()))
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_registry_that_sends_a_byte_a_second_is_given_up() {
+    let (client, log) = stub(Keychain::anonymous(), |_, _| streamed(200, &[DOCKER], trickle()));
+    let remote = client.repository(repository("r.io/a"));
+    // A megabyte, which would take twelve days.
+    let large = Descriptor::of(MediaType::OCTET_STREAM, &vec![b'0'; 1 << 20]);
+    let error = fetch_bytes(&remote, &large, 1 << 21).await.unwrap_err();
+    let said = chain(&error);
+    assert!(said.contains("r.io sent less than 1024 bytes a second"), "{said}");
+    assert_eq!(error.advice(), Advice::Timeout);
+    let error = remote.manifest(&tag("v1")).await.unwrap_err();
+    assert_eq!(error.advice(), Advice::Timeout, "{}", chain(&error));
+    // Trying again would take as long.
+    assert_eq!(log.len(), 2, "{:?}", log.lines());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_reader_is_not_the_registrys_fault() {
+    let (client, _) = stub(Keychain::anonymous(), |_, _| {
+        let pieces = CONTENT.iter().map(|byte| Ok(Bytes::copy_from_slice(&[*byte])));
+        streamed(200, &[], stream::iter(pieces))
+    });
+    let remote = client.repository(repository("r.io/a"));
+    let mut blob = remote.blob(&descriptor()).await.unwrap().unwrap();
+    let mut bytes = Vec::new();
+    while let Some(chunk) = blob.stream.next().await {
+        bytes.extend_from_slice(&chunk.unwrap());
+        tokio::time::sleep(Duration::from_secs(1000)).await;
+    }
+    assert_eq!(bytes, CONTENT);
+}
+
+#[tokio::test(start_paused = true)]
+async fn retries_are_told() {
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let notes = Arc::clone(&told);
+    let settings = Settings {
+        retries: RetryWatch::new(move |retry| notes.lock().unwrap().push(retry.clone())),
+        ..Settings::default()
+    };
+    let service = tower::service_fn(|_: http::Request<store::remote::Body>| async {
+        Ok::<_, store::remote::BoxError>(answer(503, &[("retry-after", "7")], ""))
+    });
+    let client = Client::new(transport(service), Keychain::anonymous(), settings);
+    client.repository(repository("r.io/a")).tags().await.unwrap_err();
+    let told = told.lock().unwrap();
+    let expected: Vec<_> = (1..=3)
+        .map(|tries| Retry {
+            registry: "r.io".to_owned(),
+            why: "answered with 503 Service Unavailable".to_owned(),
+            pause: Duration::from_secs(7),
+            tries,
+            tries_max: 4,
+        })
+        .collect();
+    assert_eq!(*told, expected);
 }

@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use store::auth::{Credential, Keychain};
-use store::remote::{Client, HttpSettings, Settings, http_client};
+use store::remote::{Client, HttpSettings, Proxies, Settings, http_client};
 use store::{Advice, Store};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 
@@ -256,8 +256,11 @@ async fn requests_go_through_the_proxy_unless_excepted() {
     let (proxy, mut asked) = listener(TAGS).await;
     let (direct, mut reached) = listener(TAGS).await;
     let settings = HttpSettings {
-        http_proxy: Some(format!("http://127.0.0.1:{proxy}")),
-        no_proxy: Some("127.0.0.1,.internal".to_owned()),
+        proxies: Proxies {
+            http: Some(format!("http://127.0.0.1:{proxy}")),
+            none: Some("192.0.2.0/24,.internal".to_owned()),
+            ..Proxies::default()
+        },
         ..HttpSettings::default()
     };
     let plain = Settings { plain_http: true, ..quick() };

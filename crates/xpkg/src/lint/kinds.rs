@@ -1,9 +1,9 @@
 //! Which kinds of objects packages may contain, and which type of package may contain which.
 //!
 //! The table joins the package specification with what upstream accepts today. The specification
-//! names a kind, `AdmissionWebhookConfiguration`, that Kubernetes never had; it is allowed
-//! because the specification says so. Anything that Crossplane cannot read makes a package
-//! uninstallable, even kinds that Crossplane itself serves.
+//! names a kind, `AdmissionWebhookConfiguration`, that Kubernetes never had; what it means are the
+//! two kinds of webhooks there are, and that name is an error that says so. Anything that
+//! Crossplane cannot read makes a package uninstallable, even kinds that Crossplane itself serves.
 
 use super::findings::Findings;
 use super::report::Identity;
@@ -23,8 +23,6 @@ pub enum ObjectKind {
     ValidatingWebhookConfiguration,
     /// A webhook that changes.
     MutatingWebhookConfiguration,
-    /// The specification's name for a webhook.
-    AdmissionWebhookConfiguration,
     /// A composite resource's definition.
     CompositeResourceDefinition,
     /// A way to compose a composite resource.
@@ -48,12 +46,11 @@ const ALPHA_VERSIONS: &[&str] = &["apiextensions.crossplane.io/v1alpha1"];
 const OPS_VERSIONS: &[&str] = &["ops.crossplane.io/v1alpha1"];
 
 /// Kind, its name, and the versions it is known in.
-const TABLE: [(Kind, &str, &[&str]); 11] = [
+const TABLE: [(Kind, &str, &[&str]); 10] = [
     (Kind::CustomResourceDefinition, "CustomResourceDefinition", CRD_VERSIONS),
     (Kind::ManagedResourceDefinition, "ManagedResourceDefinition", ALPHA_VERSIONS),
     (Kind::ValidatingWebhookConfiguration, "ValidatingWebhookConfiguration", WEBHOOK_VERSIONS),
     (Kind::MutatingWebhookConfiguration, "MutatingWebhookConfiguration", WEBHOOK_VERSIONS),
-    (Kind::AdmissionWebhookConfiguration, "AdmissionWebhookConfiguration", WEBHOOK_VERSIONS),
     (Kind::CompositeResourceDefinition, "CompositeResourceDefinition", XRD_VERSIONS),
     (Kind::Composition, "Composition", &["apiextensions.crossplane.io/v1"]),
     (Kind::ManagedResourceActivationPolicy, "ManagedResourceActivationPolicy", ALPHA_VERSIONS),
@@ -61,6 +58,9 @@ const TABLE: [(Kind, &str, &[&str]); 11] = [
     (Kind::CronOperation, "CronOperation", OPS_VERSIONS),
     (Kind::WatchOperation, "WatchOperation", OPS_VERSIONS),
 ];
+
+/// The specification's name for webhooks.
+const WEBHOOK: &str = "AdmissionWebhookConfiguration";
 
 /// Kinds that Crossplane can read and that no package may contain: where it finds one, it leaves it
 /// out and installs the rest.
@@ -92,8 +92,7 @@ impl ObjectKind {
             Self::CustomResourceDefinition => &[PackageKind::Provider, PackageKind::Function],
             Self::ManagedResourceDefinition
             | Self::ValidatingWebhookConfiguration
-            | Self::MutatingWebhookConfiguration
-            | Self::AdmissionWebhookConfiguration => &[PackageKind::Provider],
+            | Self::MutatingWebhookConfiguration => &[PackageKind::Provider],
             Self::CompositeResourceDefinition
             | Self::Composition
             | Self::ManagedResourceActivationPolicy
@@ -113,13 +112,20 @@ fn is_installed(identity: &Identity) -> bool {
 /// Reports a document that belongs in no package, with the nearest kind that does.
 pub(super) fn report_unknown(node: &Node<'_>, identity: &Identity, findings: &mut Findings<'_>) {
     let at = node.entry("kind").map_or(node.position, |entry| entry.position);
-    let message =
-        format!("{} in {} cannot be part of any package", identity.kind, identity.api_version);
+    let left_out = is_left_out(identity);
+    // What is left out elsewhere is known to whoever installs the package only by its name.
+    let what = if left_out { identity.called() } else { identity.kind.clone() };
+    let message = format!("{what} in {} cannot be part of any package", identity.api_version);
     let same_kind = TABLE.iter().find(|row| row.1 == identity.kind);
     let close = || suggest::closest(&identity.kind, TABLE.map(|row| row.1));
     let hint = match (same_kind, close()) {
         _ if is_installed(identity) => {
             "did you mean meta.pkg.crossplane.io/v1? pkg.crossplane.io is for clusters".to_owned()
+        }
+        _ if identity.kind == WEBHOOK => {
+            "Kubernetes has no such kind: write ValidatingWebhookConfiguration or \
+             MutatingWebhookConfiguration"
+                .to_owned()
         }
         (Some((_, kind, versions)), _) => format!("{kind} is known in {}", versions.join(" and ")),
         (None, Some(kind)) => format!("did you mean {kind}?"),
@@ -127,7 +133,6 @@ pub(super) fn report_unknown(node: &Node<'_>, identity: &Identity, findings: &mu
             "keep it out of the package directory, or leave it out with --ignore".to_owned()
         }
     };
-    let left_out = is_left_out(identity);
     let rule = if left_out { &rules::KIND_NOT_ALLOWED } else { &rules::KIND_UNKNOWN };
     findings.advise(rule, at, message, hint);
 }

@@ -30,6 +30,7 @@ mod kinds;
 mod metadata;
 mod names;
 mod object;
+pub(crate) mod places;
 mod report;
 pub(crate) mod rules;
 mod runtime;

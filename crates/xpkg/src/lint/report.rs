@@ -43,6 +43,14 @@ pub struct Identity {
     pub name: String,
 }
 
+impl Identity {
+    /// Its kind and its name, if it has one.
+    pub(super) fn called(&self) -> String {
+        let Self { kind, name, .. } = self;
+        if name.is_empty() { kind.clone() } else { format!("{kind} {name:?}") }
+    }
+}
+
 /// Facts about an object that matter to other objects of the package.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Facts {

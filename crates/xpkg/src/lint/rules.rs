@@ -36,6 +36,10 @@ rules! {
         "A package has metadata: one Provider, Configuration or Function document.";
     METADATA_DUPLICATE "metadata-duplicate" Error
         "A package has exactly one metadata document.";
+    METADATA_PLACE "metadata-place" Error
+        "Package metadata is in crossplane.yaml at the root, a file and no link, or in the file that was named.";
+    FILE_SKIPPED "file-skipped" Warning
+        "No YAML file or directory of a package is left out without a word.";
     METADATA_UNREGISTERED "metadata-unregistered" Error
         "Package metadata uses a version and kind that Crossplane knows.";
     METADATA_INVALID "metadata-invalid" Error
@@ -112,6 +116,8 @@ rules! {
         "A Provider or Function in a registry runs on more than one platform.";
     YAML_SYNTAX "yaml-syntax" Error
         "Every file is YAML as Kubernetes reads it.";
+    DUPLICATE_KEY "duplicate-key" Warning
+        "No mapping in a built package has a key twice; in source files that is an error of syntax.";
     EXAMPLE_INVALID "example-invalid" Error
         "Every example is a Kubernetes object.";
 }

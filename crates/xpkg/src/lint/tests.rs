@@ -309,9 +309,18 @@ fn kinds_belong_in_their_packages() {
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
         "metadata": { "name": "a" },
     });
-    insta::assert_snapshot!(lint(&[provider(), policy]), @"2.yaml:2:1: error: ValidatingAdmissionPolicy in admissionregistration.k8s.io/v1 cannot be part of any package (keep it out of the package directory, or leave it out with --ignore) [kind-not-allowed]");
-    insta::assert_snapshot!(lint(&[provider(), xrd()]), @"2.yaml:1:1: error: CompositeResourceDefinition does not belong in a Provider package (CompositeResourceDefinition may be part of a Configuration package) [kind-not-allowed]");
-    insta::assert_snapshot!(lint(&[configuration(&[]), crd()]), @"2.yaml:1:1: error: CustomResourceDefinition does not belong in a Configuration package (CustomResourceDefinition may be part of a Provider or Function package) [kind-not-allowed]");
+    insta::assert_snapshot!(lint(&[provider(), policy]), @"2.yaml:2:1: error: ValidatingAdmissionPolicy \"a\" in admissionregistration.k8s.io/v1 cannot be part of any package (keep it out of the package directory, or leave it out with --ignore) [kind-not-allowed]");
+    insta::assert_snapshot!(lint(&[provider(), xrd()]), @"2.yaml:1:1: error: CompositeResourceDefinition \"clusters.example.org\" does not belong in a Provider package (CompositeResourceDefinition may be part of a Configuration package) [kind-not-allowed]");
+    insta::assert_snapshot!(lint(&[configuration(&[]), crd()]), @"2.yaml:1:1: error: CustomResourceDefinition \"buckets.example.org\" does not belong in a Configuration package (CustomResourceDefinition may be part of a Provider or Function package) [kind-not-allowed]");
+}
+
+#[test]
+fn x35_the_specifications_name_for_webhooks_is_an_error_that_says_what_is_meant() {
+    let webhook = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "AdmissionWebhookConfiguration",
+        "metadata": { "name": "a" },
+    });
+    insta::assert_snapshot!(lint(&[provider(), webhook]), @"2.yaml:2:1: error: AdmissionWebhookConfiguration in admissionregistration.k8s.io/v1 cannot be part of any package (Kubernetes has no such kind: write ValidatingWebhookConfiguration or MutatingWebhookConfiguration) [kind-unknown]");
 }
 
 #[test]
@@ -322,7 +331,7 @@ fn each_type_of_package_may_contain_its_kinds() {
         ("apiextensions.crossplane.io/v1alpha1", "ManagedResourceDefinition", "P"),
         ("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "P"),
         ("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration", "P"),
-        ("admissionregistration.k8s.io/v1", "AdmissionWebhookConfiguration", "P"),
+        ("admissionregistration.k8s.io/v1", "AdmissionWebhookConfiguration", ""),
         ("apiextensions.crossplane.io/v1", "CompositeResourceDefinition", "C"),
         ("apiextensions.crossplane.io/v2", "CompositeResourceDefinition", "C"),
         ("apiextensions.crossplane.io/v1", "Composition", "C"),

@@ -62,7 +62,8 @@ fn check_kinds(reports: &[DocumentReport], kind: PackageKind, found: &mut Vec<Di
             continue;
         }
         let name = &report.identity.kind;
-        let message = format!("{name} does not belong in a {kind} package");
+        let what = report.identity.called();
+        let message = format!("{what} does not belong in a {kind} package");
         let others: Vec<_> = object.packages().iter().map(|one| one.as_str()).collect();
         let hint = format!("{name} may be part of a {} package", others.join(" or "));
         let at = report.position;

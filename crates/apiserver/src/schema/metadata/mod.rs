@@ -265,6 +265,19 @@ pub(crate) fn coerce(
     coerce_at(&Path::NIL, node, value, root, malformed)
 }
 
+/// The first metadata of a resource that does not fit: what is said of its own is Go's complaint
+/// alone, that of embedded resources is told with its place.
+pub(crate) fn find_fault(node: &Node, value: &Value) -> Option<String> {
+    if let Some(Err(complaint)) = value.get("metadata").map(read_meta) {
+        return Some(complaint);
+    }
+    if !node.has(Flags::HOLDS_EMBEDDED) {
+        return None;
+    }
+    let told = coerce(node, &mut value.clone(), true, Malformed::Refuse).err();
+    told.map(|error| error.to_string())
+}
+
 /// The same for a value at some path.
 pub(crate) fn coerce_at(
     path: &Path,

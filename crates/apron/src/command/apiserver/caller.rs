@@ -1,7 +1,10 @@
 //! Calls to webhooks, over HTTPS.
 
-use apiserver::outbound::{Call, CallError, Outbound, Reply};
+use super::trust::trust_bundle;
+use apiserver::outbound::{Call, CallError, Outbound, REPLY_MAX, Reply};
+use bytes::{Bytes, BytesMut};
 use futures::future::BoxFuture;
+use reqwest::redirect::Policy;
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::{Mutex, PoisonError};
@@ -29,7 +32,7 @@ impl Caller {
         if let Some(client) = clients.get(&key) {
             return Ok(client.clone());
         }
-        let client = build(&key).map_err(|error| CallError::Other(told(&error)))?;
+        let client = build(&key).map_err(|error| CallError::Other(told(error.as_ref())))?;
         if clients.len() < CLIENTS_MAX {
             clients.insert(key, client.clone());
         }
@@ -51,21 +54,42 @@ impl Outbound for Caller {
             let code = response.status().as_u16();
             let media = response.headers().get("Content-Type");
             let media = media.and_then(|media| media.to_str().ok()).unwrap_or_default().to_owned();
-            let body = response.bytes().await.map_err(|error| reason(&call, &error))?;
+            let body = read(&call, response).await?;
             Ok(Reply { code, media, body })
         })
     }
 }
 
-fn build((authorities, place): &Key) -> reqwest::Result<reqwest::Client> {
-    let mut builder = reqwest::Client::builder().no_proxy().connect_timeout(CONNECT);
+/// A body, as long as it is not too long: what does not fit is not read.
+async fn read(call: &Call, mut response: reqwest::Response) -> Result<Bytes, CallError> {
+    let is_too_long = |length: usize| length > REPLY_MAX;
+    let promised = response.content_length().map(|it| usize::try_from(it).unwrap_or(usize::MAX));
+    if promised.is_some_and(is_too_long) {
+        return Err(CallError::TooLong);
+    }
+    let mut body = BytesMut::new();
+    while let Some(piece) = response.chunk().await.map_err(|error| reason(call, &error))? {
+        if is_too_long(body.len() + piece.len()) {
+            return Err(CallError::TooLong);
+        }
+        body.extend_from_slice(&piece);
+    }
+    Ok(body.freeze())
+}
+
+fn build((authorities, place): &Key) -> Result<reqwest::Client, Box<dyn std::error::Error>> {
+    let mut builder = reqwest::Client::builder()
+        .no_proxy()
+        .https_only(true)
+        .redirect(Policy::none())
+        .connect_timeout(CONNECT);
     if !authorities.is_empty() {
-        builder = builder.tls_certs_only(reqwest::Certificate::from_pem_bundle(authorities)?);
+        builder = builder.tls_backend_preconfigured(trust_bundle(authorities)?);
     }
     if let Some((host, address)) = place {
         builder = builder.resolve(host, *address);
     }
-    builder.build()
+    Ok(builder.build()?)
 }
 
 fn authority(url: &str) -> &str {

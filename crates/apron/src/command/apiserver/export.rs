@@ -2,6 +2,7 @@
 
 use crate::failure::{Failure, Outcome};
 use crate::output;
+use crate::private;
 use apiserver::export::Export;
 use apiserver::log::{Limits, Log, Sqlite};
 use std::fmt::Write as _;
@@ -36,7 +37,7 @@ pub(crate) fn run(request: &Request) -> Outcome {
     })?;
     let text = yaml(&export)?;
     match &request.output {
-        Some(path) => super::identity::write_private(path, &text)?,
+        Some(path) => private::write_file(path, &text)?,
         None => output::print_document(text.trim_end()),
     }
     tell(request, &export);

@@ -1,14 +1,13 @@
 //! Who the server is and who may use it: an authority of its own, a certificate for the
 //! server, one for the administrator, a token, and the key that service accounts' tokens
-//! are signed with. Made once, kept beside the data.
+//! are signed with. Kept beside the data; certificates are made anew before they end.
 
+use super::certificate::{Holder, Pair, is_authority_due, is_due, make_authority, sign};
+use crate::cluster::kubeconfig::OwnRegistry;
 use crate::failure::{Failure, Outcome};
+use crate::private;
 use base64::Engine;
-use rcgen::{
-    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
-    Issuer, KeyPair, KeyUsagePurpose,
-};
-use std::io::Write;
+use rcgen::KeyPair;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -16,63 +15,84 @@ use std::sync::Arc;
 const ADMIN: &str = "admin";
 const MASTERS: &str = "system:masters";
 
+/// Names by which the server is reached.
+const HOSTS: [&str; 5] = ["localhost", "127.0.0.1", "::1", "kubernetes", "kubernetes.default.svc"];
+
 /// Certificates and keys as PEM, and the administrator's token.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Identity {
-    pub(super) authority: String,
-    /// With which more clients can be signed; not read again.
-    authority_key: String,
-    pub(super) server: String,
-    pub(super) server_key: String,
-    admin: String,
-    admin_key: String,
+    pub(super) authority: Pair,
+    pub(super) server: Pair,
+    admin: Pair,
     token: String,
     accounts_key: String,
 }
 
-const FILES: [&str; 7] =
-    ["ca.crt", "server.crt", "server.key", "admin.crt", "admin.key", "admin.token", ACCOUNTS_KEY];
-const AUTHORITY_KEY: &str = "ca.key";
 const ACCOUNTS_KEY: &str = "service-accounts.key";
+const TOKEN: &str = "admin.token";
 
 impl Identity {
-    /// What lies in `directory`, or a new identity that is put there.
-    pub(super) fn load_or_make(directory: &Path) -> Outcome<Self> {
-        let missing: Vec<&str> =
-            FILES.iter().filter(|name| !directory.join(name).exists()).copied().collect();
-        if missing == [ACCOUNTS_KEY] {
-            let key = KeyPair::generate().map_err(|error| cannot_make(&error))?;
-            write_private(&directory.join(ACCOUNTS_KEY), &key.serialize_pem())?;
-        } else if !missing.is_empty() {
-            return Self::make_in(directory);
-        }
-        Self::load(directory)
-    }
-
-    fn make_in(directory: &Path) -> Outcome<Self> {
-        let identity = Self::make().map_err(|error| cannot_make(&error))?;
-        fs_err::create_dir_all(directory).map_err(|error| Failure::file(&error))?;
-        write_private(&directory.join(AUTHORITY_KEY), &identity.authority_key)?;
-        for (name, text) in FILES.iter().zip(identity.texts()) {
-            write_private(&directory.join(name), text)?;
-        }
+    /// What lies in `directory`, with what is missing or ends before long made anew and put there.
+    /// An authority is replaced here only: who knows the old one has to be told of the new one.
+    pub(super) fn load_or_make(directory: &Path, now: i64) -> Outcome<Self> {
+        private::make_directory(directory)?;
+        let authority = pair(directory, "ca")?.filter(|it| !is_authority_due(it, now));
+        let authority = authority.map_or_else(|| make_authority(now), Ok);
+        let authority = authority.map_err(|error| cannot_make(&error))?;
+        let old = |name: &str| -> Outcome<Pair> {
+            let nothing = || Pair { certificate: String::new(), key: String::new() };
+            Ok(pair(directory, name)?.unwrap_or_else(nothing))
+        };
+        let found = Self {
+            server: old("server")?,
+            admin: old("admin")?,
+            token: read(directory, TOKEN)?.map_or_else(secret, Ok)?,
+            accounts_key: read(directory, ACCOUNTS_KEY)?.map_or_else(accounts_key, Ok)?,
+            authority,
+        };
+        let identity = found.renewed(now)?;
+        identity.write(directory)?;
         Ok(identity)
     }
 
-    fn texts(&self) -> [&str; 7] {
-        [
-            &self.authority,
-            &self.server,
-            &self.server_key,
-            &self.admin,
-            &self.admin_key,
-            &self.token,
-            &self.accounts_key,
-        ]
+    /// The same, with new certificates for those that end before long.
+    pub(super) fn renewed(&self, now: i64) -> Outcome<Self> {
+        let renew = |old: &Pair, holder: Holder<'_>| {
+            if is_due(old, &self.authority, now) {
+                return sign(&self.authority, holder, now).map_err(|error| cannot_make(&error));
+            }
+            Ok(old.clone())
+        };
+        Ok(Self {
+            server: renew(&self.server, Holder::Server(&HOSTS))?,
+            admin: renew(&self.admin, Holder::Client(ADMIN, MASTERS))?,
+            ..self.clone()
+        })
+    }
+
+    /// Puts what is not there as it is into a directory. After a crash in between, what does not
+    /// belong together is due.
+    pub(super) fn write(&self, directory: &Path) -> Outcome {
+        for (name, text) in [
+            ("ca.key", &self.authority.key),
+            ("ca.crt", &self.authority.certificate),
+            ("server.key", &self.server.key),
+            ("server.crt", &self.server.certificate),
+            ("admin.key", &self.admin.key),
+            ("admin.crt", &self.admin.certificate),
+            (TOKEN, &self.token),
+            (ACCOUNTS_KEY, &self.accounts_key),
+        ] {
+            if read(directory, name)?.as_ref() != Some(text) {
+                private::write_file(&directory.join(name), text)?;
+            }
+        }
+        Ok(())
     }
 
     /// The certificates by which the server is known.
     pub(super) fn authority(&self) -> &str {
-        &self.authority
+        &self.authority.certificate
     }
 
     /// The administrator, as a certificate would show them.
@@ -104,72 +124,14 @@ impl Identity {
         signer.map(Arc::new).map_err(|error| failed(&error))
     }
 
-    fn load(directory: &Path) -> Outcome<Self> {
-        let read = |name: &str| {
-            fs_err::read_to_string(directory.join(name)).map_err(|error| Failure::file(&error))
-        };
-        Ok(Self {
-            authority: read("ca.crt")?,
-            authority_key: String::new(),
-            server: read("server.crt")?,
-            server_key: read("server.key")?,
-            admin: read("admin.crt")?,
-            admin_key: read("admin.key")?,
-            token: read("admin.token")?,
-            accounts_key: read(ACCOUNTS_KEY)?,
-        })
-    }
-
-    fn make() -> Result<Self, rcgen::Error> {
-        let key = KeyPair::generate()?;
-        let mut params = named("apron-apiserver-ca", None)?;
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
-        let authority = params.self_signed(&key)?.pem();
-        let authority_key = key.serialize_pem();
-        let issuer = Issuer::new(params, key);
-
-        let server_key = KeyPair::generate()?;
-        let hosts = ["localhost", "127.0.0.1", "::1", "kubernetes", "kubernetes.default.svc"];
-        let mut params = CertificateParams::new(hosts.map(str::to_owned).to_vec())?;
-        params.distinguished_name = name("apron-apiserver", None);
-        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-        let server = params.signed_by(&server_key, &issuer)?.pem();
-
-        let admin_key = KeyPair::generate()?;
-        let mut params = named(ADMIN, Some(MASTERS))?;
-        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
-        let admin = params.signed_by(&admin_key, &issuer)?.pem();
-
-        // A fresh key's bytes are as good a secret as any.
-        let secret = KeyPair::generate()?.serialize_der();
-        let tail = &secret[secret.len().saturating_sub(48)..];
-        let token = base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(tail);
-        Ok(Self {
-            authority,
-            authority_key,
-            server,
-            server_key: server_key.serialize_pem(),
-            admin,
-            admin_key: admin_key.serialize_pem(),
-            token,
-            accounts_key: KeyPair::generate()?.serialize_pem(),
-        })
-    }
-
     /// Writes a kubeconfig with everything in it, readable by its owner only.
     pub(super) fn write_kubeconfig(
         &self,
         path: &Path,
         address: SocketAddr,
-        registry: Option<SocketAddr>,
+        registry: Option<&OwnRegistry>,
     ) -> Outcome {
-        let extensions = registry.map(|registry| {
-            let of = crate::cluster::kubeconfig::REGISTRY;
-            format!(
-                "    extensions:\n    - name: {of}\n      extension:\n        address: {registry}\n"
-            )
-        });
+        let extensions = registry.map(OwnRegistry::as_extension);
         let code = |text: &str| base64::engine::general_purpose::STANDARD.encode(text);
         let text = format!(
             "apiVersion: v1\nkind: Config\ncurrent-context: apron\nclusters:\n- name: apron\n  \
@@ -177,12 +139,12 @@ impl Identity {
              - name: apron-admin\n  user:\n    client-certificate-data: {}\n    \
              client-key-data: {}\ncontexts:\n- name: apron\n  context:\n    cluster: apron\n    \
              user: apron-admin\n",
-            code(&self.authority),
+            code(&self.authority.certificate),
             extensions.unwrap_or_default(),
-            code(&self.admin),
-            code(&self.admin_key)
+            code(&self.admin.certificate),
+            code(&self.admin.key)
         );
-        write_private(path, &text)
+        private::write_file(path, &text)
     }
 }
 
@@ -190,33 +152,32 @@ fn cannot_make(error: &rcgen::Error) -> Failure {
     Failure::new("cannot make certificates", "report this as a bug").because(error)
 }
 
-fn name(common: &str, organization: Option<&str>) -> DistinguishedName {
-    let mut name = DistinguishedName::new();
-    name.push(DnType::CommonName, common);
-    if let Some(organization) = organization {
-        name.push(DnType::OrganizationName, organization);
+/// A certificate and its key in a directory; none if one of them is missing.
+fn pair(directory: &Path, name: &str) -> Outcome<Option<Pair>> {
+    let certificate = read(directory, &format!("{name}.crt"))?;
+    let key = read(directory, &format!("{name}.key"))?;
+    Ok(certificate.zip(key).map(|(certificate, key)| Pair { certificate, key }))
+}
+
+/// A file that nobody else may read from now on; none if it is missing.
+fn read(directory: &Path, name: &str) -> Outcome<Option<String>> {
+    let path = directory.join(name);
+    private::narrow_file(&path)?;
+    match fs_err::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Failure::file(&error)),
     }
-    name
 }
 
-fn named(common: &str, organization: Option<&str>) -> Result<CertificateParams, rcgen::Error> {
-    let mut params = CertificateParams::new(Vec::new())?;
-    params.distinguished_name = name(common, organization);
-    Ok(params)
+/// A fresh key's bytes are as good a secret as any.
+fn secret() -> Outcome<String> {
+    let key = KeyPair::generate().map_err(|error| cannot_make(&error))?.serialize_der();
+    let tail = &key[key.len().saturating_sub(48)..];
+    Ok(base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(tail))
 }
 
-/// Writes a file that only its owner can read, at no moment otherwise.
-pub(super) fn write_private(path: &Path, text: &str) -> Outcome {
-    let write = || -> std::io::Result<()> {
-        let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-        let directory = directory.unwrap_or(Path::new("."));
-        let mut file = tempfile::Builder::new()
-            .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600))
-            .tempfile_in(directory)?;
-        file.write_all(text.as_bytes())?;
-        file.as_file().sync_all()?;
-        file.persist(path).map_err(|error| error.error)?;
-        Ok(())
-    };
-    write().map_err(|error| Failure::file(&error))
+fn accounts_key() -> Outcome<String> {
+    let key = KeyPair::generate().map_err(|error| cannot_make(&error))?;
+    Ok(key.serialize_pem())
 }

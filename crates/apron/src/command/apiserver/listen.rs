@@ -1,9 +1,14 @@
 //! The API server's door: TLS, and who the certificate of a client is for.
 
+use super::credentials::Credentials;
 use super::identity::Identity;
 use crate::failure::{Failure, Outcome};
 use crate::listen::{Limits, Porter};
+use crate::open_files;
+use crate::seats::{Seat, Seats};
+use apiserver::http::share::Peer;
 use axum::http::Extensions;
+use registry::budget::network;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
@@ -17,6 +22,11 @@ use tokio_rustls::TlsAcceptor;
 /// never end by themselves, and everything acknowledged is durable already.
 pub(super) const LIMITS: Limits =
     Limits { connections: 16_384, streams: 2000, hands: 0, drain: Duration::from_secs(2) };
+/// Of all connections, the part that one address may have. This machine is an address like any
+/// other: who is on it may not keep out everybody else.
+const PART_OF_CLIENT: usize = 4;
+/// One address may have this many even so, up to half of all: all clients may be on one machine.
+const CLIENT_MIN: usize = 128;
 
 /// Opens the socket.
 pub(super) async fn bind(address: SocketAddr) -> Outcome<TcpListener> {
@@ -28,30 +38,35 @@ pub(super) async fn bind(address: SocketAddr) -> Outcome<TcpListener> {
 
 /// Meets everybody, and asks who has a certificate of our authority to show it.
 pub(crate) struct Door {
-    acceptor: TlsAcceptor,
+    credentials: Arc<Credentials>,
+    seats: Seats,
 }
 
 impl Door {
-    pub(super) fn new(identity: &Identity) -> Outcome<Self> {
-        Ok(Self { acceptor: acceptor(identity)? })
+    pub(super) fn new(credentials: Arc<Credentials>) -> Self {
+        let connections = open_files::connections(LIMITS.connections);
+        let least = CLIENT_MIN.min(connections / 2);
+        let seats = Seats::new((connections / PART_OF_CLIENT).max(least));
+        Self { credentials, seats }
     }
 }
 
 impl Porter for Door {
-    type Seat = ();
+    type Seat = Seat;
 
-    fn seat(&self, _: IpAddr) -> Option<()> {
-        Some(())
+    fn seat(&self, peer: IpAddr) -> Option<Seat> {
+        self.seats.take(peer, false)
     }
 
     fn acceptor(&self) -> Option<TlsAcceptor> {
-        Some(self.acceptor.clone())
+        Some(self.credentials.acceptor())
     }
 
-    fn know(&self, _: IpAddr, chain: &[CertificateDer<'_>]) -> Extensions {
+    fn know(&self, peer: IpAddr, chain: &[CertificateDer<'_>]) -> Extensions {
         // The handshake has verified that our authority signed it.
         let shown = chain.first().and_then(|der| apiserver::Identity::of_certificate(der));
         let mut known = Extensions::new();
+        known.insert(Peer(network(peer)));
         if let Some(identity) = shown {
             known.insert(identity);
         }
@@ -59,7 +74,8 @@ impl Porter for Door {
     }
 }
 
-fn acceptor(identity: &Identity) -> Outcome<TlsAcceptor> {
+/// What connections to the server of this identity are accepted with.
+pub(super) fn acceptor(identity: &Identity) -> Outcome<TlsAcceptor> {
     let config = config(identity).map_err(|error| {
         let hint = "remove the directory pki in the data directory to have new certificates made";
         Failure::new("the certificates cannot be used", hint).because(error.as_ref())
@@ -70,13 +86,13 @@ fn acceptor(identity: &Identity) -> Outcome<TlsAcceptor> {
 fn config(identity: &Identity) -> Result<rustls::ServerConfig, Box<dyn std::error::Error>> {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let mut roots = rustls::RootCertStore::empty();
-    roots.add(CertificateDer::from_pem_slice(identity.authority.as_bytes())?)?;
+    roots.add(CertificateDer::from_pem_slice(identity.authority.certificate.as_bytes())?)?;
     let verifier =
         WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
             .allow_unauthenticated()
             .build()?;
-    let chain = vec![CertificateDer::from_pem_slice(identity.server.as_bytes())?];
-    let key = PrivateKeyDer::from_pem_slice(identity.server_key.as_bytes())?;
+    let chain = vec![CertificateDer::from_pem_slice(identity.server.certificate.as_bytes())?];
+    let key = PrivateKeyDer::from_pem_slice(identity.server.key.as_bytes())?;
     let mut config = rustls::ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()?
         .with_client_cert_verifier(verifier)

@@ -1,20 +1,26 @@
 //! `apiserver`: the Kubernetes API from this process.
 
 mod caller;
+#[cfg(test)]
+mod caller_tests;
+mod certificate;
+mod credentials;
 pub(crate) mod export;
 mod identity;
 mod listen;
 mod tokens;
+mod trust;
 
 use crate::failure::{Failure, Outcome};
 use crate::listen::{serve, stop};
 use crate::output;
-use apiserver::log::{DiskError, Limits, Log, Sqlite};
+use apiserver::log::{Damage, DiskError, Limits, Log, Sqlite};
 use axum::Router;
-use identity::Identity;
+use credentials::Credentials;
 use listen::Door;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use tower::ServiceExt as _;
 
 /// What to serve, and where.
@@ -30,7 +36,8 @@ pub(crate) struct Request {
 /// A server that only lacks a socket.
 pub(crate) struct Prepared {
     router: Router,
-    identity: Identity,
+    credentials: Arc<Credentials>,
+    log: Log,
 }
 
 /// Serves until told to stop.
@@ -40,16 +47,19 @@ pub(crate) async fn run(request: &Request) -> Outcome {
     let address = listener.local_addr().map_err(|error| Failure::file(&error))?;
     let path = request.kubeconfig.clone().unwrap_or_else(|| request.data_dir.join("kubeconfig"));
     prepared.write_kubeconfig(&path, address, None)?;
-    let ((door, limits), stop) = (prepared.door()?, stop()?);
+    let ((door, limits), stop) = (prepared.door(), stop()?);
     announce(request, address, &path);
-    serve(listener, prepared.router, door, limits, stop).await;
+    serve(listener, prepared.router(), door, limits, stop).await;
+    close(&prepared.log).await;
     Ok(())
 }
 
 /// Opens the data, and makes what every cluster has.
 pub(crate) async fn prepare(request: &Request) -> Outcome<Prepared> {
     let log = open(request)?;
-    let identity = Identity::load_or_make(&request.data_dir.join("pki"))?;
+    let pki = request.data_dir.join("pki");
+    let credentials = Arc::new(Credentials::open(&pki, credentials::now())?);
+    let identity = credentials.identity();
     let mut tokens = vec![identity.admin_token()];
     if let Some(file) = &request.token_auth_file {
         tokens.extend(tokens::read(file)?);
@@ -59,15 +69,38 @@ pub(crate) async fn prepare(request: &Request) -> Outcome<Prepared> {
         authenticate: true,
         tokens,
         signer: Some(identity.signer()?),
-        runtime: Some(std::sync::Arc::new(apiserver::runtime::Simulated)),
+        runtime: Some(Arc::new(apiserver::runtime::Simulated)),
         root_ca: Some(identity.authority().to_owned()),
         ..apiserver::Options::default()
     };
-    let world = apiserver::world::SystemWorld::with(std::sync::Arc::new(caller::Caller::default()));
-    let router = apiserver::router_in(log, options, std::sync::Arc::new(world))
+    let world = apiserver::world::SystemWorld::with(Arc::new(caller::Caller::default()));
+    let router = apiserver::router_in(log.clone(), options, Arc::new(world))
         .await
         .map_err(|error| Failure::new("cannot write the first objects", CHECK).because(&error))?;
-    Ok(Prepared { router, identity })
+    tokio::spawn(Arc::clone(&credentials).keep_fresh());
+    tokio::spawn(tell_trouble(log.trouble()));
+    Ok(Prepared { router, credentials, log })
+}
+
+/// Says once that nothing can be written, and once that this is over.
+async fn tell_trouble(mut trouble: tokio::sync::watch::Receiver<Option<Arc<str>>>) {
+    while trouble.changed().await.is_ok() {
+        match trouble.borrow_and_update().as_ref() {
+            Some(why) => output::warn(format_args!(
+                "the API server cannot write: {why}; reads go on, and writes as soon as it can: \
+                 make room on the disk, or delete objects"
+            )),
+            None => output::warn("the API server can write again"),
+        }
+    }
+}
+
+/// Brings the data into one file, so that a copy of that is a whole copy. What was acknowledged is
+/// safe without.
+pub(crate) async fn close(log: &Log) {
+    if let Err(error) = log.close().await {
+        output::warn(format_args!("the data was not brought into one file: {error}"));
+    }
 }
 
 impl Prepared {
@@ -78,7 +111,7 @@ impl Prepared {
 
     /// A client in this process, who may do everything.
     pub(crate) fn client(&self) -> kube::Client {
-        let administrator = self.identity.administrator();
+        let administrator = self.credentials.identity().administrator();
         let service = self.router.clone().map_request(
             move |mut request: axum::http::Request<kube::client::Body>| {
                 request.extensions_mut().insert(administrator.clone());
@@ -88,9 +121,14 @@ impl Prepared {
         kube::Client::new(service, "default")
     }
 
+    /// The objects, to be closed when everybody has gone.
+    pub(crate) fn log(&self) -> Log {
+        self.log.clone()
+    }
+
     /// Who stands at the door, and how much they let in.
-    pub(crate) fn door(&self) -> Outcome<(Door, crate::listen::Limits)> {
-        Ok((Door::new(&self.identity)?, listen::LIMITS))
+    pub(crate) fn door(&self) -> (Door, crate::listen::Limits) {
+        (Door::new(Arc::clone(&self.credentials)), listen::LIMITS)
     }
 
     /// Writes a kubeconfig for the administrator, which names the registry that the cluster looks
@@ -99,9 +137,9 @@ impl Prepared {
         &self,
         path: &std::path::Path,
         address: SocketAddr,
-        registry: Option<SocketAddr>,
+        registry: Option<&crate::cluster::kubeconfig::OwnRegistry>,
     ) -> Outcome {
-        self.identity.write_kubeconfig(path, address, registry)
+        self.credentials.write_kubeconfig(path, address, registry)
     }
 }
 
@@ -120,6 +158,14 @@ fn open(request: &Request) -> Outcome<Log> {
 fn cannot_open(data_dir: &std::path::Path, error: &DiskError) -> Failure {
     let hint = match error {
         DiskError::InUse(_) => "stop the other server, or give this one its own --data-dir",
+        DiskError::Damaged(Damage::Emptied(_)) => {
+            "restore the directory from a copy; to begin anew, remove log.sqlite, log.sqlite-wal \
+             and log.acknowledged from it; nothing was changed"
+        }
+        DiskError::Damaged(Damage::Lost { .. } | Damage::Rows(_) | Damage::Acknowledged) => {
+            "restore the directory from a copy; to go on with what is left, remove \
+             log.acknowledged from it; nothing was changed"
+        }
         DiskError::Damaged(_) => "restore the directory from a copy; nothing was changed",
         _ => CHECK,
     };

@@ -3,6 +3,8 @@
 mod objects;
 mod people;
 
+pub(crate) use people::ensure_people;
+
 use crate::args::authority::OpenArguments;
 use crate::args::cluster::ClusterArguments;
 use crate::cluster::{Cluster, Resource};

@@ -3,6 +3,8 @@
 //! The roles of packages carry labels by which they are gathered into these, as in upstream's
 //! chart and under the same names.
 
+use crate::cluster::{Cluster, Resource};
+use crate::failure::Outcome;
 use serde_json::{Value as Json, json};
 
 const RBAC: &str = "rbac.authorization.k8s.io";
@@ -28,6 +30,20 @@ pub(super) fn people(labels: &Json) -> Vec<Json> {
         "subjects": [{"apiGroup": RBAC, "kind": "Group", "name": "crossplane:masters"}],
     }));
     all
+}
+
+/// Makes those of them that are not there; what is there stays as it is.
+pub(crate) async fn ensure_people(cluster: &Cluster) -> Outcome {
+    for object in people(&json!({})) {
+        let is_role = object["kind"] == "ClusterRole";
+        let plural = if is_role { "clusterroles" } else { "clusterrolebindings" };
+        let resource = Resource::of_group(RBAC, "v1", plural);
+        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        if cluster.get::<Json>(&resource, name).await?.is_none() {
+            cluster.create(&resource, name, &object).await?;
+        }
+    }
+    Ok(())
 }
 
 fn label(who: &str) -> String {

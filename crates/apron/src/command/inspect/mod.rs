@@ -4,18 +4,19 @@ mod show;
 
 use super::build::read_files;
 use crate::args::registry::RegistryArguments;
-use crate::directory::Directory;
+use crate::directory::{Directory, Selecting, examples_below};
 use crate::failure::Outcome;
 use crate::output;
 use crate::place::{self, Located, Place};
 use crate::settings::Settings;
 use api::meta::{Meta, PermissionRequest, TargetKind};
-use oci::{Descriptor, Manifest, Platform};
+use oci::{Descriptor, Identifier, Manifest, Platform, Raw};
 use serde::Serialize;
 use std::path::Path;
 use xpkg::diagnostic::{Diagnostic, Severity};
 use xpkg::lint::DocumentReport;
 use xpkg::locate;
+use xpkg::source::Sources;
 
 /// What to show, and how.
 pub(crate) struct Request {
@@ -129,6 +130,16 @@ struct ImageFacts {
     /// Bytes of all layers of the image.
     size: u64,
     layers: Vec<LayerFacts>,
+    /// Content for other readers beside the package.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    extensions: Option<ExtensionFacts>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ExtensionFacts {
+    digest: String,
+    layers: Vec<LayerFacts>,
 }
 
 #[derive(Serialize)]
@@ -164,10 +175,15 @@ pub(crate) fn run(request: &Request, settings: &Settings) -> Outcome {
 }
 
 fn inspect_directory(root: &Path) -> Outcome<Inspection> {
-    let directory = Directory::walk(root, Some(&root.join("examples")), &[])?;
+    let directory = Directory::walk(root, examples_below(root).as_deref(), &Selecting::default())?;
     let files = read_files(&directory.files, |path| directory.read(path))?;
     let examples = read_files(&directory.examples, |path| directory.read_example(path))?;
-    let (plan, findings) = xpkg::build::plan(&files, &examples);
+    let (plan, findings) = xpkg::build::plan(&Sources {
+        files: &files,
+        examples: &examples,
+        skipped: &directory.skipped,
+        metadata: None,
+    });
     let documents = files.into_iter().flat_map(|file| file.documents);
     let reports: Vec<DocumentReport> = documents.map(|document| document.report).collect();
     let size = plan.map_or(0, |plan| plan.package.size());
@@ -175,18 +191,30 @@ fn inspect_directory(root: &Path) -> Outcome<Inspection> {
 }
 
 fn inspect_image(place: &Place, request: &Request, settings: &Settings) -> Outcome<Inspection> {
-    let (name, located) = crate::block_on(async {
+    let (name, located, extensions) = crate::block_on(async {
         let opened = place::open(place, &request.registry, settings).await?;
         let located = place::locate(&opened, request.platform.as_ref(), settings).await?;
-        Ok((opened.name, located))
+        let extensions = match extension(&located) {
+            Some(id) => Some(place::fetch_manifest(&opened, &id).await?),
+            None => None,
+        };
+        Ok((opened.name, located, extensions))
     })?;
     let limits = xpkg::Limits::default();
     let opened = xpkg::open::package_yaml(&located.layers, &limits)
         .and_then(|reader| xpkg::open::read(reader, &limits))
         .map_err(|error| place::unreadable(&name, &error))?;
     let mut inspection = Inspection::new(name, &opened.reports, &opened.diagnostics, opened.size);
-    inspection.image = Some(ImageFacts::new(&located));
+    let extensions = extensions.as_ref().map(ExtensionFacts::new);
+    inspection.image = Some(ImageFacts { extensions, ..ImageFacts::new(&located) });
     Ok(inspection)
+}
+
+/// The child of an index that holds content for other readers.
+fn extension(located: &Located) -> Option<Identifier> {
+    let children = &located.root.index()?.manifests;
+    let child = children.iter().find(|child| locate::is_extension(child))?;
+    Some(Identifier::Digest(child.digest.clone()))
 }
 
 impl Inspection {
@@ -304,6 +332,17 @@ impl ImageFacts {
             image_digest: several.then(|| located.image.digest.to_string()),
             platforms: platforms.unwrap_or_default(),
             size: layers.iter().map(|layer| layer.size).sum(),
+            layers: layers.iter().map(LayerFacts::new).collect(),
+            extensions: None,
+        }
+    }
+}
+
+impl ExtensionFacts {
+    fn new(raw: &Raw) -> Self {
+        let layers = raw.manifest().map_or(&[][..], |manifest| &manifest.layers);
+        Self {
+            digest: raw.digest.to_string(),
             layers: layers.iter().map(LayerFacts::new).collect(),
         }
     }

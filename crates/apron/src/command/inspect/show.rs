@@ -1,6 +1,6 @@
 //! An inspection for people's eyes.
 
-use super::{ImageFacts, Inspection, ObjectFacts, PackageFacts};
+use super::{Inspection, LayerFacts, ObjectFacts, PackageFacts};
 use crate::output::table;
 use crate::output::tree::{Branch, lines};
 use crate::output::{self, bold, dim, print};
@@ -32,7 +32,12 @@ pub(super) fn table(inspection: &Inspection, all: bool) {
     let objects: Vec<Vec<String>> = shown(inspection, all).iter().map(row).collect();
     section("objects", &["KIND", "NAME", "APIVERSION"], &objects, total);
     if let Some(image) = &inspection.image {
-        section("layers", &["ROLE", "SIZE", "DIGEST"], &layers(image), image.layers.len());
+        let header = ["ROLE", "SIZE", "DIGEST"];
+        section("layers", &header, &layers(&image.layers), image.layers.len());
+        if let Some(extensions) = &image.extensions {
+            let rows = layers(&extensions.layers);
+            section("extensions, for other readers", &header, &rows, rows.len());
+        }
     }
     readme(inspection, all);
     trouble(inspection);
@@ -123,15 +128,15 @@ fn row(object: &ObjectFacts) -> Vec<String> {
     vec![object.kind.clone(), object.name.clone(), object.api_version.clone()]
 }
 
-fn layers(image: &ImageFacts) -> Vec<Vec<String>> {
+fn layers(layers: &[LayerFacts]) -> Vec<Vec<String>> {
     let role = |role: &Option<String>| match role.as_deref() {
         Some("base") => "package".to_owned(),
         Some("upbound") => "examples".to_owned(),
         Some(other) => other.to_owned(),
         None => "-".to_owned(),
     };
-    let layers = image.layers.iter();
     layers
+        .iter()
         .map(|layer| vec![role(&layer.role), output::size(layer.size), layer.digest.clone()])
         .collect()
 }
@@ -173,8 +178,12 @@ pub(super) fn tree(inspection: &Inspection, all: bool) {
         branches.push((format!("{kind} {}", dim(format_args!("({total})"))), names));
     }
     if let Some(image) = &inspection.image {
-        let lines = layers(image).into_iter().map(|cells| cells.join(" ")).collect();
-        branches.push(("layers".to_owned(), lines));
+        let lines = |all: &[LayerFacts]| {
+            layers(all).into_iter().map(|cells| cells.join(" ")).collect::<Vec<String>>()
+        };
+        branches.push(("layers".to_owned(), lines(&image.layers)));
+        let extensions = image.extensions.iter();
+        branches.extend(extensions.map(|one| ("extensions".to_owned(), lines(&one.layers))));
     }
     branches.retain(|(_, leaves)| !leaves.is_empty());
     draw(root, branches);

@@ -107,8 +107,7 @@ async fn allow(request: &Request, cluster: &Cluster, one: &Installed) -> Outcome
         return show::package(request.format, &Shown::of(one, cluster, &asked)?);
     }
     let id = one.id();
-    let lines = in_lines(&asked);
-    for line in &lines {
+    for line in in_lines(&asked) {
         output::print(format_args!("allowed {}: {line}", bold(&id)));
     }
     output::say(format_args!(

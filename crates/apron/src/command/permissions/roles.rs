@@ -109,8 +109,8 @@ pub(super) async fn left_behind(cluster: &Cluster, inventory: &Inventory) -> Out
         else {
             continue;
         };
-        let kinds = PackageKind::ALL.into_iter();
-        let kind = kinds.into_iter().find(|kind| name(cluster, *kind, package) == written);
+        let mut kinds = PackageKind::ALL.into_iter();
+        let kind = kinds.find(|kind| name(cluster, *kind, package) == written);
         let Some(kind) = kind else { continue };
         let which = Which { kind: Some(kind), name: package.to_owned() };
         if inventory.find(&which).is_err() {

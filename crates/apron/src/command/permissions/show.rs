@@ -68,11 +68,10 @@ pub(super) fn package(format: Format, shown: &Shown) -> Outcome {
     }
     output::print(format_args!("{} asks for permissions:", bold(id)));
     let [allowed, refused] = &shown.lines;
-    for line in allowed {
-        output::print(format_args!("  {line}: allowed"));
-    }
-    for line in refused {
-        output::print(format_args!("  {line}: not allowed"));
+    for (lines, state) in [(allowed, "allowed"), (refused, "not allowed")] {
+        for line in lines {
+            output::print(format_args!("  {line}: {state}"));
+        }
     }
     if !refused.is_empty() {
         output::say(format_args!("allow exactly these with `apron permissions allow {id}`"));

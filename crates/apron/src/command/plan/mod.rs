@@ -19,10 +19,11 @@ use crate::output::{self, Format};
 use crate::place::Place;
 use crate::settings::Settings;
 use api::meta::PackageKind;
+use api::pkg::ANNOTATION_ADOPT_EXISTING;
 use controller::cache::Cache;
 use controller::cluster::{Error, Mode};
 use controller::fetch::Fetcher;
-use controller::rehearsal::{Checks, Imagined, Preview, Target, rehearse};
+use controller::rehearsal::{Checks, Imagined, Preview, Rehearsed, Target, rehearse};
 use controller::{Entry, Hands, Movement};
 use serde_json::{Value as Json, json};
 use std::process::ExitCode;
@@ -58,15 +59,35 @@ impl Request {
 const CHANGES: u8 = 2;
 
 /// What somebody would do.
-enum Wish {
-    Install { kind: PackageKind, name: String, package: String },
-    Update { kind: PackageKind, name: String, package: String },
+pub(crate) enum Wish {
+    Install {
+        kind: PackageKind,
+        name: String,
+        package: String,
+    },
+    Update {
+        kind: PackageKind,
+        name: String,
+        package: String,
+    },
+    /// Give a package what is there already.
+    Adopt {
+        kind: PackageKind,
+        name: String,
+    },
 }
 
 impl Wish {
     fn name(&self) -> &str {
-        let (Self::Install { name, .. } | Self::Update { name, .. }) = self;
+        let (Self::Install { name, .. } | Self::Update { name, .. } | Self::Adopt { name, .. }) =
+            self;
         name
+    }
+
+    fn kind(&self) -> PackageKind {
+        let (Self::Install { kind, .. } | Self::Update { kind, .. } | Self::Adopt { kind, .. }) =
+            self;
+        *kind
     }
 }
 
@@ -79,7 +100,7 @@ pub(crate) async fn run(request: &Request, settings: &Settings) -> Outcome<ExitC
     let inventory = Inventory::gather(&cluster).await?;
     let wish = wish(request, &cluster, &inventory, settings).await?;
     refuse_long(wish.name(), words)?;
-    let preview = preview(request, settings, &cluster, &wish).await?;
+    let preview = Preview::of(&rehearsed(request, settings, &cluster, &wish).await?);
     match request.format {
         Format::Json => output::print_json(&preview)?,
         Format::Text => show::draw(&preview).into_iter().for_each(output::print),
@@ -141,12 +162,12 @@ fn update(one: &Installed, to: &str) -> Outcome<Wish> {
 }
 
 /// Plays it through.
-async fn preview(
+pub(crate) async fn rehearsed(
     request: &Request,
     settings: &Settings,
     cluster: &Cluster,
     wish: &Wish,
-) -> Outcome<Preview> {
+) -> Outcome<Rehearsed> {
     let packages = tempfile::tempdir().map_err(|error| Failure::file(&error))?;
     let cache = Cache::open(packages.path()).map_err(|error| {
         let hint = "make room in the directory of temporary files, or name another with TMPDIR";
@@ -159,8 +180,7 @@ async fn preview(
         ask(&hands, &cluster.group, wish).await?;
         rehearse(&hands, &imagined).await
     };
-    let rehearsed = rehearsed.await.map_err(|error| failed(&error))?;
-    Ok(Preview::of(&rehearsed))
+    rehearsed.await.map_err(|error| failed(&error))
 }
 
 async fn hands(
@@ -190,20 +210,24 @@ async fn hands(
 
 /// Asks the imagined cluster for what is wished for.
 async fn ask(hands: &Hands, group: &str, wish: &Wish) -> Result<(), Error> {
-    let (Wish::Install { kind, name, package } | Wish::Update { kind, name, package }) = wish;
     let target = Target {
         api_version: format!("{group}/v1"),
-        kind: kind.as_str().to_owned(),
+        kind: wish.kind().as_str().to_owned(),
         namespace: None,
-        name: name.clone(),
+        name: wish.name().to_owned(),
     };
-    let spec = json!({"package": package});
     let _: Json = match wish {
-        Wish::Update { .. } => hands.cluster.merge(&target, &json!({"spec": spec})).await?,
-        Wish::Install { .. } => {
+        Wish::Update { package, .. } => {
+            hands.cluster.merge(&target, &json!({"spec": {"package": package}})).await?
+        }
+        Wish::Adopt { .. } => {
+            let consent = json!({"annotations": {ANNOTATION_ADOPT_EXISTING: "true"}});
+            hands.cluster.merge(&target, &json!({"metadata": consent})).await?
+        }
+        Wish::Install { name, package, .. } => {
             let object = json!({
                 "apiVersion": target.api_version, "kind": target.kind,
-                "metadata": {"name": name}, "spec": spec,
+                "metadata": {"name": name}, "spec": {"package": package},
             });
             hands.cluster.create(&target, &object, Mode::Real).await?
         }

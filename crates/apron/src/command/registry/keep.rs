@@ -1,6 +1,6 @@
 //! Looking after a data directory: collecting garbage, scrubbing, rebuilding.
 
-use super::{cannot_open, failed, open_existing};
+use super::{cannot_open, control, failed, open_existing};
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Format};
 use serde_json::json;
@@ -12,6 +12,7 @@ pub(crate) struct Collect {
     pub(crate) directory: PathBuf,
     pub(crate) untagged_after: Option<Duration>,
     pub(crate) dry_run: bool,
+    pub(crate) ignore_lease: bool,
     pub(crate) format: Format,
 }
 
@@ -29,12 +30,15 @@ pub(crate) struct Rebuild {
 
 /// Collects what nothing refers to.
 pub(crate) async fn collect(request: &Collect) -> Outcome {
-    let registry = open_existing(&request.directory)?;
-    let what =
-        ::registry::Collect { untagged_after: request.untagged_after, dry_run: request.dry_run };
-    let done = registry.collect(&what).await;
-    let done = done.map_err(|error| failed("cannot collect garbage", &error))?;
-    registry.flush_views().await;
+    let what = ::registry::Collect {
+        untagged_after: request.untagged_after,
+        dry_run: request.dry_run,
+        ignore_lease: request.ignore_lease,
+    };
+    let done = match control::collect(&request.directory, &what).await? {
+        Some(done) => done,
+        None => collect_alone(request, &what).await?,
+    };
     if request.format == Format::Json {
         return output::print_json(&json!({
             "dryRun": request.dry_run,
@@ -49,6 +53,18 @@ pub(crate) async fn collect(request: &Collect) -> Outcome {
     let verb = if request.dry_run { "would collect" } else { "collected" };
     output::print(format_args!("{verb} {}", summary(&done)));
     Ok(())
+}
+
+/// Collects in a directory that nothing serves.
+async fn collect_alone(
+    request: &Collect,
+    what: &::registry::Collect,
+) -> Outcome<::registry::Collected> {
+    let registry = open_existing(&request.directory)?;
+    let done = registry.collect(what).await;
+    let done = done.map_err(|error| failed("cannot collect garbage", &error))?;
+    registry.flush_views().await;
+    Ok(done)
 }
 
 /// What a collection did, in one line.

@@ -4,14 +4,14 @@ use super::forwarded::Network;
 use super::tls::Tls;
 use crate::args::limit::Limits;
 use crate::listen::{self, Porter};
+use crate::seats::{Seat, Seats};
 use ::registry::access::Peer;
-use ::registry::budget::{Budgets, Kind, network};
+use ::registry::budget::{Budgets, Kind};
 use axum::http::Extensions;
 use rustls::pki_types::CertificateDer;
-use std::collections::HashMap;
 use std::net::IpAddr;
 use std::num::NonZero;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio_rustls::TlsAcceptor;
 
@@ -33,17 +33,10 @@ pub(super) fn limits(limits: &Limits) -> listen::Limits {
 /// How many may be in at once from one address, and with which certificate they are met.
 pub(crate) struct Doors {
     tls: Option<Arc<Tls>>,
-    per_client: usize,
     budgets: Budgets,
-    seats: Arc<Mutex<HashMap<IpAddr, usize>>>,
+    seats: Seats,
     /// Proxies that bring many clients each.
     proxies: Vec<Network>,
-}
-
-/// One connection of an address; it counts until it is dropped.
-pub(crate) struct Seat {
-    seats: Arc<Mutex<HashMap<IpAddr, usize>>>,
-    network: IpAddr,
 }
 
 impl Doors {
@@ -51,23 +44,18 @@ impl Doors {
         Self {
             tls,
             proxies,
-            per_client: limits.connections_per_client,
             budgets: limits.budgets.clone(),
-            seats: Arc::default(),
+            seats: Seats::new(limits.connections_per_client),
         }
     }
 
     /// Lets somebody in, unless too many from there are; nobody on this machine is counted out.
     fn enter(&self, peer: IpAddr) -> Option<Seat> {
-        let network = network(peer);
-        let mut seats = self.seats.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = seats.entry(network).or_default();
-        if *count >= self.per_client && !self.is_exempt(peer) {
+        let seat = self.seats.take(peer, self.is_exempt(peer));
+        if seat.is_none() {
             self.budgets.refused(Kind::Connections);
-            return None;
         }
-        *count += 1;
-        Some(Seat { seats: self.seats.clone(), network })
+        seat
     }
 }
 
@@ -75,18 +63,6 @@ impl Doors {
     /// This machine, and proxies: whoever is behind them is counted by requests.
     fn is_exempt(&self, peer: IpAddr) -> bool {
         peer.to_canonical().is_loopback() || self.proxies.iter().any(|it| it.holds(peer))
-    }
-}
-
-impl Drop for Seat {
-    fn drop(&mut self) {
-        let mut seats = self.seats.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = seats.get_mut(&self.network) {
-            *count = count.saturating_sub(1);
-            if *count == 0 {
-                seats.remove(&self.network);
-            }
-        }
     }
 }
 
@@ -114,9 +90,9 @@ mod tests {
 
     #[test]
     fn one_address_does_not_take_all_connections() {
-        let (seats, budgets) = (Arc::default(), Budgets::default());
+        let (seats, budgets) = (Seats::new(2), Budgets::default());
         let proxies = vec![Network::parse("10.0.0.0/8").ok().unwrap()];
-        let doors = Doors { tls: None, per_client: 2, budgets, seats, proxies };
+        let doors = Doors { tls: None, budgets, seats, proxies };
         let there = IpAddr::from([192, 0, 2, 1]);
         let first = doors.enter(there);
         let second = doors.enter(there);
@@ -131,6 +107,6 @@ mod tests {
         let more: Vec<_> = (0..10).map(|_| doors.enter(proxy)).collect();
         assert!(more.iter().all(Option::is_some));
         drop((second, many, more));
-        assert!(doors.seats.lock().unwrap().is_empty());
+        assert!(doors.seats.are_free());
     }
 }

@@ -108,12 +108,9 @@ async fn warn(source: &Source, keychain: &Keychain, access: &dyn Access) -> Outc
 /// A way to other servers, with the system's certificates and some more, and the user's proxies.
 pub(super) fn transport(ca_file: Option<&PathBuf>, settings: &Settings) -> Outcome<Transport> {
     let read = |path: &PathBuf| fs_err::read(path).map_err(|error| Failure::file(&error));
-    let proxy = &settings.proxy;
     let http = HttpSettings {
         ca_bundle: ca_file.map(read).transpose()?,
-        https_proxy: proxy.https.clone().or_else(|| proxy.all.clone()),
-        http_proxy: proxy.http.clone().or_else(|| proxy.all.clone()),
-        no_proxy: proxy.none.clone(),
+        proxies: settings.proxies.clone(),
         connect_timeout: CONNECT_TIME_MAX,
         ..HttpSettings::default()
     };

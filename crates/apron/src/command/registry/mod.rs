@@ -1,10 +1,12 @@
 //! `registry`: serve packages from a directory, and look after that directory.
 
+mod control;
 pub(crate) mod exchange;
 pub(crate) mod forwarded;
 pub(crate) mod keep;
 mod listen;
 pub(crate) mod mirror;
+pub(crate) mod password;
 pub(crate) mod serve;
 pub(crate) mod tls;
 pub(crate) mod user;
@@ -24,6 +26,7 @@ pub(crate) enum Request {
     Import(exchange::Import),
     Export(exchange::Export),
     User(user::Request),
+    Password(password::Request),
 }
 
 /// Does it.
@@ -36,6 +39,7 @@ pub(crate) async fn run(request: &Request, environment: &environment::Settings) 
         Request::Import(request) => exchange::import(request).await,
         Request::Export(request) => exchange::export(request).await,
         Request::User(request) => user::run(request),
+        Request::Password(request) => password::run(request, environment),
     }
 }
 
@@ -64,7 +68,7 @@ pub(crate) fn doors() -> (Doors, crate::listen::Limits) {
 fn cannot_open(directory: &Path, error: &OpenError) -> Failure {
     let hint = match error {
         OpenError::InUse(_) => {
-            "stop the registry that uses it first; it collects garbage by itself while it runs"
+            "stop the registry that uses it first; `apron registry gc` works while it runs"
         }
         OpenError::DatabaseMissing(_) => {
             "make the database again with `apron registry rebuild`, or choose another --data-dir"

@@ -4,14 +4,16 @@ use super::forwarded::{self, Network};
 use super::listen::{Doors, limits};
 use super::mirror;
 use super::tls::{self, Tls};
-use super::{keep, open};
+use super::{control, keep, open};
 use crate::args::limit::Limits;
 use crate::failure::{Failure, Outcome};
 use crate::listen;
 use crate::output;
+use crate::panics::contain;
 use crate::settings as environment;
 use ::registry::auth::oidc::{Config, Oidc};
 use ::registry::auth::{Auth, Mode, Users};
+use ::registry::hosts::Hosts;
 use ::registry::limits::BLOB_SIZE_MAX;
 use ::registry::{Collect, Missing, Options, Registry, Settings, Versions};
 use std::net::SocketAddr;
@@ -25,6 +27,8 @@ pub(crate) struct Request {
     pub(crate) directory: PathBuf,
     pub(crate) listen: String,
     pub(crate) insecure_open: bool,
+    /// Names it answers to while it asks nobody.
+    pub(crate) allowed_hosts: Vec<String>,
     pub(crate) mode: Mode,
     pub(crate) htpasswd: Option<PathBuf>,
     pub(crate) public_url: Option<String>,
@@ -63,18 +67,13 @@ pub(crate) async fn run(request: &Request, environment: &environment::Settings) 
         quota: request.limits.quota,
     };
     let registry = open(&request.directory, settings)?;
-    let mut options = match &auth {
-        None => Options::open(),
-        Some(auth) => Options::guarded(auth.clone()),
-    };
+    let mut options = Options::guarded(auth.clone());
+    options.hosts = hosts(request, address);
     options.budgets = request.limits.budgets.clone();
     options.mirrors =
         mirror::mirrors(&request.mirror, environment, &registry, &*options.access).await?;
-    let mut router = ::registry::router(registry.clone(), options);
-    if let Some(auth) = &auth {
-        tokio::spawn(auth.clone().keep_fresh());
-        router = router.merge(auth.routes());
-    }
+    let router = ::registry::router(registry.clone(), options).merge(auth.routes());
+    tokio::spawn(auth.clone().keep_fresh());
     if let Some(tls) = &tls {
         tokio::spawn(tls.clone().keep_fresh());
     }
@@ -85,6 +84,7 @@ pub(crate) async fn run(request: &Request, environment: &environment::Settings) 
             std::future::pending(),
         ));
     }
+    control::listen(&request.directory, registry.clone());
     // Before anybody is told that it serves: whoever ends it at once ends it cleanly.
     let stop = listen::stop()?;
     introduce(request, address);
@@ -96,45 +96,61 @@ pub(crate) async fn run(request: &Request, environment: &environment::Settings) 
     Ok(())
 }
 
-/// Who may do what; nobody is asked if there are no users, and then the address must be one that
-/// only this machine can reach.
+/// Names that it answers to while it asks nobody who they are.
+fn hosts(request: &Request, address: SocketAddr) -> Hosts {
+    let public = request.public_url.as_deref().and_then(|url| url.parse::<axum::http::Uri>().ok());
+    let public = public.and_then(|url| url.host().map(str::to_owned));
+    let names: Vec<String> = request.allowed_hosts.iter().cloned().chain(public).collect();
+    Hosts::of(address, &names)
+}
+
+/// Who may do what; nobody is asked as long as there are no users, and then the address must be
+/// one that only this machine can reach.
 fn guard(
     request: &Request,
     address: SocketAddr,
     environment: &environment::Settings,
-) -> Outcome<Option<Arc<Auth>>> {
+) -> Outcome<Arc<Auth>> {
     let local = address.ip().is_loopback();
     let scheme = if request.tls.is_some() { "https" } else { "http" };
     let known = || (!address.ip().is_unspecified()).then(|| format!("{scheme}://{address}"));
     let users = Users::exist(&request.directory);
     let oidc = trust(request, environment)?;
-    if users || request.htpasswd.is_some() || request.mode == Mode::Private || oidc.is_some() {
+    let asks =
+        users || request.htpasswd.is_some() || request.mode == Mode::Private || oidc.is_some();
+    if asks || local || request.insecure_open {
         let settings = ::registry::auth::Settings {
             htpasswd: request.htpasswd.clone(),
             mode: request.mode,
             address: public(request)?.or_else(known),
+            names: request.public_url.is_none().then(|| hosts(request, address)),
+            open_without_users: !asks,
             budgets: request.limits.budgets.clone(),
             audit_size_max: request.audit_size_max,
             oidc,
             ..::registry::auth::Settings::new(&request.directory)
         };
         let auth = Auth::open(settings).map_err(|error| cannot_guard(&error))?;
-        if !local && request.tls.is_none() {
-            output::say("passwords travel unprotected without TLS: use --tls-cert, or a proxy");
+        if asks {
+            warn(request, &auth, local);
         }
-        if !auth.has_users() && request.oidc.is_none() {
-            output::say("nobody can sign in yet: add somebody with `apron registry user add`");
-        }
-        return Ok(Some(auth));
-    }
-    if local || request.insecure_open {
-        return Ok(None);
+        return Ok(auth);
     }
     Err(Failure::new(
         format!("{address} can be reached from other machines, and this registry has no users"),
         "add one with `apron registry user add`, listen on 127.0.0.1, or let anybody push and \
          delete with --insecure-open",
     ))
+}
+
+/// Says what whoever serves with users should know.
+fn warn(request: &Request, auth: &Auth, local: bool) {
+    if !local && request.tls.is_none() {
+        output::say("passwords travel unprotected without TLS: use --tls-cert, or a proxy");
+    }
+    if !auth.has_users() && request.oidc.is_none() {
+        output::say("nobody can sign in yet: add somebody with `apron registry user add`");
+    }
 }
 
 /// Whose tokens count, beside our own.
@@ -211,7 +227,8 @@ pub(crate) async fn collect_regularly(
             () = tokio::time::sleep(interval) => {}
             () = &mut stop => return,
         }
-        match registry.collect(&Collect::default()).await {
+        let Some(done) = contain(registry.collect(&Collect::default())).await else { continue };
+        match done {
             Ok(done) if done == ::registry::Collected::default() => {}
             Ok(done) => output::say(format_args!("collected {}", keep::summary(&done))),
             Err(error) => output::fail(&super::failed("cannot collect garbage", &error)),

@@ -1,6 +1,7 @@
 //! TLS for the registry: certificates from files, read again when they change.
 
 use crate::failure::{Failure, Outcome};
+use crate::panics::contain;
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -41,7 +42,7 @@ impl Tls {
     pub(super) async fn keep_fresh(self: Arc<Self>) {
         loop {
             tokio::time::sleep(RELOAD_INTERVAL).await;
-            if let Ok(fresh) = read(&self.files) {
+            if let Some(Ok(fresh)) = contain(async { read(&self.files) }).await {
                 *self.current.write().unwrap_or_else(PoisonError::into_inner) = fresh;
             }
         }

@@ -16,6 +16,8 @@ const PASSWORD_LENGTH_MIN: usize = 8;
 /// What to do with the users.
 pub(crate) struct Request {
     pub(crate) directory: PathBuf,
+    /// Whether somebody said which directory.
+    pub(crate) is_named: bool,
     pub(crate) change: Change,
     pub(crate) format: Format,
 }
@@ -52,6 +54,7 @@ pub(crate) enum Change {
 /// Does it.
 pub(crate) fn run(request: &Request) -> Outcome {
     let directory = &request.directory;
+    check_directory(request)?;
     match &request.change {
         Change::Add { name } => add(directory, name),
         Change::Key { name, label, expires, repositories, actions } => {
@@ -67,6 +70,18 @@ pub(crate) fn run(request: &Request) -> Outcome {
     }
 }
 
+/// Users of a registry that nobody serves would be let in nowhere: unless somebody says which
+/// directory is meant, there is one.
+fn check_directory(request: &Request) -> Outcome {
+    if request.is_named || request.directory.join("oci-layout").exists() {
+        return Ok(());
+    }
+    Err(Failure::new(
+        format!("there is no registry in {}", request.directory.display()),
+        "name the directory that `apron registry serve` says it serves: --data-dir DIR",
+    ))
+}
+
 fn add(directory: &Path, name: &str) -> Outcome {
     check_name(name).map_err(|error| failed(&error))?;
     let password = read_password(name)?;
@@ -77,7 +92,8 @@ fn add(directory: &Path, name: &str) -> Outcome {
     });
     let known = known.map_err(|error| failed(&error))?;
     let done = if known { "changed the password of" } else { "added" };
-    output::print(format_args!("{done} {name}"));
+    let of = if known { "in" } else { "to" };
+    output::print(format_args!("{done} {name} {of} {}", directory.display()));
     Ok(())
 }
 

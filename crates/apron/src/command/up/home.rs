@@ -2,6 +2,7 @@
 
 use super::Request;
 use crate::failure::{Failure, Outcome};
+use crate::private;
 use crate::settings::Settings;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
@@ -28,7 +29,7 @@ impl Home {
                 "name a directory with --data-dir, or keep nothing with --in-memory",
             )
         })?;
-        fs_err::create_dir_all(&directory).map_err(|error| Failure::file(&error))?;
+        private::make_directory(&directory)?;
         Ok(Self { directory, _passing: None })
     }
 

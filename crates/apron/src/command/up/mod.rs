@@ -3,16 +3,18 @@
 //! installed.
 //!
 //! ```text
-//!   kubectl ──TLS──► API server ◄── manager ──► registry ◄──HTTP── apron push
+//!   kubectl ──TLS──► API server ◄── manager ──► registry ◄──HTTP── apron push (with its key)
 //!                        │           (no sockets in between)  │
 //!                        └───────────── data directory ───────┘
 //! ```
 
+mod door;
 mod home;
 mod install;
 pub(super) mod manager;
 mod packages;
 mod plane;
+mod vouched;
 
 use crate::args::authority::OpenArguments;
 use crate::failure::Outcome;

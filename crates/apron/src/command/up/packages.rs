@@ -1,8 +1,10 @@
 //! Packages that lie in a directory: found, built, given names and versions, and put into the own
 //! registry.
 
+use super::vouched::Vouched;
 use crate::command::build::{self, Examples, File, Report};
 use crate::command::push;
+use crate::directory::Selecting;
 use crate::failure::{Failure, Outcome};
 use crate::output;
 use crate::registry as client;
@@ -32,6 +34,12 @@ pub(super) struct Local {
     pub(super) is_needed: bool,
 }
 
+/// The own registry, and what stands in for packages of the world.
+pub(super) struct Packages {
+    pub(super) client: Client,
+    pub(super) vouched: Vouched,
+}
+
 /// A package that was built.
 struct Built {
     meta: Meta,
@@ -41,7 +49,7 @@ struct Built {
 /// Builds all packages below a directory and puts them into the own registry.
 pub(super) async fn bring(
     directory: &Path,
-    registry: &Client,
+    registry: &Packages,
     settings: &Settings,
 ) -> Outcome<Vec<Local>> {
     let work = tempfile::tempdir_in(&settings.temporary).map_err(|error| Failure::file(&error))?;
@@ -71,9 +79,10 @@ fn request(root: PathBuf, file: &Path) -> build::Request {
     build::Request {
         root,
         examples: Examples::Below,
-        ignore: Vec::new(),
+        selecting: Selecting::default(),
         file: File::At(file.to_owned()),
         runtime: None,
+        layers: Vec::new(),
         kind: None,
         strict: false,
         report: Report::Quiet,
@@ -146,13 +155,14 @@ fn names(metas: &[&Meta]) -> Outcome<Vec<(Repository, bool)>> {
 }
 
 /// Puts a package into the own registry under the version it has there already, or the next.
-async fn put(one: &Built, repository: &Repository, registry: &Client) -> Outcome<Reference> {
-    let inside = format!("localhost/{}/{}", repository.registry(), repository.path());
-    let inside = Repository::parse(&inside, &Rules::weak()).map_err(|error| {
-        let hint = "registries with a port cannot be stood in for; leave the port out";
-        Failure::new(format!("{repository} cannot be kept here"), hint).because(&error)
-    })?;
-    let sink = registry.repository(inside.clone());
+async fn put(one: &Built, repository: &Repository, registry: &Packages) -> Outcome<Reference> {
+    let name = format!("{}/{}", repository.registry(), repository.path());
+    let inside =
+        Repository::parse(&format!("localhost/{name}"), &Rules::weak()).map_err(|error| {
+            let hint = "registries with a port cannot be stood in for; leave the port out";
+            Failure::new(format!("{repository} cannot be kept here"), hint).because(&error)
+        })?;
+    let sink = registry.client.repository(inside.clone());
     let package = push::open(&one.file, &oci::manifest::Annotations::default()).await?;
     let failed = |error| client::failed(format!("cannot keep {repository}"), &error);
     let tag = match known(&sink, &package.raw.digest).await.map_err(failed)? {
@@ -169,6 +179,7 @@ async fn put(one: &Built, repository: &Repository, registry: &Client) -> Outcome
             tag
         }
     };
+    registry.vouched.add(&name, &package.raw.digest.to_string())?;
     let invalid = |error: oci::ReferenceError| {
         Failure::new(format!("`{tag}` cannot be a tag"), "please report this").because(&error)
     };

@@ -1,10 +1,14 @@
 //! The control plane itself: three servers' worth of work in one process.
 
 use super::Request;
+use super::door::{self, Images};
 use super::home::Home;
 use super::manager;
+use super::packages::Packages;
 use crate::cluster::Cluster;
+use crate::cluster::kubeconfig::OwnRegistry;
 use crate::command::apiserver;
+use crate::command::deploy;
 use crate::command::permissions;
 use crate::command::registry::{self as own_registry, serve};
 use crate::failure::{Failure, Outcome};
@@ -12,10 +16,11 @@ use crate::listen;
 use crate::nearby::nearby;
 use crate::output;
 use crate::settings::Settings;
-use ::registry::{Options, Registry};
+use ::apiserver::log::Log;
+use ::registry::Registry;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 use store::auth::Keychain;
 use store::remote::{Client, HttpSettings, Transport, http_client, transport};
 use tokio::net::TcpListener;
@@ -41,8 +46,9 @@ pub(super) struct Plane {
     /// The cluster, without a socket.
     pub(super) cluster: Cluster,
     /// The registry, without a socket.
-    pub(super) packages: Client,
+    pub(super) packages: Packages,
     images: Registry,
+    objects: Log,
     tasks: JoinSet<()>,
     stop: watch::Sender<bool>,
 }
@@ -56,30 +62,33 @@ impl Plane {
     ) -> Outcome<Self> {
         let (stop, told) = watch::channel(false);
         let mut tasks = JoinSet::new();
-        let (images, router) = images(request, home)?;
         let listener = bind(request.registry_listen, REGISTRY, "--registry-listen").await?;
         let registry = address(&listener)?;
+        let Images { registry: images, outer, inner, vouched, own } =
+            door::images(request, home, registry)?;
         let (doors, limits) = own_registry::doors();
-        let served = listen::serve(listener, router.clone(), doors, limits, done(&told));
-        tasks.spawn(served);
+        tasks.spawn(listen::serve(listener, outer, doors, limits, done(&told)));
         tasks.spawn(serve::collect_regularly(images.clone(), COLLECT_INTERVAL, done(&told)));
 
         let prepared = apiserver::prepare(&api_request(request, home)).await?;
         let listener = bind(request.listen, API, "--listen").await?;
         let api = address(&listener)?;
         let kubeconfig = home.join("kubeconfig");
-        prepared.write_kubeconfig(&kubeconfig, api, Some(registry))?;
-        let (door, limits) = prepared.door()?;
+        prepared.write_kubeconfig(&kubeconfig, api, Some(&own))?;
+        let (door, limits) = prepared.door();
         tasks.spawn(listen::serve(listener, prepared.router(), door, limits, done(&told)));
 
         let cluster = Cluster::of(prepared.client(), format!("https://{api}"), ::api::crd::SUFFIX);
         permissions::ensure_gathered(&cluster).await?;
+        deploy::ensure_people(&cluster).await?;
         let packages = Client::new(
-            transport(router.clone()),
+            transport(inner.clone()),
             Keychain::anonymous(),
             store::remote::Settings::default(),
         );
-        let world = nearby(transport(router), registry, world(settings)?);
+        // In this process nobody asks for the credential.
+        let near = OwnRegistry { address: registry, credential: None };
+        let world = nearby(transport(inner), &near, world(settings)?);
         let manager = manager::manager(request, home, prepared.client(), world, settings).await?;
         tasks.spawn(manager::run(manager, told));
         let kept = if request.in_memory {
@@ -87,7 +96,20 @@ impl Plane {
         } else {
             home.path().display().to_string()
         };
-        Ok(Self { api, registry, kubeconfig, kept, cluster, packages, images, tasks, stop })
+        let packages = Packages { client: packages, vouched };
+        let objects = prepared.log();
+        Ok(Self {
+            api,
+            registry,
+            kubeconfig,
+            kept,
+            cluster,
+            packages,
+            images,
+            objects,
+            tasks,
+            stop,
+        })
     }
 
     /// Says where everything is.
@@ -97,7 +119,12 @@ impl Plane {
         let path = self.kubeconfig.display();
         output::print(format_args!("  kubectl   export KUBECONFIG={path}"));
         output::print(format_args!("  API       https://{}", self.api));
-        output::print(format_args!("  registry  http://{}", self.registry));
+        let registry = self.registry;
+        output::print(format_args!("  registry  http://{registry}"));
+        output::print(format_args!(
+            "  log in    apron registry password | \
+             docker login --username apron --password-stdin {registry}"
+        ));
     }
 
     /// Lets everybody finish what they do.
@@ -105,6 +132,7 @@ impl Plane {
         let _ = self.stop.send(true);
         while self.tasks.join_next().await.is_some() {}
         self.images.flush_views().await;
+        apiserver::close(&self.objects).await;
     }
 }
 
@@ -114,17 +142,6 @@ fn done(told: &watch::Receiver<bool>) -> impl Future<Output = ()> + Send + 'stat
     async move {
         let _ = told.wait_for(|stop| *stop).await;
     }
-}
-
-fn images(request: &Request, home: &Home) -> Outcome<(Registry, axum::Router)> {
-    let settings = ::registry::Settings::default();
-    let images = if request.in_memory {
-        Registry::in_memory(settings, SystemTime::now)
-    } else {
-        own_registry::open(&home.join("registry"), settings)?
-    };
-    let router = ::registry::router(images.clone(), Options::open());
-    Ok((images, router))
 }
 
 fn api_request(request: &Request, home: &Home) -> apiserver::Request {
@@ -157,13 +174,7 @@ fn address(listener: &TcpListener) -> Outcome<SocketAddr> {
 
 /// The way to all other registries.
 fn world(settings: &Settings) -> Outcome<Transport> {
-    let proxy = &settings.proxy;
-    let http = HttpSettings {
-        https_proxy: proxy.https.clone().or_else(|| proxy.all.clone()),
-        http_proxy: proxy.http.clone().or_else(|| proxy.all.clone()),
-        no_proxy: proxy.none.clone(),
-        ..HttpSettings::default()
-    };
+    let http = HttpSettings { proxies: settings.proxies.clone(), ..HttpSettings::default() };
     http_client(&http).map_err(|error| {
         let hint = "check the proxy settings";
         Failure::new("cannot set up the connection to registries", hint).because(&error)

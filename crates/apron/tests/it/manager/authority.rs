@@ -16,6 +16,7 @@ pub(super) const ALL: &[Scenario] = &[
     ("h1: groups of Kubernetes", h1_no_package_gets_rights_on_kinds_of_kubernetes),
     ("h1: groups of the community", h1_a_group_of_the_community_is_open_where_it_is_named),
     ("h7: webhooks at an address", h7_no_webhook_is_called_at_an_address),
+    ("h7: webhooks in a plan", h7_a_plan_says_what_webhooks_are_about),
     ("h7: webhooks about others", h7_webhooks_about_kinds_of_others_are_allowed_or_not_there),
 ];
 
@@ -224,6 +225,19 @@ fn h7_no_webhook_is_called_at_an_address(stage: &Stage) {
     stage.install("Provider", "h7-address", &json!({"package": reference}));
     refused(stage, "h7-address", &["https://attacker.example.org/collect"]);
     assert!(stage.is_absent(&format!("{WEBHOOKS}/crossplane-provider-h7-address")));
+}
+
+fn h7_a_plan_says_what_webhooks_are_about(stage: &Stage) {
+    let client = json!({"service": {"name": "other", "namespace": "kube-system"}});
+    let group = "h7-own.example.org";
+    let objects = [crd(group, "things", &["a"]), webhook(&client, group, "things")];
+    let reference = stage.push_package("Provider", "h7-own", "v1.0.0", &json!({}), &objects);
+    let told = administrator(stage, &["plan", &reference]);
+    let words = "hook.example.org calls Service crossplane-system/h7-own about create, update of \
+                 things.h7-own.example.org, which goes through without an answer";
+    assert!(told.stdout.contains(words), "{}", told.all());
+    stage.install("Provider", "h7-own", &json!({"package": reference}));
+    stage.installed("Provider", "h7-own");
 }
 
 fn h7_webhooks_about_kinds_of_others_are_allowed_or_not_there(stage: &Stage) {

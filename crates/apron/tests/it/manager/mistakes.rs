@@ -197,6 +197,12 @@ fn objects_that_belong_elsewhere_are_refused(stage: &Stage) {
                the package directory, or leave it out with --ignore)";
     refused_and_mended(stage, "mixed", &[&metadata("mixed"), stranger], why);
     assert!(stage.is_absent("/api/v1/namespaces/default/configmaps/mixed"));
+    let stray = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\n\
+                 metadata: {name: strays.example.org}";
+    let why = "package.yaml line 5: CustomResourceDefinition \"strays.example.org\" does not belong \
+               in a Configuration package (CustomResourceDefinition may be part of a Provider or \
+               Function package)";
+    refused_and_mended(stage, "strays", &[&metadata("strays"), stray], why);
 }
 
 fn another_crossplane_is_asked_for(stage: &Stage) {

@@ -5,6 +5,7 @@
 //! manager, and run at the same time; each has packages of its own. A scenario that fails is named
 //! by the panic of its thread.
 
+mod adoption;
 mod authority;
 mod dependencies;
 mod functions;
@@ -28,7 +29,8 @@ use stage::{Backend, Manner, Stage};
 type Scenario = (&'static str, fn(&Stage));
 
 /// Everything there is to play on a stage that others share.
-const CHAPTERS: [&[Scenario]; 12] = [
+const CHAPTERS: [&[Scenario]; 13] = [
+    adoption::ALL,
     authority::ALL,
     dependencies::ALL,
     functions::ALL,
@@ -117,6 +119,16 @@ fn revisions_become_objects_on_the_embedded_server() {
 #[test]
 fn revisions_become_objects_on_a_real_server() {
     play(Backend::Real, revisions::ALL);
+}
+
+#[test]
+fn c2_what_is_there_already_stays_its_makers_on_the_embedded_server() {
+    play_until(Backend::Embedded, adoption::ALL, adoption::c2_a_manager_adopts_if_it_is_told_to);
+}
+
+#[test]
+fn c2_what_is_there_already_stays_its_makers_on_a_real_server() {
+    play_until(Backend::Real, adoption::ALL, adoption::c2_a_manager_adopts_if_it_is_told_to);
 }
 
 #[test]

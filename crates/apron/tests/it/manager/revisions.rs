@@ -350,6 +350,9 @@ fn labels_that_are_wanted_no_longer_go(stage: &Stage) {
     let says = |labels: Json, annotations: Json| {
         until(&format!("{definition} has the labels {labels}"), || {
             let metadata = stage.ask(&definition)?["metadata"].clone();
+            let mut annotations = annotations.clone();
+            annotations["pkg.crossplane.io/brought-by"] =
+                json!("provider.pkg.crossplane.io/labelled");
             let fits = metadata["labels"] == labels && metadata["annotations"] == annotations;
             fits.then_some(())
         });

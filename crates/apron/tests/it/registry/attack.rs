@@ -45,7 +45,7 @@ fn add_ada(scratch: &Scratch) {
 fn no_request_hides_in_another() {
     let scratch = Scratch::new();
     let served = Served::start(&scratch);
-    let hidden = "DELETE /v2/a/manifests/v1 HTTP/1.1\r\nHost: x\r\n\r\n";
+    let hidden = "DELETE /v2/a/manifests/v1 HTTP/1.1\r\nHost: localhost\r\n\r\n";
     // Bodies whose end two readers could see in two places: none may be read twice.
     for head in [
         "Content-Length: 5\r\nContent-Length: 6",
@@ -62,14 +62,15 @@ fn no_request_hides_in_another() {
         " Transfer-Encoding: chunked",
         "Transfer-Encoding:\u{b}chunked",
     ] {
-        let request =
-            format!("POST /v2/a/blobs/uploads/ HTTP/1.1\r\nHost: x\r\n{head}\r\n\r\n{hidden}");
+        let request = format!(
+            "POST /v2/a/blobs/uploads/ HTTP/1.1\r\nHost: localhost\r\n{head}\r\n\r\n{hidden}"
+        );
         let answer = raw(&served.address, request.as_bytes());
         assert_eq!(answers(&answer), 1, "{head}: {answer}");
         assert_eq!(status(&answer), 400, "{head}: {answer}");
     }
     // With both, the chunks count, and what follows them is not a second request's body.
-    let both = "POST /v2/a/blobs/uploads/ HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\
+    let both = "POST /v2/a/blobs/uploads/ HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n\
                 Transfer-Encoding: chunked\r\n\r\n";
     for chunks in ["FFFFFFFFFFFFFFFFF\r\n", "-1\r\n", "1;\r\nxx", "0x1\r\nx\r\n0\r\n\r\n"] {
         let request = format!("{both}{chunks}{hidden}");
@@ -113,7 +114,7 @@ fn parts_and_pages_stay_within_bounds() {
     let content = "0123456789".repeat(100);
     let digest = oci::Digest::of(content.as_bytes());
     let push = format!(
-        "POST /v2/a/blobs/uploads/?digest={digest} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\
+        "POST /v2/a/blobs/uploads/?digest={digest} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
          Content-Length: {}\r\n\r\n{content}",
         content.len()
     );
@@ -132,7 +133,7 @@ fn parts_and_pages_stay_within_bounds() {
         ("Bytes 0-1/2", 200, 1000),
     ] {
         let request = format!(
-            "GET /v2/a/blobs/{digest} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nRange: {range}\r\n\r\n"
+            "GET /v2/a/blobs/{digest} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nRange: {range}\r\n\r\n"
         );
         let answer = raw(&served.address, request.as_bytes());
         assert_eq!(status(&answer), expected, "{range}: {answer}");
@@ -160,20 +161,20 @@ fn heads_that_are_too_large_or_never_end_hold_nobody_up() {
     let scratch = Scratch::new();
     let served = Served::start(&scratch);
     for head in ["X-Many: 1\r\n".repeat(300), format!("X-Long: {}\r\n", "x".repeat(2 << 20))] {
-        let request = format!("GET /v2/ HTTP/1.1\r\nHost: x\r\n{head}\r\n");
+        let request = format!("GET /v2/ HTTP/1.1\r\nHost: localhost\r\n{head}\r\n");
         let answer = raw(&served.address, request.as_bytes());
         // A connection that is reset under a client that still writes says nothing.
         assert!(answer.is_empty() || status(&answer) == 431, "{answer}");
     }
     let path = "a/".repeat(40_000);
-    let long = format!("GET /v2/{path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    let long = format!("GET /v2/{path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
     let answer = raw(&served.address, long.as_bytes());
     assert!(matches!(status(&answer), 404 | 414 | 431), "{answer}");
     // Many that began and say no more; others are served all the same.
     let silent: Vec<TcpStream> = (0..200)
         .map(|_| {
             let mut stream = TcpStream::connect(&served.address).unwrap();
-            stream.write_all(b"GET /v2/ HTTP/1.1\r\nHost: x\r\nX-Slow: ").unwrap();
+            stream.write_all(b"GET /v2/ HTTP/1.1\r\nHost: localhost\r\nX-Slow: ").unwrap();
             stream
         })
         .collect();
@@ -182,8 +183,9 @@ fn heads_that_are_too_large_or_never_end_hold_nobody_up() {
     }
     drop(silent);
     for method in ["TRACE", "CONNECT", "PROPFIND", "OPTIONS"] {
-        let request =
-            format!("{method} /v2/a/tags/list HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+        let request = format!(
+            "{method} /v2/a/tags/list HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+        );
         let answer = raw(&served.address, request.as_bytes());
         assert!((400..500).contains(&status(&answer)), "{method}: {answer}");
     }
@@ -200,14 +202,17 @@ fn passwords_are_written_down_nowhere() {
     // Right and wrong ones, in every place a client may put them.
     let right = "YWRhOmNvcnJlY3QgaG9yc2U=";
     for head in [
-        format!("GET /v2/ HTTP/1.1\r\nHost: x\r\nAuthorization: Basic {right}"),
-        "GET /v2/ HTTP/1.1\r\nHost: x\r\nAuthorization: Basic YWRhOmJhdHRlcnkgc3RhcGxl".to_owned(),
-        "GET /v2/ HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer battery.staple.token".to_owned(),
-        "GET http://ada:battery-staple@x/v2/ HTTP/1.1\r\nHost: x".to_owned(),
-        "GET /token?account=ada&password=battery-staple HTTP/1.1\r\nHost: x".to_owned(),
-        "GET /v2/battery-staple/tags/list?key=battery-staple HTTP/1.1\r\nHost: x".to_owned(),
+        format!("GET /v2/ HTTP/1.1\r\nHost: localhost\r\nAuthorization: Basic {right}"),
+        "GET /v2/ HTTP/1.1\r\nHost: localhost\r\nAuthorization: Basic YWRhOmJhdHRlcnkgc3RhcGxl"
+            .to_owned(),
+        "GET /v2/ HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer battery.staple.token"
+            .to_owned(),
+        "GET http://ada:battery-staple@x/v2/ HTTP/1.1\r\nHost: localhost".to_owned(),
+        "GET /token?account=ada&password=battery-staple HTTP/1.1\r\nHost: localhost".to_owned(),
+        "GET /v2/battery-staple/tags/list?key=battery-staple HTTP/1.1\r\nHost: localhost"
+            .to_owned(),
         format!(
-            "PUT /v2/a/manifests/x HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\nAuthorization: Basic {right}"
+            "PUT /v2/a/manifests/x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\nAuthorization: Basic {right}"
         ),
     ] {
         raw(&served.address, format!("{head}\r\nConnection: close\r\n\r\n").as_bytes());

@@ -256,7 +256,7 @@ fn the_directory_is_looked_after_from_the_command_line() {
     let served = Served::start(&scratch);
     apron(&scratch, ["push", "-f", file, &served.reference("team/nop:v1.0.0")]).ok();
     let data = served.data.display().to_string();
-    let busy = apron(&scratch, ["registry", "gc", "--data-dir", &data]).failed();
+    let busy = apron(&scratch, ["registry", "scrub", "--data-dir", &data]).failed();
     assert!(busy.contains("another process uses"), "{busy}");
     assert!(served.stop().success());
     let run = |words: &[&str]| {
@@ -283,6 +283,33 @@ fn the_directory_is_looked_after_from_the_command_line() {
         peer(&scratch, "crane", ["digest", &reference]).ok().stdout
     };
     assert_eq!(digest("copy/nop"), digest("team/nop"));
+}
+
+#[test]
+fn garbage_is_collected_while_the_registry_serves() {
+    let scratch = Scratch::new();
+    let file = package(&scratch);
+    let served = Served::start(&scratch);
+    let data = served.data.display().to_string();
+    let (kept, dropped) =
+        (served.reference("team/kept:v1.0.0"), served.reference("team/nop:v1.0.0"));
+    apron(&scratch, ["push", "-f", file, &kept]).ok();
+    apron(&scratch, ["push", "-f", file, &dropped, "-a", "org.example.a=b"]).ok();
+    let digest = peer(&scratch, "crane", ["digest", &dropped]).ok().stdout;
+    let name = format!("{}@{}", served.reference("team/nop"), digest.trim());
+    peer(&scratch, "crane", ["delete", &name]).ok();
+    let collect = |flags: &[&str]| {
+        let words = ["registry", "gc", "--data-dir", &data, "-o", "json"];
+        json(&apron(&scratch, words.iter().chain(flags)).ok().stdout)
+    };
+    // Clients may have seen the blobs a moment ago.
+    assert_eq!(collect(&["--dry-run"])["links"], 0);
+    assert_eq!(collect(&["--dry-run", "--ignore-lease"])["links"], 2);
+    assert_eq!(collect(&["--ignore-lease"])["links"], 2);
+    assert_eq!(collect(&["--ignore-lease"])["links"], 0);
+    apron(&scratch, ["pull", &kept, "-o", "back.xpkg"]).ok();
+    assert!(served.stop().success());
+    assert_eq!(collect(&[])["links"], 0);
 }
 
 #[test]

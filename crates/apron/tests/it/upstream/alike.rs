@@ -66,7 +66,16 @@ fn is_of_the_cluster(kind: &str, name: &str) -> bool {
 
 /// What of an object both must agree on.
 fn essence(kind: &str, mut object: Json) -> Json {
-    let metadata = object["metadata"].take();
+    let mut metadata = object["metadata"].take();
+    // Only apron says whose an object is besides its owners.
+    let annotations = metadata["annotations"].as_object_mut();
+    let is_empty = annotations.is_some_and(|all| {
+        all.remove("pkg.crossplane.io/brought-by");
+        all.is_empty()
+    });
+    if is_empty {
+        metadata["annotations"].take();
+    }
     let mut owners = metadata["ownerReferences"].as_array().cloned().unwrap_or_default();
     for owner in &mut owners {
         owner["uid"].take();

@@ -5,6 +5,7 @@ use crate::kubectl::plane::peer;
 use crate::support::Ran;
 use base64::Engine as _;
 use serde_json::Value as Json;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -73,7 +74,9 @@ fn core(directory: &Path, kubeconfig: &Path) -> Command {
     let program = peer("core");
     let at = |name: &str| directory.join(name);
     let mut command = Command::new(&program);
+    // As its image calls it: API servers record under that name what it wrote.
     command
+        .arg0("crossplane")
         .env("KUBECONFIG", kubeconfig)
         .env("HOME", directory)
         .env("CRDS_PATH", program.with_file_name("crds"))

@@ -111,21 +111,34 @@ fn packages_of_apron_install_under_upstreams_core_and_manifests_mean_the_same() 
     let crds = apron(&scratch, ["crds"]).ok().stdout;
     define(&ours.kubeconfig, &scratch.write("crds.yaml", crds));
     manifests::mean_the_same(&asked, &Asked::new(&ours.kubeconfig));
-    installs(&scratch, &asked, &real.kubeconfig, &core, &other.kubeconfig);
+    let registry = Served::start(&scratch);
+    publish(&scratch, &registry);
+    installs(&scratch, &registry, &asked, &real.kubeconfig, &core, &other.kubeconfig);
+    c2_takes_back(&scratch, &registry, &asked, &real.kubeconfig, core);
 }
 
-fn installs(scratch: &Scratch, asked: &Asked, kubeconfig: &Path, core: &Core, other: &Path) {
-    let registry = Served::start(scratch);
+/// Puts a configuration into a registry, and what it needs.
+fn publish(scratch: &Scratch, registry: &Served) {
     for name in ["provider-nop", "function-auto-ready"] {
         scratch.copy_package(name);
     }
-    platform(scratch, &registry);
+    platform(scratch, registry);
     for name in ["provider-nop", "function-auto-ready", "harbour"] {
         let file = format!("{name}.xpkg");
         apron(scratch, ["build", name, "-o", &file]).ok();
         apron(scratch, ["push", &registry.reference(&format!("team/{name}:v0.1.0")), "-f", &file])
             .ok();
     }
+}
+
+fn installs(
+    scratch: &Scratch,
+    registry: &Served,
+    asked: &Asked,
+    kubeconfig: &Path,
+    core: &Core,
+    other: &Path,
+) {
     // apron's own words, to upstream's package manager.
     let apron_to = |kubeconfig: &Path, words: &[&str]| {
         let mut command = command(scratch);
@@ -162,4 +175,32 @@ fn installs(scratch: &Scratch, asked: &Asked, kubeconfig: &Path, core: &Core, ot
         let path = "/apis/pkg.crossplane.io/v1/configurations/team-harbour";
         asked.get(path).is_none().then_some(())
     });
+}
+
+/// What upstream's core brought is known to apron's manager also without owners: it is taken back
+/// without asking (C2).
+fn c2_takes_back(
+    scratch: &Scratch,
+    registry: &Served,
+    asked: &Asked,
+    kubeconfig: &Path,
+    core: Core,
+) {
+    let mut command = command(scratch);
+    let install = ["install", &registry.reference("team/harbour:v0.1.0")];
+    Ran::from(command.env("KUBECONFIG", kubeconfig).args(install).output().unwrap()).ok();
+    let path = "/apis/apiextensions.crossplane.io/v1/compositions/berths";
+    let is_controlled =
+        |one: &Json| one["metadata"]["ownerReferences"].to_string().contains("true");
+    let before = until("upstream's core brings it", || asked.get(path).filter(is_controlled));
+    drop(core);
+    let nobody = json!({"metadata": {"ownerReferences": null}});
+    let orphan = asked.send("PATCH", path, "application/merge-patch+json", &nobody).unwrap();
+    assert!(orphan["metadata"]["annotations"]["pkg.crossplane.io/brought-by"].is_null());
+    let (cache, log) = (scratch.join("heir-cache"), scratch.join("heir.log"));
+    let _manager = process::start(scratch, kubeconfig, &cache, &log, &[]);
+    let after = until("apron takes it back", || asked.get(path).filter(is_controlled));
+    assert_eq!(after["metadata"]["uid"], before["metadata"]["uid"]);
+    let mark = &after["metadata"]["annotations"]["pkg.crossplane.io/brought-by"];
+    assert_eq!(*mark, "configuration.pkg.crossplane.io/team-harbour");
 }

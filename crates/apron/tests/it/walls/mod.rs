@@ -11,6 +11,7 @@ mod clippy;
 mod edges;
 mod graph;
 mod licences;
+mod profile;
 mod purity;
 
 use std::path::{Path, PathBuf};

@@ -184,7 +184,7 @@ fn who_has_nothing_because_the_api_server_refuses_it_gives_way() {
     cluster.install("Provider", "b", "r.io/b:v1.0.0");
     cluster.run();
     assert_snapshot!(cluster.show(), @r"
-    Provider a r.io/a:v1.0.0 conflict: r.io/a v1.0.0 cannot be installed: the API server refuses what it brings, so b has the CRD things.org; hint: install another version, or ask its author
+    Provider a r.io/a:v1.0.0 conflict: r.io/a v1.0.0 cannot be installed: what it brings is refused, so b has the CRD things.org; hint: install another version, or ask its author
     Provider b r.io/b:v1.0.0 resolved 0/0/0
     ");
     assert_eq!(owner(&cluster, "things.org").as_deref(), Some("Provider/b"));

@@ -1,8 +1,9 @@
 //! A cluster as small as it can be: it answers what a step asks, does what a step says, and holds
 //! every write to the state it was decided on.
 
-use super::super::{Contents, Seen, Settings, World, desired, step};
+use super::super::{Contents, Seen, Settings, Unsupported, World, desired, step};
 use super::show::{owners, show};
+use crate::adoption;
 use crate::authority::{Allowed, Place};
 use crate::image_config::Treatment;
 use crate::lock::{Counts, Verdict};
@@ -25,6 +26,8 @@ pub(super) struct Cluster {
     pub(super) revisions: BTreeMap<String, Revision>,
     pub(super) lock: Option<Lock>,
     pub(super) packages: BTreeSet<String>,
+    /// Whether packages may take over what is there already.
+    pub(super) adopts_existing: bool,
     pub(super) verdict: Verdict,
     pub(super) certificate: Option<String>,
     /// What may say how runtimes are reached.
@@ -32,6 +35,8 @@ pub(super) struct Cluster {
     pub(super) settings: Settings,
     /// What packages may bring and ask for.
     pub(super) allowed: Allowed,
+    /// What becomes of packages with objects that their kind may not bring.
+    pub(super) unsupported: Unsupported,
     /// What the API server refuses, by name of the object.
     pub(super) refuses: BTreeMap<String, String>,
     pub(super) refused: Vec<Refusal>,
@@ -58,6 +63,7 @@ impl Cluster {
             revisions: BTreeMap::new(),
             lock: Some(empty_lock()),
             packages: BTreeSet::new(),
+            adopts_existing: false,
             verdict: Verdict::Resolved(Counts::default()),
             certificate: None,
             configurations: Configurations::default(),
@@ -68,8 +74,10 @@ impl Cluster {
                 runs_packages: true,
                 defers_definitions: false,
                 allowed: Allowed::default(),
+                adopts_existing: false,
             },
             allowed: Allowed { place: Place::Gathered { is_there: true }, ..Allowed::default() },
+            unsupported: Unsupported::default(),
             refuses: BTreeMap::new(),
             refused: Vec::new(),
             treatment: Treatment::default(),
@@ -96,7 +104,7 @@ impl Cluster {
         let text = texts.join("\n---\n");
         let opened = xpkg::open::read(text.as_bytes(), &xpkg::Limits::default()).unwrap();
         let digest = Digest::of(text.as_bytes());
-        let contents = Contents::of(digest.clone(), &opened);
+        let contents = Contents::of(digest.clone(), &opened, self.unsupported);
         self.published.insert(digest.clone(), (Arc::new(contents), documents.to_vec()));
         self.tags.insert(tag.to_owned(), digest.clone());
         digest
@@ -164,6 +172,7 @@ impl Cluster {
             siblings,
             lock: self.lock.clone(),
             packages: self.packages.clone(),
+            adopts_existing: self.adopts_existing,
             image: Image { cached: self.cached(&revision), ..Image::default() },
             treatment: self.treatment.clone(),
             trust: self.trust.clone(),
@@ -234,6 +243,7 @@ impl Cluster {
                             desired::is_same(&self.desired(&packaged), live, "apron")
                         }),
                         state: live["spec"]["state"].as_str().map(str::to_owned),
+                        is_written: adoption::is_written(live),
                     });
                     world.seen.insert(one.target, seen);
                 }

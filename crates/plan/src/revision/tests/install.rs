@@ -1,5 +1,6 @@
 //! What an active revision does when all goes well.
 
+use super::super::Unsupported;
 use super::cluster::Cluster;
 use super::{TAG, TAG_TWO, composition, crd, meta, provider};
 use crate::lock::{Counts, Verdict};
@@ -27,9 +28,29 @@ fn a_provider_gets_its_definitions_and_then_there_is_nothing_to_do() {
     "#);
 }
 
+/// F40: a package with objects that its kind may not bring is not installed, and names them all.
 #[test]
-fn a_configuration_brings_what_configurations_may_and_nothing_else() {
+fn f40_a_package_with_unsupported_objects_is_not_installed() {
     let mut cluster = Cluster::new();
+    let strange = ["a", "b", "c", "d", "e"].map(crd);
+    let documents = [vec![meta("Configuration", &json!({})), composition("c")], strange.to_vec()];
+    cluster.publish(TAG, &documents.concat());
+    let name = cluster.revise(PackageKind::Configuration, "p", TAG, "Active");
+    let told = cluster.settle(&name);
+    assert!(!told.contains("create"), "{told}");
+    assert!(told.contains("RevisionHealthy=False"), "{told}");
+    for one in ["a", "b", "c", "d", "e"] {
+        let what = format!(
+            "CustomResourceDefinition \"{one}.example.org\" does not belong in a Configuration"
+        );
+        assert!(told.contains(&what), "{told}");
+    }
+}
+
+#[test]
+fn f40_a_manager_that_skips_what_is_unsupported_installs_the_rest() {
+    let mut cluster = Cluster::new();
+    cluster.unsupported = Unsupported::Skip;
     let documents = [meta("Configuration", &json!({})), composition("c"), crd("left-out")];
     cluster.publish(TAG, &documents);
     let name = cluster.revise(PackageKind::Configuration, "p", TAG, "Active");
@@ -43,8 +64,8 @@ fn a_configuration_brings_what_configurations_may_and_nothing_else() {
     --
     status RevisionHealthy=True HealthyPackageRevision; {"resolvedImage":"registry.example.org/p:v1","objectRefs":[{"apiVersion":"apiextensions.crossplane.io/v1","kind":"Composition","name":"c","uid":"uid-c"}]}
     event Normal SyncPackage: Successfully reconciled package revision
-    event Warning LintPackage: linting package contents failed: package.yaml line 5: CustomResourceDefinition does not belong in a Configuration package (CustomResourceDefinition may be part of a Provider or Function package); left out
-    # package.yaml line 5: CustomResourceDefinition does not belong in a Configuration package (CustomResourceDefinition may be part of a Provider or Function package)
+    event Warning LintPackage: linting package contents failed: package.yaml line 5: CustomResourceDefinition "left-out.example.org" does not belong in a Configuration package (CustomResourceDefinition may be part of a Provider or Function package); left out
+    # package.yaml line 5: CustomResourceDefinition "left-out.example.org" does not belong in a Configuration package (CustomResourceDefinition may be part of a Provider or Function package)
     "#);
 }
 
@@ -391,7 +412,7 @@ fn objects_from_a_backup_are_known_by_the_names_of_their_owners() {
 }
 
 #[test]
-fn an_object_that_nobody_owns_is_taken_over() {
+fn an_object_that_lost_its_owners_is_taken_back() {
     let (mut cluster, name) = provider(&["buckets"]);
     cluster.settle(&name);
     cluster.objects.values_mut().next().unwrap()["metadata"]["ownerReferences"] = json!([]);

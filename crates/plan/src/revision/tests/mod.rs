@@ -1,5 +1,6 @@
 //! Worlds in, steps out, as text a person can check.
 
+mod adoption;
 mod authority;
 mod cluster;
 mod desired;

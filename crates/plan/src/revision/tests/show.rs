@@ -1,6 +1,7 @@
 //! Actions as lines of text.
 
 use crate::step::{Action, Expect, Write};
+use api::pkg::ANNOTATION_BROUGHT_BY;
 use serde_json::{Value as Json, json};
 
 /// Owners by name; the controller has a star.
@@ -26,7 +27,14 @@ pub(super) fn show(action: &Action) -> String {
             let how = if *expect == Expect::Absent { "create" } else { "replace" };
             let owned = owners(&object.overlay["metadata"]["ownerReferences"]);
             let mut overlay = object.overlay.clone();
-            overlay["metadata"].as_object_mut().unwrap().remove("ownerReferences");
+            let metadata = overlay["metadata"].as_object_mut().unwrap();
+            metadata.remove("ownerReferences");
+            // Every object says whose it is, which is no news each time.
+            let annotations = metadata["annotations"].as_object_mut().unwrap();
+            annotations.remove(ANNOTATION_BROUGHT_BY).unwrap();
+            if annotations.is_empty() {
+                metadata.remove("annotations");
+            }
             let over = if overlay == json!({"metadata": {}}) {
                 String::new()
             } else {

@@ -2,6 +2,7 @@
 //!
 //! [`act`] carries a step out on the world itself, with a cluster that does as it is told.
 
+mod adoption;
 mod certificates;
 mod flow;
 mod upstream;
@@ -63,6 +64,7 @@ fn world() -> World {
             default_registry: "index.docker.io".to_owned(),
             authority: super::AUTHORITY.to_owned(),
             lifetimes: Lifetimes::default(),
+            adopts_existing: false,
         },
         now: NOW,
     }

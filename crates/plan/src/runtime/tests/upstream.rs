@@ -1,13 +1,14 @@
 //! What upstream's own builder makes of the same input, field by field.
 //!
 //! `testdata/upstream-runtime.json` was written by the builder of v2.3.4 and, where there is a
-//! controller configuration, by what v1.20.0 laid over it. Ours differs in two things: the image
-//! is pinned to a digest, and pods know when their certificates change.
+//! controller configuration, by what v1.20.0 laid over it. Ours differs in three things: the image
+//! is pinned to a digest, pods know when their certificates change, and objects say whose they are.
 
 use super::super::config::choose;
 use super::super::deployment::{ANNOTATION_CERTIFICATES, deployment};
 use super::super::objects::{account, service};
 use super::*;
+use api::pkg::ANNOTATION_BROUGHT_BY;
 
 const VECTORS: &str = include_str!("../../../testdata/upstream-runtime.json");
 
@@ -43,7 +44,9 @@ fn world_of(vector: &Json) -> World {
 fn essence(value: &Json) -> Json {
     match value {
         Json::Object(fields) => {
-            let fields = fields.iter().map(|(key, value)| (key.clone(), essence(value)));
+            // Only apron says whose an object is besides its owners.
+            let fields = fields.iter().filter(|(key, _)| *key != ANNOTATION_BROUGHT_BY);
+            let fields = fields.map(|(key, value)| (key.clone(), essence(value)));
             fields.filter(|(_, value)| !value.is_null() && *value != json!({})).collect()
         }
         Json::Array(items) => items.iter().map(essence).collect(),

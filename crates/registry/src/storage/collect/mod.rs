@@ -17,23 +17,26 @@ use crate::limits::COLLECT_BATCH;
 use crate::observe::Event;
 use futures::{StreamExt, TryStreamExt, stream};
 use oci::{Algorithm, Digest};
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// Removals under way at once; they share commits.
 const PARALLEL: usize = 16;
 
 /// What to collect.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Collect {
     /// Also manifests that have had no tag, no index that names them and no subject for this
     /// long; they are kept otherwise, for somebody may pin them by digest.
     pub untagged_after: Option<Duration>,
     /// Only count.
     pub dry_run: bool,
+    /// Also blobs that a client has seen a moment ago: pushes under way may have to begin again.
+    pub ignore_lease: bool,
 }
 
 /// What was collected.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Collected {
     /// Manifests without a tag.
     pub manifests: u64,
@@ -56,7 +59,9 @@ impl Registry {
         if let Some(age) = what.untagged_after {
             done.manifests = self.collect_manifests(age, what.dry_run).await?;
         }
-        done.links = self.collect_links(what.dry_run).await?;
+        // With time to spare all leases are over.
+        let at = if what.ignore_lease { i64::MAX } else { self.now() };
+        done.links = self.collect_links(at, what.dry_run).await?;
         (done.blobs, done.bytes) = self.collect_blobs(what.dry_run).await?;
         done.orphans = self.collect_orphans(what.dry_run).await?;
         if !what.dry_run {
@@ -94,27 +99,25 @@ impl Registry {
         self.change(move |metadata| metadata.collect_manifest(&it, limit, lease)).await
     }
 
-    async fn collect_links(&self, dry: bool) -> Result<u64, Error> {
-        let found = self.loose_links().await?;
+    async fn collect_links(&self, at: i64, dry: bool) -> Result<u64, Error> {
+        let found = self.loose_links(at).await?;
         if dry {
             return Ok(found.len() as u64);
         }
         let mut count = 0;
         for batch in found.chunks(COLLECT_BATCH) {
-            count += self.unlink(batch.to_vec()).await?;
+            count += self.unlink(batch.to_vec(), at).await?;
         }
         Ok(count)
     }
 
-    /// Blobs that no manifest of their repository names and whose lease is over.
-    async fn loose_links(&self) -> Result<Vec<Entry>, Error> {
-        let now = self.now();
-        self.ask(move |inner| inner.metadata.loose(now)).await
+    /// Blobs that no manifest of their repository names and whose lease is over at that time.
+    async fn loose_links(&self, at: i64) -> Result<Vec<Entry>, Error> {
+        self.ask(move |inner| inner.metadata.loose(at)).await
     }
 
-    async fn unlink(&self, batch: Vec<Entry>) -> Result<u64, Error> {
-        let now = self.now();
-        self.change(move |metadata| metadata.unlink(batch, now)).await
+    async fn unlink(&self, batch: Vec<Entry>, at: i64) -> Result<u64, Error> {
+        self.change(move |metadata| metadata.unlink(batch, at)).await
     }
 
     async fn collect_blobs(&self, dry: bool) -> Result<(u64, u64), Error> {

@@ -41,8 +41,10 @@ impl Collector {
                     registry.collect_manifest(&it, limit).await.unwrap();
                 }
             }
-            2 => self.links = registry.loose_links().await.unwrap(),
-            3 => drop(registry.unlink(std::mem::take(&mut self.links)).await.unwrap()),
+            2 => self.links = registry.loose_links(registry.now()).await.unwrap(),
+            3 => drop(
+                registry.unlink(std::mem::take(&mut self.links), registry.now()).await.unwrap(),
+            ),
             4 => self.blobs = registry.inner.metadata.unused().unwrap(),
             5 => {
                 for (digest, _) in std::mem::take(&mut self.blobs) {
@@ -217,7 +219,7 @@ impl World {
 
     /// Everything the client was told is there, with all it names; nothing is left over.
     async fn check(&self, when: &str) {
-        self.registry.collect(&Collect { untagged_after: None, dry_run: false }).await.unwrap();
+        self.registry.collect(&Collect::default()).await.unwrap();
         for (repository, digest) in &self.kept {
             let selector = Selector::Digest(digest.clone());
             let found = self.registry.manifest(repository, &selector).await;

@@ -419,7 +419,5 @@ pub(super) fn fields(
         ObjectKind::Operation => OPERATION,
         ObjectKind::CronOperation => CRON_OPERATION,
         ObjectKind::WatchOperation => WATCH_OPERATION,
-        // Nobody has a type for it.
-        ObjectKind::AdmissionWebhookConfiguration => &[],
     }
 }

@@ -16,6 +16,7 @@ use crate::error::{Error, OpenError};
 use crate::limits::{GROUP_COMMIT_MAX, READERS_MAX};
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{TryRecvError, sync_channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -124,7 +125,9 @@ impl Database {
             (pen, group)
         };
         let (threads, works): (Vec<Thread>, Vec<Work>) = group.into_iter().unzip();
-        pen.write(works);
+        // Whatever happens, the pen comes back: without it nothing would ever be written again.
+        let wrote = catch_unwind(AssertUnwindSafe(|| pen.write(works)));
+        pen.doubt |= wrote.is_err();
         let mut writer = self.writer();
         writer.pen = Some(pen);
         let next = writer.waiting.front().map(|(thread, _)| thread.clone());
@@ -167,7 +170,7 @@ fn alone<T>(
     transaction: &Transaction<'_>,
     change: impl FnOnce(&Transaction<'_>) -> Result<T, Error>,
 ) -> (Result<T, Error>, End) {
-    let result = change(transaction);
+    let result = run(transaction, change);
     let end = if result.is_ok() { End::Commit } else { End::Undo };
     (result, end)
 }
@@ -180,10 +183,19 @@ fn behind_savepoint<T>(
     if let Err(error) = transaction.execute_batch("SAVEPOINT change") {
         return (Err(Error::Closed), End::Broken(error));
     }
-    let result = change(transaction);
+    let result = run(transaction, change);
     let end = if result.is_ok() { "RELEASE change" } else { "ROLLBACK TO change; RELEASE change" };
     let end = transaction.execute_batch(end).map_or_else(End::Broken, |()| End::Commit);
     (result, end)
+}
+
+/// Runs a change; one that panics has failed, and is undone like any other.
+fn run<T>(
+    transaction: &Transaction<'_>,
+    change: impl FnOnce(&Transaction<'_>) -> Result<T, Error>,
+) -> Result<T, Error> {
+    catch_unwind(AssertUnwindSafe(|| change(transaction)))
+        .unwrap_or_else(|_| Err(Error::Io(std::io::Error::other("a change panicked"))))
 }
 
 impl Pen {
@@ -237,5 +249,50 @@ fn shared(error: &rusqlite::Error) -> Error {
             rusqlite::Error::SqliteFailure(*code, text.clone()).into()
         }
         other => Error::Io(std::io::Error::other(other.to_string())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn count(database: &Database) -> i64 {
+        let count = |connection: &Connection| {
+            Ok(connection.query_row("SELECT count(*) FROM t", [], |row| row.get(0))?)
+        };
+        database.read(count).unwrap()
+    }
+
+    /// H2, the second half: without the pen nobody could write, and everybody would wait.
+    #[test]
+    fn h2_a_change_that_panics_is_undone_and_others_are_made() {
+        let directory = tempfile::tempdir().unwrap();
+        let database = Database::open(&directory.path().join("meta.db")).unwrap();
+        let execute = |text: &'static str| {
+            database.write(move |transaction| Ok(transaction.execute_batch(text)?))
+        };
+        execute("CREATE TABLE t (a INTEGER)").unwrap();
+        let panics = || {
+            database.write(|transaction| {
+                transaction.execute_batch("INSERT INTO t VALUES (1)")?;
+                assert_eq!(transaction.changes(), 7, "it cannot be");
+                Ok(())
+            })
+        };
+        for alone in 1..=3 {
+            assert!(panics().is_err());
+            execute("INSERT INTO t VALUES (2)").unwrap();
+            assert_eq!(count(&database), alone);
+        }
+        std::thread::scope(|scope| {
+            for number in 0..32 {
+                let (panics, execute) = (&panics, &execute);
+                scope.spawn(move || match number % 4 {
+                    0 => assert!(panics().is_err()),
+                    _ => execute("INSERT INTO t VALUES (3)").unwrap(),
+                });
+            }
+        });
+        assert_eq!(count(&database), 3 + 24);
     }
 }

@@ -1,5 +1,9 @@
 //! The image config: what a runtime would run, and where package tools keep layer labels.
 
+mod canonical;
+
+pub use canonical::EPOCH;
+
 use crate::Digest;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

@@ -1,0 +1,205 @@
+//! The server's identity while it serves: certificates are made anew before they end, connections
+//! are met with the new one, and the kubeconfig has it.
+
+use super::identity::Identity;
+use super::listen::acceptor;
+use crate::cluster::kubeconfig::OwnRegistry;
+use crate::failure::Outcome;
+use crate::output;
+use crate::panics::contain;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::{Duration, SystemTime};
+use tokio_rustls::TlsAcceptor;
+
+/// How often it is looked whether a certificate ends before long.
+const LOOK_INTERVAL: Duration = Duration::from_secs(3600);
+
+/// An identity that is kept fresh.
+pub(crate) struct Credentials {
+    directory: PathBuf,
+    current: RwLock<Arc<Current>>,
+    /// Where the administrator's certificate is written to, and with which addresses.
+    kubeconfig: Mutex<Option<Kubeconfig>>,
+}
+
+struct Current {
+    identity: Identity,
+    acceptor: TlsAcceptor,
+}
+
+#[derive(Clone)]
+struct Kubeconfig {
+    path: PathBuf,
+    address: SocketAddr,
+    registry: Option<OwnRegistry>,
+}
+
+impl Credentials {
+    /// Those in a directory, or new ones that are put there.
+    pub(super) fn open(directory: &Path, now: i64) -> Outcome<Self> {
+        let identity = Identity::load_or_make(directory, now)?;
+        let acceptor = acceptor(&identity)?;
+        let current = RwLock::new(Arc::new(Current { identity, acceptor }));
+        Ok(Self { directory: directory.to_owned(), current, kubeconfig: Mutex::default() })
+    }
+
+    /// The identity at the moment.
+    pub(super) fn identity(&self) -> Identity {
+        self.current().identity.clone()
+    }
+
+    /// What the next connection is accepted with.
+    pub(super) fn acceptor(&self) -> TlsAcceptor {
+        self.current().acceptor.clone()
+    }
+
+    fn current(&self) -> Arc<Current> {
+        Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Writes a kubeconfig, now and whenever the administrator's certificate is another.
+    pub(super) fn write_kubeconfig(
+        &self,
+        path: &Path,
+        address: SocketAddr,
+        registry: Option<&OwnRegistry>,
+    ) -> Outcome {
+        let kubeconfig = Kubeconfig { path: path.to_owned(), address, registry: registry.cloned() };
+        *self.kubeconfig.lock().unwrap_or_else(PoisonError::into_inner) = Some(kubeconfig);
+        self.current().identity.write_kubeconfig(path, address, registry)
+    }
+
+    /// Makes certificates anew that end before long; says whether there were any.
+    pub(super) fn renew(&self, now: i64) -> Outcome<bool> {
+        let current = self.current();
+        let identity = current.identity.renewed(now)?;
+        if identity == current.identity {
+            return Ok(false);
+        }
+        identity.write(&self.directory)?;
+        let acceptor = acceptor(&identity)?;
+        let fresh = Arc::new(Current { identity, acceptor });
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&fresh);
+        let kubeconfig = self.kubeconfig.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(Kubeconfig { path, address, registry }) = kubeconfig {
+            fresh.identity.write_kubeconfig(&path, address, registry.as_ref())?;
+        }
+        Ok(true)
+    }
+
+    /// Looks again and again whether a certificate ends before long.
+    pub(super) async fn keep_fresh(self: Arc<Self>) {
+        loop {
+            tokio::time::sleep(LOOK_INTERVAL).await;
+            match contain(async { self.renew(now()) }).await {
+                Some(Ok(true)) => output::say("certificates were about to end and were renewed"),
+                Some(Err(failure)) => output::fail(&failure),
+                Some(Ok(false)) | None => {}
+            }
+        }
+    }
+}
+
+/// Seconds since 1970.
+pub(super) fn now() -> i64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::certificate::{LIFE, end_of, tests::endless};
+    use super::super::listen::Door;
+    use super::*;
+    use crate::listen::Porter as _;
+    use rustls::pki_types::{CertificateDer, ServerName, pem::PemObject as _};
+    use std::os::unix::fs::PermissionsExt as _;
+
+    fn read(directory: &Path, name: &str) -> String {
+        fs_err::read_to_string(directory.join(name)).unwrap()
+    }
+
+    /// The certificate that a client is shown who trusts this authority.
+    async fn shown(door: &Door, authority: &str) -> Option<Vec<u8>> {
+        let mut roots = rustls::RootCertStore::empty();
+        roots.add(CertificateDer::from_pem_slice(authority.as_bytes()).unwrap()).unwrap();
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let config = rustls::ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let (client, server) = tokio::io::duplex(64 << 10);
+        let connector = tokio_rustls::TlsConnector::from(Arc::new(config));
+        let name = ServerName::try_from("localhost").unwrap();
+        let acceptor = door.acceptor().unwrap();
+        let (met, _) = tokio::join!(connector.connect(name, client), acceptor.accept(server));
+        let chain = met.ok()?.get_ref().1.peer_certificates()?.to_vec();
+        Some(chain.first()?.to_vec())
+    }
+
+    fn der(pem: &str) -> Vec<u8> {
+        CertificateDer::from_pem_slice(pem.as_bytes()).unwrap().to_vec()
+    }
+
+    /// L6: nobody has to stop the server for it.
+    #[tokio::test]
+    async fn l6_certificates_are_renewed_while_the_server_serves() {
+        let directory = tempfile::tempdir().unwrap();
+        let (pki, kubeconfig) = (directory.path().join("pki"), directory.path().join("kubeconfig"));
+        // So long ago that what was made then is still good, and due.
+        let start = now() - LIFE * 3 / 4;
+        let credentials = Arc::new(Credentials::open(&pki, start).unwrap());
+        let door = Door::new(Arc::clone(&credentials));
+        credentials.write_kubeconfig(&kubeconfig, "127.0.0.1:6443".parse().unwrap(), None).unwrap();
+        let authority = read(&pki, "ca.crt");
+        let before = (read(&pki, "server.crt"), fs_err::read_to_string(&kubeconfig).unwrap());
+        assert_eq!(shown(&door, &authority).await, Some(der(&before.0)));
+        assert!(!credentials.renew(start + LIFE / 2).unwrap(), "there is time");
+
+        let today = now();
+        assert!(credentials.renew(today).unwrap());
+        let after = (read(&pki, "server.crt"), fs_err::read_to_string(&kubeconfig).unwrap());
+        assert!(before.0 != after.0 && before.1 != after.1);
+        assert_eq!(end_of(&after.0), today + LIFE);
+        assert_eq!(shown(&door, &authority).await, Some(der(&after.0)), "without a new start");
+        assert_eq!(read(&pki, "ca.crt"), authority, "clients know the same authority");
+        assert!(!credentials.renew(today).unwrap());
+    }
+
+    /// L6: what was made to last for ever is replaced, and so is its authority; what it signed is
+    /// worth nothing any more. M12: and files that others could read are narrowed.
+    #[tokio::test]
+    async fn l6_certificates_without_an_end_are_replaced_at_the_next_start() {
+        let directory = tempfile::tempdir().unwrap();
+        let pki = directory.path();
+        let (authority, server) = endless();
+        let old = [
+            ("ca.crt", &authority.certificate),
+            ("ca.key", &authority.key),
+            ("server.crt", &server.certificate),
+            ("server.key", &server.key),
+            ("admin.crt", &server.certificate),
+            ("admin.key", &server.key),
+            ("admin.token", &"token".to_owned()),
+        ];
+        for (name, text) in old {
+            fs_err::write(pki.join(name), text).unwrap();
+            let open = std::fs::Permissions::from_mode(0o644);
+            fs_err::set_permissions(pki.join(name), open).unwrap();
+        }
+        let credentials = Arc::new(Credentials::open(pki, now()).unwrap());
+        for (name, text) in old {
+            let mode = fs_err::metadata(pki.join(name)).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o600, "{name}");
+            assert_eq!(read(pki, name) == *text, name == "admin.token", "{name}");
+        }
+        let door = Door::new(Arc::clone(&credentials));
+        assert!(shown(&door, &read(pki, "ca.crt")).await.is_some());
+        assert_eq!(shown(&door, &authority.certificate).await, None);
+        let again = Credentials::open(pki, now()).unwrap();
+        assert_eq!(again.identity(), credentials.identity(), "once");
+    }
+}
