@@ -68,13 +68,15 @@ fn writes(command: &Command) -> bool {
             | Command::Pull(_)
             | Command::Extract(_)
             | Command::Copy(_)
+            | Command::Image(_)
     )
 }
 
-/// Runs a command, and says how it ended well: only a plan has several ways.
+/// Runs a command, and says how it ended well: plans and comparisons have several ways.
 fn end(command: &Command, settings: &Settings) -> Outcome<ExitCode> {
     match command {
         Command::Plan(request) => block_on(command::plan::run(request, settings)),
+        Command::Diff(request) => command::diff::run(request, settings),
         other => run(other, settings).map(|()| ExitCode::SUCCESS),
     }
 }
@@ -101,13 +103,14 @@ fn run(command: &Command, settings: &Settings) -> Outcome {
         Command::Wait(request) => block_on(command::wait::run(request, settings)),
         Command::Why(request) => block_on(command::why::run(request, settings)),
         Command::Permissions(request) => block_on(command::permissions::run(request, settings)),
-        Command::Plan(_) => end(command, settings).map(|_| ()),
+        Command::Plan(_) | Command::Diff(_) => end(command, settings).map(|_| ()),
         Command::Up(request) => block_on(command::up::run(request, settings)),
         Command::Registry(request) => block_on(command::registry::run(request, settings)),
         Command::Export(request) => command::apiserver::export::run(request),
         Command::Apiserver(request) => block_on(command::apiserver::run(request)),
         Command::Deploy(request) => block_on(command::deploy::run(request, settings)),
         Command::Manager(request) => sparingly(command::manager::run(request, settings)),
+        Command::Image(request) => command::image::run(request),
         Command::Crds(request) => command::crds::run(request),
         Command::Version(request) => command::version::run(request),
         Command::Completion(shell) => {

@@ -13,12 +13,15 @@ use std::time::Duration;
 use store::remote::Client;
 use store::{Layout, Store, Tarball, VerifiedBlob};
 use xpkg::locate::{self, Contents};
+use xpkg::version::Version;
 
 /// How deep indexes may be nested.
 const NESTING_MAX: usize = 4;
 /// No image config needs more.
 pub(crate) const CONFIG_SIZE_MAX: u64 = 4 << 20;
 
+/// Tags that are suggested.
+const TAGS_SHOWN: usize = 5;
 /// The longest tag there can be.
 const TAG_LENGTH_MAX: usize = 128;
 /// How long to look for something to suggest.
@@ -311,10 +314,10 @@ async fn missing_hint(opened: &Opened) -> String {
     // A hint is not worth waiting for, nor a list made to be endless.
     match tokio::time::timeout(HINT_TIME_MAX, opened.store.tags()).await {
         Ok(Ok(tags)) if !tags.is_empty() => {
-            let sound = tags.iter().rev().filter(|tag| tag.len() <= TAG_LENGTH_MAX);
-            let last: Vec<_> = sound.take(5).map(String::as_str).collect();
-            let more = if tags.len() > last.len() { ", …" } else { "" };
-            format!("check the tag; the repository has {}{more}", last.join(", "))
+            let newest = newest_first(&tags);
+            let shown = newest.get(..TAGS_SHOWN).unwrap_or(&newest);
+            let more = if tags.len() > shown.len() { ", …" } else { "" };
+            format!("check the tag; the repository has {}{more}", shown.join(", "))
         }
         Err(_) | Ok(Err(_)) => {
             "check the name and the tag; which tags there are could not be found out".to_owned()
@@ -322,6 +325,14 @@ async fn missing_hint(opened: &Opened) -> String {
         _ => "check the name: the repository is empty, does not exist, or is not visible to you"
             .to_owned(),
     }
+}
+
+/// Tags as people look for them: versions, the newest first, then all others.
+fn newest_first(tags: &[String]) -> Vec<&str> {
+    let sound = tags.iter().map(String::as_str).filter(|tag| tag.len() <= TAG_LENGTH_MAX);
+    let mut ranked: Vec<_> = sound.map(|tag| (Version::parse(tag).ok(), tag)).collect();
+    ranked.sort_by(|left, right| right.0.cmp(&left.0).then(left.1.cmp(right.1)));
+    ranked.into_iter().map(|(_, tag)| tag).collect()
 }
 
 /// The image of an index that a package is read from, however deep it lies; an image is itself.
@@ -361,4 +372,18 @@ pub(crate) fn unreadable(name: &str, error: &xpkg::open::OpenError) -> Failure {
         _ => "the package is damaged or made to do harm; get it again from a source you trust",
     };
     Failure::new(format!("{name} cannot be read as a package"), hint).because(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_versions_are_suggested_first() {
+        let tags = ["latest", "v1.10.0", "v1.15.0", "v1.9.0", "v1.15.0-rc.1", "edge"];
+        assert_eq!(
+            newest_first(&tags.map(str::to_owned)),
+            ["v1.15.0", "v1.15.0-rc.1", "v1.10.0", "v1.9.0", "edge", "latest"]
+        );
+    }
 }

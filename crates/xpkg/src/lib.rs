@@ -22,6 +22,7 @@
 //! same for versions; [`label`] derives names.
 
 pub mod build;
+pub mod compare;
 pub mod constraint;
 pub mod diagnostic;
 pub mod glob;

@@ -1,14 +1,15 @@
 //! The words of `apron`.
 
-use super::Command;
+use super::image::ImageWords;
 use super::packages::PackageWords;
 use super::registry::RegistryArguments;
 use super::selecting::SelectingArguments;
 use super::serving::RegistryWords;
 use super::up::UpArguments;
+use super::{Command, result_file};
 use crate::command::extra_layer::ExtraLayer;
 use crate::command::{
-    apiserver, build, copy, extract, init, inspect, lint, login, pull, push, version,
+    apiserver, build, copy, diff, extract, init, inspect, lint, login, pull, push, version,
 };
 use crate::directory::Selecting;
 use crate::output::Format;
@@ -56,6 +57,14 @@ enum Words {
     /// Show what is in a package: metadata, objects, dependencies, layers
     #[command(visible_alias = "show")]
     Inspect(InspectArguments),
+    /// Say what changed between two packages, breaking changes first
+    ///
+    /// Definitions are compared version by version and field by field, the metadata by what it needs
+    /// and asks for. A change is breaking if objects or clients that work with OLD may not work with
+    /// NEW; a warning is to be known before an upgrade; the rest are notes. Descriptions do not count.
+    /// The exit code is 2 if there are changes that --fail-on names, 1 if they cannot be compared.
+    #[command(after_help = PLACES)]
+    Diff(DiffArguments),
     /// Copy a package or image from anywhere to anywhere
     #[command(visible_alias = "cp", after_help = PLACES)]
     Copy(CopyArguments),
@@ -74,6 +83,9 @@ enum Words {
     Apiserver(ApiserverArguments),
     /// Manage the packages of a cluster: fetch, install, upgrade and clean up
     Manager(Box<super::manager::ManagerArguments>),
+    /// Make an image of apron, to run it in a cluster
+    #[command(subcommand)]
+    Image(ImageWords),
     /// Print the CRDs that packages need in a cluster
     Crds(CrdsArguments),
     /// Print a completion script for your shell
@@ -149,17 +161,6 @@ enum ApiserverWords {
         #[arg(long)]
         with_status: bool,
     },
-}
-
-/// `-o` names the file in commands that write one, and the form of the result in all others: whoever
-/// mistakes one for the other should not find a file called `json`.
-fn result_file(text: &str) -> Result<PathBuf, String> {
-    match text {
-        "json" | "yaml" | "text" | "table" => Err(format!(
-            "-o is the file to write here; the form of the result is --output {text}, and a file of that name ./{text}"
-        )),
-        _ => Ok(text.into()),
-    }
 }
 
 #[derive(Args)]
@@ -303,6 +304,28 @@ struct InspectArguments {
 }
 
 #[derive(Args)]
+struct DiffArguments {
+    /// What was: a package directory, package file, layout directory or reference
+    old: String,
+    /// What is to be
+    new: String,
+    /// Which changes end the command with 2
+    #[arg(long, value_enum, value_name = "SEVERITY", default_value_t)]
+    fail_on: diff::FailOn,
+    /// Show all notes and fields, however many
+    #[arg(long)]
+    all: bool,
+    /// Form of the result
+    #[arg(long, short, value_enum, default_value_t)]
+    output: Format,
+    /// Which image of multi-platform packages
+    #[arg(long, value_name = "OS/ARCH")]
+    platform: Option<Platform>,
+    #[command(flatten)]
+    registry: RegistryArguments,
+}
+
+#[derive(Args)]
 struct CopyArguments {
     /// Where from
     source: String,
@@ -401,6 +424,16 @@ impl Arguments {
                 platform: words.platform,
                 registry: words.registry,
             }),
+            Words::Diff(words) => Command::Diff(diff::Request {
+                old: words.old,
+                new: words.new,
+                fail_on: words.fail_on,
+                all: words.all,
+                format: words.output,
+                platform: words.platform,
+                registry: words.registry,
+            }),
+            Words::Image(words) => words.into_command(),
             Words::Copy(words) => Command::Copy(copy::Request {
                 source: words.source,
                 destination: words.destination,

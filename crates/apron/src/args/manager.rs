@@ -126,9 +126,9 @@ enum ManagerWords {
 /// Deployment, and can be repeated.
 #[derive(Args)]
 struct InstallArguments {
-    /// Image with apron in it
-    #[arg(long, value_name = "IMAGE", default_value = concat!("apron:", env!("CARGO_PKG_VERSION")))]
-    image: String,
+    /// Image with apron in it, in a registry that the cluster can reach; `apron image build` makes one
+    #[arg(long, value_name = "IMAGE")]
+    image: Option<String>,
     /// Secrets with credentials for that image, and for packages and what they run
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     image_pull_secrets: Vec<String>,

@@ -9,6 +9,7 @@ pub(crate) mod authority;
 pub(crate) mod cluster;
 mod crossplane;
 pub(crate) mod duration;
+mod image;
 mod kubectl;
 pub(crate) mod limit;
 mod manager;
@@ -21,8 +22,8 @@ mod serving;
 mod up;
 
 use crate::command::{
-    activate, adopt, apiserver, build, copy, extract, init, inspect, install, lint, list, login,
-    plan, pull, push, status, uninstall, update, version, wait, why,
+    activate, adopt, apiserver, build, copy, diff, extract, init, inspect, install, lint, list,
+    login, plan, pull, push, status, uninstall, update, version, wait, why,
 };
 use clap::{CommandFactory, Parser};
 use std::ffi::OsString;
@@ -37,6 +38,7 @@ pub(crate) enum Command {
     Pull(pull::Request),
     Extract(extract::Request),
     Inspect(inspect::Request),
+    Diff(diff::Request),
     Copy(copy::Request),
     Login(login::Login),
     Logout(login::Logout),
@@ -57,6 +59,7 @@ pub(crate) enum Command {
     Export(apiserver::export::Request),
     Manager(Box<crate::command::manager::Request>),
     Deploy(Box<crate::command::deploy::Request>),
+    Image(crate::command::image::Request),
     Crds(crate::command::crds::Request),
     Completion(clap_complete::Shell),
     Version(version::Request),
@@ -90,6 +93,17 @@ pub(crate) fn usage_code(words: &[OsString]) -> u8 {
 /// The definition of `apron`'s own words, for completions.
 pub(crate) fn definition() -> clap::Command {
     apron::Arguments::command()
+}
+
+/// `-o` names the file in commands that write one, and the form of the result in all others: whoever
+/// mistakes one for the other should not find a file called `json`.
+fn result_file(text: &str) -> Result<std::path::PathBuf, String> {
+    match text {
+        "json" | "yaml" | "text" | "table" => Err(format!(
+            "-o is the file to write here; the form of the result is --output {text}, and a file of that name ./{text}"
+        )),
+        _ => Ok(text.into()),
+    }
 }
 
 fn name(words: &[OsString]) -> Name {
@@ -136,6 +150,11 @@ mod tests {
         check(&["apron", "install", "a/b:v1"], true);
         check(&["apron", "install", "provider", "a/b:v1", "b"], true);
         check(&["apron", "install", "a/b:v1", "b", "c"], false);
+        check(&["apron", "install", "provider"], false);
+        check(&["apron", "install", "bogus", "a/b:v1"], false);
+        check(&["apron", "install", "provider", "provider"], true);
+        check(&["apron", "diff", "a/b:v1", "a/b:v2", "--fail-on", "warning"], true);
+        check(&["apron", "image", "build", "-o", "json"], false);
         check(&["apron", "install", "a/b:v1", "--wait", "soon"], false);
         check(&["apron", "install", "a/b:v1", "--wait"], true);
         check(&["apron", "install", "a/b:v1", "--wait", "30s"], true);

@@ -315,6 +315,24 @@ fn take_kind(words: &mut Vec<String>) -> Option<PackageKind> {
     Some(kind)
 }
 
+/// A kind without a reference, or a reference after a word that is no kind: taken as they stand, they
+/// would name images in a registry of the world.
+fn refuse_misread(package: &str, name: Option<&str>) -> Result<(), clap::Error> {
+    let wrong = match name {
+        None if kind_named(package).is_some() => {
+            format!(
+                "`{package}` is a kind, and a reference is missing: give [KIND] REFERENCE [NAME]\n"
+            )
+        }
+        Some(name) if name.contains(['/', ':', '@']) => format!(
+            "`{package}` is not a kind of package: give provider, configuration or function before \
+             {name}, or nothing\n"
+        ),
+        _ => return Ok(()),
+    };
+    Err(clap::Error::raw(clap::error::ErrorKind::ValueValidation, wrong))
+}
+
 fn all(names: &[String]) -> Vec<Which> {
     names.iter().map(|name| Which::parse(name)).collect()
 }
@@ -397,6 +415,9 @@ impl InstallArguments {
         let (package, name) = (words.next().unwrap_or_default(), words.next());
         if words.next().is_some() {
             return Err(too_many("[KIND] REFERENCE [NAME]"));
+        }
+        if kind.is_none() {
+            refuse_misread(&package, name.as_deref())?;
         }
         let (mut options, wait) = self.options.into_options();
         options.pull_policy = self.pull_policy;

@@ -28,6 +28,12 @@ pub(super) struct UpArguments {
     /// Address of the registry [default: 127.0.0.1:5000, or any port that is free]
     #[arg(long, value_name = "ADDRESS")]
     registry_listen: Option<SocketAddr>,
+    /// Also trust the certificate authorities in this PEM file, when packages come from elsewhere
+    #[arg(long, visible_alias = "ca-file", env = "APRON_CA_FILE", value_name = "FILE")]
+    ca_bundle_path: Option<PathBuf>,
+    /// Credentials file for other registries, before those of Docker and Podman
+    #[arg(long, value_name = "FILE")]
+    auth_file: Option<PathBuf>,
     /// Stop as soon as everything is healthy; fail if it does not become so
     #[arg(long)]
     exit_when_ready: bool,
@@ -50,6 +56,8 @@ impl UpArguments {
             in_memory: self.in_memory,
             listen: self.listen,
             registry_listen: self.registry_listen,
+            ca_bundle: self.ca_bundle_path,
+            auth_file: self.auth_file,
             exit_when_ready: self.exit_when_ready,
             timeout: self.timeout,
             open: self.open,

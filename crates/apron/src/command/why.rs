@@ -3,7 +3,7 @@
 
 use crate::args::cluster::ClusterArguments;
 use crate::cluster::Cluster;
-use crate::cluster::inventory::{Inventory, Needed, Which};
+use crate::cluster::inventory::{self, Installed, Inventory, Needed, Which};
 use crate::failure::Outcome;
 use crate::output::tree::{self, Branch};
 use crate::output::{self, Format, bold, dim};
@@ -56,7 +56,10 @@ pub(crate) async fn run(request: &Request, settings: &Settings) -> Outcome {
 }
 
 fn explain(inventory: &Inventory, name: &str) -> Outcome<Why> {
-    let found = inventory.find(&Which::parse(name));
+    let found = match inventory.find(&Which::parse(name)) {
+        Err(missing) => find_by_repository(inventory, name).ok_or(missing),
+        found => found,
+    };
     let needed_by = match &found {
         Ok(one) => needs(inventory, |it| it.installed.is_some_and(|it| it.id() == one.id())),
         Err(_) => {
@@ -81,6 +84,12 @@ fn explain(inventory: &Inventory, name: &str) -> Outcome<Why> {
             messages: unresolved.into_iter().collect(),
         }),
     }
+}
+
+/// What was installed from a repository, whatever it is called in the cluster.
+fn find_by_repository<'a>(inventory: &'a Inventory, name: &str) -> Option<&'a Installed> {
+    let reference = inventory::reference(name).filter(|_| name.contains('/'))?;
+    inventory.of_repository(reference.repository()).into_iter().next()
 }
 
 /// Everybody who needs something like that.
@@ -177,6 +186,16 @@ mod tests {
             "└─ configuration/top v1.0.0 needs it (>=v1.0.0)",
         ];
         assert_eq!(told("low"), expected);
+    }
+
+    /// M4: dependencies name repositories, and so may people.
+    #[test]
+    fn what_is_installed_is_found_by_its_repository() {
+        let inventory = inventory();
+        for name in ["example.org/team/low", "example.org/team/low:v9"] {
+            assert_eq!(explain(&inventory, name).unwrap().id.as_deref(), Some("provider/low"));
+        }
+        assert!(explain(&inventory, "example.org/team/none").is_err());
     }
 
     #[test]

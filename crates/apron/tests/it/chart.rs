@@ -33,7 +33,8 @@ fn helm(scratch: &Scratch, kubeconfig: Option<&Path>, words: &[&str]) -> Ran {
 fn rendered(scratch: &Scratch, namespace: &str, words: &[&str]) -> Vec<Json> {
     let chart = chart();
     let first = ["template", "apron", chart.to_str().unwrap(), "--namespace", namespace];
-    let words: Vec<&str> = first.iter().chain(words).copied().collect();
+    let image = ["--set", "image.repository=registry.example.org/apron"];
+    let words: Vec<&str> = first.iter().chain(&image).chain(words).copied().collect();
     let text = helm(scratch, None, &words).ok().stdout;
     let documents = text.split("\n---\n").filter(|text| text.contains("apiVersion:"));
     let read = |text: &str| -> Json { serde_saphyr::from_str(text).unwrap() };
@@ -58,7 +59,9 @@ fn without_helm(mut object: Json) -> Json {
 /// manager brings itself where the chart is used.
 fn installed(scratch: &Scratch, namespace: &str, words: &[&str]) -> Vec<Json> {
     let first = ["manager", "install", "--dry-run", "-o", "json", "-n", namespace];
-    let words: Vec<&str> = first.iter().chain(words).copied().collect();
+    let usual = ["--image", concat!("registry.example.org/apron:", env!("CARGO_PKG_VERSION"))];
+    let image: &[&str] = if words.contains(&"--image") { &[] } else { &usual };
+    let words: Vec<&str> = first.iter().chain(image).chain(words).copied().collect();
     let list: Json = serde_json::from_str(&apron(scratch, words).ok().stdout).unwrap();
     let all = list["items"].as_array().unwrap().iter();
     let ours = all.filter(|one| {
@@ -127,6 +130,15 @@ fn helm_makes_of_the_chart_what_the_command_applies() {
     assert_eq!(deployment["spec"]["replicas"], 2);
     let volumes = &deployment["spec"]["template"]["spec"]["volumes"];
     assert_eq!(volumes[0]["persistentVolumeClaim"]["claimName"], "c");
+}
+
+/// H7: Helm says what is missing, too.
+#[test]
+fn h7_the_chart_asks_for_an_image() {
+    let scratch = Scratch::new();
+    let chart = chart();
+    let said = helm(&scratch, None, &["template", "apron", chart.to_str().unwrap()]).failed();
+    assert!(said.contains("image.repository is not set"), "{said}");
 }
 
 /// L8: what Kubernetes calls the restricted profile, of the chart and of the command alike.
@@ -278,6 +290,8 @@ fn works(scratch: &Scratch, kubeconfig: &Path) {
         "--namespace",
         NAMESPACE,
         "--create-namespace",
+        "--set",
+        "image.repository=registry.example.org/apron",
     ];
     helm(scratch, Some(kubeconfig), &install).ok();
     // It can be repeated.

@@ -2,10 +2,12 @@
 
 use crate::control_plane::Asked;
 use crate::kubectl::plane::{Ours, Real};
-use crate::support::{Ran, Scratch, command, peer, until};
+use crate::support::{Ran, Scratch, apron, command, peer, until};
 use serde_json::Value as Json;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+
+const INSTALL: [&str; 4] = ["manager", "install", "--image", "registry.example.org/apron:v1"];
 
 fn chart() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../charts/apron")
@@ -18,7 +20,7 @@ fn the_manager_is_installed_alike_on_both_servers() {
     let real = Real::start(&scratch.join("real"), &ours);
     let install = |kubeconfig: &Path| {
         let mut command = command(&scratch);
-        command.env("KUBECONFIG", kubeconfig).args(["manager", "install", "-n", "planes"]);
+        command.env("KUBECONFIG", kubeconfig).args(INSTALL).args(["-n", "planes"]);
         Ran::from(command.output().unwrap()).ok().stdout
     };
     let here = install(&ours.kubeconfig);
@@ -39,6 +41,19 @@ fn the_manager_is_installed_alike_on_both_servers() {
     assert_eq!(install(&real.kubeconfig), here);
 }
 
+/// H7: there is no image that nobody publishes.
+#[test]
+fn h7_without_an_image_the_way_to_one_is_told() {
+    let scratch = Scratch::new();
+    let words = apron(&scratch, ["manager", "install", "--dry-run"]).failed();
+    assert_eq!(
+        words,
+        "error: no image of apron was named\n\
+         hint: make one and send it to a registry that the cluster can reach: `apron image build`, \
+         `apron copy apron.tar REGISTRY/apron:TAG`, then give --image REGISTRY/apron:TAG\n"
+    );
+}
+
 #[test]
 fn a_second_manager_leaves_the_first_its_rights_and_its_place() {
     let scratch = Scratch::new();
@@ -52,7 +67,7 @@ fn a_second_manager_leaves_the_first_its_rights_and_its_place() {
 fn stand_side_by_side(scratch: &Scratch, kubeconfig: &Path) {
     let install = |words: &[&str]| {
         let mut command = command(scratch);
-        command.env("KUBECONFIG", kubeconfig).args(["manager", "install"]).args(words);
+        command.env("KUBECONFIG", kubeconfig).args(INSTALL).args(words);
         Ran::from(command.output().unwrap())
     };
     let other = "apron.example.org";

@@ -240,6 +240,36 @@ fn a_control_plane_in_memory_leaves_nothing_behind() {
     assert!(!scratch.join(".local").exists());
 }
 
+/// M6: what holds the data is a control plane, and it can be used.
+#[test]
+fn mistake_a_control_plane_that_is_up_already() {
+    let scratch = Scratch::new();
+    let plane = Up::start(&scratch, &["--data-dir", "data"]);
+    let mut again = command(&scratch);
+    again.args(["up", "--data-dir", "data"]);
+    again.args(["--listen", "127.0.0.1:0", "--registry-listen", "127.0.0.1:0"]);
+    let ran: Ran = again.output().unwrap().into();
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""));
+    insta::assert_snapshot!(ran.stderr, @r"
+    error: a control plane is up already with the data in data
+    hint: use it: `export KUBECONFIG=data/kubeconfig`; or bring up another one beside it with --data-dir or --in-memory
+    ");
+    plane.stop();
+}
+
+/// M6: registries elsewhere may have authorities of their own; a file without any ends it.
+#[test]
+fn mistake_certificates_that_are_none() {
+    let scratch = Scratch::new();
+    scratch.write("ca.pem", "not a certificate");
+    let mut command = command(&scratch);
+    command.args(["up", "--in-memory", "--ca-bundle-path", "ca.pem"]);
+    command.args(["--listen", "127.0.0.1:0", "--registry-listen", "127.0.0.1:0"]);
+    let ran: Ran = command.output().unwrap().into();
+    assert_eq!(ran.code, Some(1), "{}", ran.stdout);
+    assert!(ran.stderr.contains("hint: check --ca-bundle-path"), "{}", ran.stderr);
+}
+
 #[test]
 fn mistake_a_directory_without_packages() {
     let scratch = Scratch::new();

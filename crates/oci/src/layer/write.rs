@@ -35,11 +35,20 @@ impl<W: Write> LayerWriter<W> {
 
     /// Announces a regular file; exactly `size` bytes must be written next.
     pub fn start_file(&mut self, path: &str, size: u64) -> io::Result<()> {
+        self.start_entry(path, size, 0o644)
+    }
+
+    /// Announces a file that everybody may run, in the same way.
+    pub fn start_program(&mut self, path: &str, size: u64) -> io::Result<()> {
+        self.start_entry(path, size, 0o755)
+    }
+
+    fn start_entry(&mut self, path: &str, size: u64, mode: u32) -> io::Result<()> {
         self.finish_file()?;
         let mut header = Header::new_ustar();
         header.set_path(path)?;
         header.set_entry_type(EntryType::Regular);
-        header.set_mode(0o644);
+        header.set_mode(mode);
         header.set_size(size);
         header.set_uid(0);
         header.set_gid(0);

@@ -20,7 +20,7 @@ const PAUSE: Duration = Duration::from_millis(500);
 
 /// What to install, and where.
 pub(crate) struct Request {
-    pub(crate) image: String,
+    pub(crate) image: Option<String>,
     pub(crate) pull_secrets: Vec<String>,
     /// What packages may bring and ask for without a word in the cluster.
     pub(crate) open: OpenArguments,

@@ -46,7 +46,7 @@ pub(super) fn objects(request: &Request) -> Outcome<Vec<Json>> {
         all.push(permissions::gathered(Some(&labels())));
         all.extend(super::people::people(&labels()));
     }
-    all.push(deployment(request));
+    all.push(deployment(request, image(request)?));
     Ok(all)
 }
 
@@ -128,7 +128,18 @@ fn rules(suffix: &str) -> Json {
     ])
 }
 
-fn deployment(request: &Request) -> Json {
+/// The image that was named. No registry in the world has one that can be counted on.
+fn image(request: &Request) -> Outcome<&str> {
+    request.image.as_deref().filter(|image| !image.is_empty()).ok_or_else(|| {
+        Failure::new(
+            "no image of apron was named",
+            "make one and send it to a registry that the cluster can reach: `apron image build`, \
+             `apron copy apron.tar REGISTRY/apron:TAG`, then give --image REGISTRY/apron:TAG",
+        )
+    })
+}
+
+fn deployment(request: &Request, image: &str) -> Json {
     let namespace = &request.cluster.namespace;
     let first = ["manager", "--cache-dir=/cache", "--leader-election", "--listen=0.0.0.0:8080"];
     let mut arguments: Vec<String> = first.map(str::to_owned).into();
@@ -140,7 +151,7 @@ fn deployment(request: &Request) -> Json {
     let field = |name: &str, path: &str| json!({"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}});
     let container = json!({
         "name": NAME,
-        "image": request.image,
+        "image": image,
         "imagePullPolicy": "IfNotPresent",
         "args": arguments,
         "ports": [{"name": PORT.0, "containerPort": PORT.1}],

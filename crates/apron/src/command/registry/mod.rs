@@ -48,6 +48,18 @@ pub(crate) fn open(directory: &Path, settings: Settings) -> Outcome<Registry> {
     Registry::open(directory, settings).map_err(|error| cannot_open(directory, &error))
 }
 
+/// The same; what it means that another process uses the directory is for the caller to say.
+pub(crate) fn open_alone(
+    directory: &Path,
+    settings: Settings,
+    in_use: impl FnOnce() -> Failure,
+) -> Outcome<Registry> {
+    Registry::open(directory, settings).map_err(|error| match error {
+        OpenError::InUse(_) => in_use(),
+        other => cannot_open(directory, &other),
+    })
+}
+
 /// Opens a data directory that is there already: looking after nothing is a mistake.
 fn open_existing(directory: &Path) -> Outcome<Registry> {
     if directory.join("oci-layout").exists() {

@@ -39,7 +39,7 @@ pub(super) fn images(request: &Request, home: &Home, address: SocketAddr) -> Out
     let registry = if request.in_memory {
         Registry::in_memory(settings, SystemTime::now)
     } else {
-        own_registry::open(&directory, settings)?
+        own_registry::open_alone(&directory, settings, || is_up_already(home))?
     };
     check_address(&directory, address)?;
     let password = credential(&directory, &home.join("kubeconfig"))?;
@@ -60,6 +60,18 @@ pub(super) fn images(request: &Request, home: &Home, address: SocketAddr) -> Out
         vouched,
         own: OwnRegistry { address, credential: Some((USER.to_owned(), password)) },
     })
+}
+
+fn is_up_already(home: &Home) -> Failure {
+    let kubeconfig = home.join("kubeconfig");
+    Failure::new(
+        format!("a control plane is up already with the data in {}", home.path().display()),
+        format!(
+            "use it: `export KUBECONFIG={}`; or bring up another one beside it with --data-dir or \
+             --in-memory",
+            kubeconfig.display()
+        ),
+    )
 }
 
 /// Other machines may come only if somebody said who.

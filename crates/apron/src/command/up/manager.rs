@@ -6,6 +6,7 @@ use super::home::Home;
 use crate::command::manager::{assemble, say};
 use crate::failure::{Failure, Outcome};
 use crate::output;
+use crate::registry::auth_files;
 use crate::settings::Settings;
 use controller::cache::Cache;
 use controller::{Entry, Manager, Voice};
@@ -26,7 +27,8 @@ pub(super) async fn manager(
         let hint = "name another directory with --data-dir, or make this one writable";
         Failure::new("cannot keep packages", hint).because(&error)
     })?;
-    let keychain = Keychain::from_files(&environment.auth_files).await.map_err(|error| {
+    let files = auth_files(request.auth_file.as_deref(), environment);
+    let keychain = Keychain::from_files(&files).await.map_err(|error| {
         let hint = "repair or remove the file of credentials";
         Failure::new("cannot read the stored credentials", hint).because(&error)
     })?;

@@ -37,6 +37,10 @@ pub(crate) struct Request {
     /// The usual port, or any that is free, if it is not said.
     pub(crate) listen: Option<SocketAddr>,
     pub(crate) registry_listen: Option<SocketAddr>,
+    /// Certificate authorities of other registries, besides the system's.
+    pub(crate) ca_bundle: Option<PathBuf>,
+    /// Credentials for other registries, before the user's own.
+    pub(crate) auth_file: Option<PathBuf>,
     pub(crate) exit_when_ready: bool,
     /// How long packages may take to become healthy.
     pub(crate) timeout: Duration,

@@ -88,7 +88,7 @@ impl Plane {
         );
         // In this process nobody asks for the credential.
         let near = OwnRegistry { address: registry, credential: None };
-        let world = nearby(transport(inner), &near, world(settings)?);
+        let world = nearby(transport(inner), &near, world(request, settings)?);
         let manager = manager::manager(request, home, prepared.client(), world, settings).await?;
         tasks.spawn(manager::run(manager, told));
         let kept = if request.in_memory {
@@ -173,10 +173,15 @@ fn address(listener: &TcpListener) -> Outcome<SocketAddr> {
 }
 
 /// The way to all other registries.
-fn world(settings: &Settings) -> Outcome<Transport> {
-    let http = HttpSettings { proxies: settings.proxies.clone(), ..HttpSettings::default() };
+fn world(request: &Request, settings: &Settings) -> Outcome<Transport> {
+    let read = |path: &PathBuf| fs_err::read(path).map_err(|error| Failure::file(&error));
+    let http = HttpSettings {
+        ca_bundle: request.ca_bundle.as_ref().map(read).transpose()?,
+        proxies: settings.proxies.clone(),
+        ..HttpSettings::default()
+    };
     http_client(&http).map_err(|error| {
-        let hint = "check the proxy settings";
+        let hint = "check --ca-bundle-path and the proxy settings";
         Failure::new("cannot set up the connection to registries", hint).because(&error)
     })
 }
