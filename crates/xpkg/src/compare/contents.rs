@@ -130,7 +130,9 @@ fn sort_keys(value: &mut Json) {
         Json::Object(entries) => {
             let mut sorted: Vec<(String, Json)> = std::mem::take(entries).into_iter().collect();
             sorted.sort_unstable_by(|left, right| left.0.cmp(&right.0));
-            sorted.iter_mut().for_each(|(_, value)| sort_keys(value));
+            for (_, value) in &mut sorted {
+                sort_keys(value);
+            }
             *entries = sorted.into_iter().collect();
         }
         _ => {}

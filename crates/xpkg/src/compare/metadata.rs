@@ -86,19 +86,18 @@ fn permission_words(request: &PermissionRequest) -> String {
         let all: BTreeSet<&str> = list.iter().map(String::as_str).collect();
         all.into_iter().collect::<Vec<_>>().join(", ")
     };
-    let mut words = format!("{} {}", sorted(&request.verbs), sorted(&request.resources));
     let groups: Vec<String> =
         request.api_groups.iter().filter(|group| !group.is_empty()).cloned().collect();
-    if !groups.is_empty() {
-        words.push_str(&format!(" ({})", sorted(&groups)));
-    }
-    if !request.resource_names.is_empty() {
-        words.push_str(&format!(" named {}", sorted(&request.resource_names)));
-    }
-    if !request.non_resource_urls.is_empty() {
-        words.push_str(&sorted(&request.non_resource_urls));
-    }
-    words
+    let verbs = sorted(&request.verbs);
+    let objects = [&request.resources, &request.non_resource_urls].map(|list| sorted(list));
+    let objects =
+        objects.into_iter().filter(|list| !list.is_empty()).collect::<Vec<_>>().join(", ");
+    let groups = if groups.is_empty() { String::new() } else { format!(" ({})", sorted(&groups)) };
+    let names = match request.resource_names.as_slice() {
+        [] => String::new(),
+        names => format!(" named {}", sorted(names)),
+    };
+    format!("{verbs} {objects}{groups}{names}")
 }
 
 fn compare_capabilities(old: &Meta, new: &Meta, found: &mut Changes) {

@@ -52,10 +52,8 @@ impl Field<'_> {
     /// business.
     fn tightened(&self) -> Severity {
         let below = self.path.strip_prefix("status");
-        match below.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '['])) {
-            true => Severity::Warning,
-            false => Severity::Breaking,
-        }
+        let is_status = below.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']));
+        if is_status { Severity::Warning } else { Severity::Breaking }
     }
 
     /// Whether the rest can be compared.
@@ -284,9 +282,10 @@ impl Field<'_> {
         let required = texts(&self.new["required"]);
         for (name, field) in new.iter().filter(|(name, _)| !old.contains_key(*name)) {
             let path = self.below(name);
-            let (severity, message) = match is_demanded(name, field, &required) {
-                true => (self.tightened(), "added, and required"),
-                false => (Severity::Note, "added"),
+            let (severity, message) = if is_demanded(name, field, &required) {
+                (self.tightened(), "added, and required")
+            } else {
+                (Severity::Note, "added")
             };
             self.found.add(severity, "field-added", &path, message);
         }
@@ -298,9 +297,10 @@ impl Field<'_> {
         let (before, after) = (texts(&old["required"]), texts(&new["required"]));
         for name in after.difference(&before).filter(|name| !old["properties"][**name].is_null()) {
             let path = self.below(name);
-            let (severity, message) = match new["properties"][*name]["default"].is_null() {
-                true => (self.tightened(), "required"),
-                false => (Severity::Note, "required, with a default"),
+            let (severity, message) = if new["properties"][*name]["default"].is_null() {
+                (self.tightened(), "required")
+            } else {
+                (Severity::Note, "required, with a default")
             };
             self.found.add(severity, "required", &path, message);
         }
