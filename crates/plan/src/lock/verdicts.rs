@@ -215,6 +215,8 @@ impl Judge<'_> {
         let same =
             tags.iter().filter(|tag| is_unnamed && tag.digest.is_some() && tag.digest == digest);
         let mut pins: Vec<Pin> = same.map(|tag| Pin::parse(&tag.name)).collect();
+        let asked = self.members.by_source(source).and_then(|member| member.tags().remove(pin));
+        pins.extend(asked.map(Pin::Channel));
         pins.push(pin.clone());
         pins.extend(digest.map(Pin::Digest));
         pins.iter().any(|pin| range.accepts(pin))

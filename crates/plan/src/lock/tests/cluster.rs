@@ -373,12 +373,13 @@ impl Cluster {
 fn contents(kind: &str, needs: &str, line: &str) -> Contents {
     let mut bytes = line.to_owned();
     let (mut depends, mut brings, mut made_for) = (Vec::new(), Vec::new(), json!(null));
-    let mut fault = None;
+    let (mut fault, mut dialect) = (None, "meta.pkg.crossplane.io/v1");
     for need in needs.split(", ").filter(|need| !need.is_empty()) {
         match need.split(' ').collect::<Vec<_>>()[..] {
             ["brings", crd] => brings.push(("CustomResourceDefinition", crd)),
             ["composition", name] => brings.push(("Composition", name)),
             ["bytes", of] => of.clone_into(&mut bytes),
+            ["first"] => dialect = "meta.pkg.ibm.crossplane.io/v1alpha1",
             ["broken"] => fault = Some("line 9: ConfigMap cannot be part of it".to_owned()),
             ["crossplane", range] => made_for = json!({"version": range}),
             ["crd", crd] => depends.push(json!({
@@ -396,7 +397,7 @@ fn contents(kind: &str, needs: &str, line: &str) -> Contents {
         }
     }
     let meta = json!({
-        "apiVersion": "meta.pkg.crossplane.io/v1", "kind": kind, "metadata": {"name": "x"},
+        "apiVersion": dialect, "kind": kind, "metadata": {"name": "x"},
         "spec": {"dependsOn": depends, "crossplane": made_for},
     });
     let meta = Meta::from_json(&meta).unwrap();

@@ -1,6 +1,7 @@
 //! Worlds in, steps out, as text a person can check.
 
 mod cluster;
+mod dialects;
 mod limits;
 mod names;
 mod record;
