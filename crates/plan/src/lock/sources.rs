@@ -60,7 +60,8 @@ impl<'a> Sources<'a> {
                 return Requirement::Crd(package.clone());
             }
             TargetKind::Explicit { kind, .. } => Some(kind.clone()),
-            TargetKind::Key(kind) => Some(kind.as_str().to_owned()),
+            // A key is only another word for package: what it is, is found by looking.
+            TargetKind::Key(_) => None,
         };
         let Name { source, repository, .. } = match self.repository(package) {
             Ok(name) => name,

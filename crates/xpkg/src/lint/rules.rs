@@ -72,6 +72,8 @@ rules! {
         "A dependency's version is a constraint or a digest.";
     DEPENDENCY_DUPLICATE "dependency-duplicate" Error
         "A package depends on another only once.";
+    DEPENDENCY_KIND "dependency-kind" Warning
+        "The key of a dependency says what kind of package its name does.";
     KIND_UNKNOWN "kind-unknown" Error
         "Every document is of a kind that packages may contain.";
     KIND_NOT_ALLOWED "kind-not-allowed" Error

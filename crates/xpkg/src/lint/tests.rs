@@ -295,6 +295,20 @@ fn the_first_dialect_meant_exact_tags() {
 }
 
 #[test]
+fn keys_of_dependencies_say_what_names_do() {
+    let needs = json!([
+        { "provider": "example.org/function-a", "version": "*" },
+        { "function": "example.org/function-b", "version": "*" },
+        { "configuration": "example.org/providers", "version": "*" },
+        { "configuration": "provider-c", "version": "*" },
+    ]);
+    insta::assert_snapshot!(lint(&[with(&provider(), "/spec/dependsOn", needs), crd()]), @"
+    1.yaml:9:17: warning: example.org/function-a is a Function by its name, and its key says provider (write function: instead; apron looks what it is, other package managers go by the key) [dependency-kind]
+    1.yaml:15:22: warning: provider-c is a Provider by its name, and its key says configuration (write provider: instead; apron looks what it is, other package managers go by the key) [dependency-kind]
+    ");
+}
+
+#[test]
 fn kinds_belong_in_their_packages() {
     let map = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "a" } });
     let old = with(&composition(), "/apiVersion", json!("apiextensions.crossplane.io/v1beta1"));

@@ -86,3 +86,34 @@ fn somebody_who_has_the_tag_by_another_name_is_moved_to_it() {
     lock r.io/app v1.0.0, r.io/dep nightly
     ");
 }
+
+#[test]
+fn a_key_does_not_decide_what_a_package_is() {
+    // All these say `provider`.
+    let mut cluster = cluster(
+        "r.io/app v1.0.0 Configuration: r.io/p *, r.io/c *, r.io/f *
+         r.io/p v1.0.0 Provider
+         r.io/c v1.0.0 Configuration: first, r.io/f v1.0.0
+         r.io/f v1.0.0 Function",
+    );
+    cluster.install("Configuration", "app", "r.io/app:v1.0.0");
+    cluster.run();
+    insta::assert_snapshot!(cluster.show(), @"
+    Configuration app r.io/app:v1.0.0 resolved 3/3/0
+    Configuration c r.io/c:v1.0.0 resolved 1/1/0
+    Function f r.io/f:v1.0.0 resolved 0/0/0
+    Provider p r.io/p:v1.0.0 resolved 0/0/0
+    ");
+    assert_eq!(cluster.run(), "nothing");
+}
+
+#[test]
+fn an_explicit_kind_is_a_statement() {
+    let mut cluster = cluster(
+        "r.io/app v1.0.0 Configuration: r.io/f * as Provider
+         r.io/f v1.0.0 Function",
+    );
+    cluster.install("Configuration", "app", "r.io/app:v1.0.0");
+    cluster.run();
+    insta::assert_snapshot!(cluster.show(), @"Configuration app r.io/app:v1.0.0 conflict: r.io/app v1.0.0 needs r.io/f * as a Provider; r.io/f is a Function; hint: need it as a Function, or need another package");
+}
