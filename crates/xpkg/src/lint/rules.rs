@@ -48,6 +48,8 @@ rules! {
         "Metadata of the first format has what that format calls required.";
     METADATA_KEY "metadata-key" Error
         "Keys of annotations and labels are ones that an API server takes.";
+    METADATA_STEERING "metadata-steering" Warning
+        "Annotations and labels that steer the package manager are not a package's to set.";
     METADATA_SOURCE "metadata-source" Warning
         "The source of a package is an address.";
     METADATA_LICENSE "metadata-license" Warning

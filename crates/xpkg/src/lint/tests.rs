@@ -309,6 +309,23 @@ fn keys_of_dependencies_say_what_names_do() {
 }
 
 #[test]
+fn what_steers_the_manager_is_not_a_packages_to_say() {
+    let annotations = json!({
+        "crossplane.io/paused": "true", "pkg.crossplane.io/adopt-existing": "true",
+        "pkg.crossplane.io/other": "x", "app.kubernetes.io/name": "y",
+    });
+    let labels = json!({
+        "pkg.crossplane.io/package": "q", "pkg.crossplane.io/provider-family": "f", "team": "t",
+    });
+    let says = with(&provider(), "/metadata/annotations", annotations);
+    insta::assert_snapshot!(lint(&[with(&says, "/metadata/labels", labels), crd()]), @r#"
+    1.yaml:6:5: warning: "crossplane.io/paused" steers the package manager, and is not copied to revisions (remove it; administrators set it on packages and revisions) [metadata-steering]
+    1.yaml:7:5: warning: "pkg.crossplane.io/adopt-existing" steers the package manager, and is not copied to revisions (remove it; administrators set it on packages and revisions) [metadata-steering]
+    1.yaml:11:5: warning: "pkg.crossplane.io/package" steers the package manager, and is not copied to revisions (remove it; administrators set it on packages and revisions) [metadata-steering]
+    "#);
+}
+
+#[test]
 fn kinds_belong_in_their_packages() {
     let map = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "a" } });
     let old = with(&composition(), "/apiVersion", json!("apiextensions.crossplane.io/v1beta1"));
