@@ -8,11 +8,13 @@ use serde_json::{Value as Json, json};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Where ours says something else, and why.
-const DIFFERENCES: [(&str, &str); 4] = [
+const DIFFERENCES: [(&str, &str); 6] = [
     (
         ".spec.package.x-kubernetes-validations",
         "references without a registry, and names in the package cache, are accepted",
     ),
+    (".spec.revisionActivationPolicy.enum", "what is no policy is refused, not read as one"),
+    (".spec.packagePullPolicy.enum", "what is no policy is refused, not read as one"),
     ("columns.RUNTIME", "its successors RUNTIME-HEALTHY and RUNTIME-ACTIVE say more"),
     ("columns.RUNTIME-HEALTHY", "as upstream's later versions"),
     ("columns.RUNTIME-ACTIVE", "as upstream's later versions"),

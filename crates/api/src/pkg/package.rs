@@ -29,14 +29,14 @@ wire! {
         /// Whether a new revision becomes active by itself (Automatic) or waits for somebody to
         /// activate it (Manual).
         revision_activation_policy: Option<String> = "revisionActivationPolicy"
-            with {"default": "Automatic"},
+            with {"default": "Automatic", "enum": ["Automatic", "Manual"]},
         /// How many inactive revisions to keep; 0 keeps all.
         revision_history_limit: Option<i64> = "revisionHistoryLimit" with {"default": 1},
         /// Names of Secrets, in the package manager's namespace, with credentials for the image.
         package_pull_secrets: Option<Vec<LocalReference>> = "packagePullSecrets",
         /// When to ask the registry: `IfNotPresent`, Always or Never.
         package_pull_policy: Option<String> = "packagePullPolicy"
-            with {"default": "IfNotPresent"},
+            with {"default": "IfNotPresent", "enum": ["IfNotPresent", "Always", "Never"]},
         /// Install the package whatever version of Crossplane it asks for.
         ignore_crossplane_constraints: Option<bool> = "ignoreCrossplaneConstraints"
             with {"default": false},

@@ -14,6 +14,7 @@
 //! New comes before old in the list of actions, so there is always a revision that holds on to
 //! what is installed.
 
+use super::pull::Policy;
 use super::{World, target_of};
 use crate::control;
 use crate::runtime::SECRETS;
@@ -254,12 +255,15 @@ fn spec(world: &World) -> RevisionSpec {
     let runs = world.kind != PackageKind::Configuration && world.settings.runs_packages;
     let [server, client] = SECRETS.map(|end| named(&world.package.metadata.name, end));
     let is_provider = world.kind == PackageKind::Provider;
+    let policy = package.package_pull_policy.as_ref();
+    let policy = policy.filter(|policy| Policy::known(policy).is_some());
     let controller_config: Option<LocalReference> =
         package.controller_config_ref.clone().filter(|_| is_provider);
     RevisionSpec {
         image: package.package.clone(),
         package_pull_secrets: package.package_pull_secrets.clone(),
-        package_pull_policy: package.package_pull_policy.clone(),
+        // What is no policy would be refused of the pods that it is handed on to.
+        package_pull_policy: policy.cloned(),
         ignore_crossplane_constraints: package.ignore_crossplane_constraints,
         skip_dependency_resolution: package.skip_dependency_resolution,
         common_labels: package.common_labels.clone(),

@@ -627,6 +627,25 @@ fn manual_leaves_what_is_active_until_somebody_activates_another() {
 }
 
 #[test]
+fn a_policy_that_is_none_is_told_and_taken_for_the_careful_one() {
+    let spec = json!({"revisionActivationPolicy": "Weird", "packagePullPolicy": "Automatic"});
+    let mut world = world(&spec);
+    assert_snapshot!(act(&mut world), @r#"
+    create p-7692c3ad3540 state "Inactive" number 1
+    status current p-7692c3ad3540: Synced=False UnknownPolicy (revisionActivationPolicy is "Weird", so new revisions wait to be activated as under Manual; hint: set it to Automatic or Manual; packagePullPolicy is "Automatic", so the registry is asked as under IfNotPresent; hint: set it to IfNotPresent, Always or Never), Healthy=False UnhealthyPackageRevision (Package revision health is "Unknown"), Installed=False InactivePackageRevision (Package is inactive)
+    # p-7692c3ad3540 waits for somebody to activate it
+    # p-7692c3ad3540 is made as revision 1
+    "#);
+    assert_eq!(world.revisions[0].spec.package_pull_policy, None);
+    world.now = "2027-01-01T00:00:00Z".to_owned();
+    assert!(!act(&mut world).contains("status"), "it is told once");
+    world.package.spec.revision_activation_policy = Some("Manual".to_owned());
+    world.package.spec.package_pull_policy = Some("Always".to_owned());
+    let told = act(&mut world);
+    assert!(!told.contains("Synced"), "{told}");
+}
+
+#[test]
 fn always_looks_again_in_a_minute() {
     let mut world = world(&json!({"packagePullPolicy": "Always"}));
     assert_snapshot!(act(&mut world), @r#"
