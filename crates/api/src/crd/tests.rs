@@ -21,9 +21,15 @@ const DIFFERENCES: [(&str, &str); 6] = [
 ];
 
 /// Fields that upstream does not have, or no longer.
-const MORE: [&str; 8] = [
+const MORE: [&str; 14] = [
     "providers.spec.controllerConfigRef",
     "providerrevisions.spec.controllerConfigRef",
+    "providers.spec.serviceAccount",
+    "functions.spec.serviceAccount",
+    "providerrevisions.spec.serviceAccount",
+    "functionrevisions.spec.serviceAccount",
+    "providerrevisions.status.controllerRef",
+    "functionrevisions.status.controllerRef",
     "providerrevisions.status.permissionRequests",
     "configurationrevisions.status.permissionRequests",
     "functionrevisions.status.permissionRequests",

@@ -22,6 +22,7 @@ pub use image_config::{
 };
 pub use package::{
     ImageConfigRef, LocalReference, Package, PackageSpec, PackageStatus, RuntimeConfigRef,
+    ServiceAccountOptions,
 };
 
 /// The group under Crossplane's own suffix.

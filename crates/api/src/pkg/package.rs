@@ -52,6 +52,15 @@ wire! {
             with {"default": {"name": "default"}},
         /// The older way to say how to run a provider's controller.
         controller_config_ref: Option<LocalReference> = "controllerConfigRef",
+        /// What the account has that the package runs as, beside what its runtime configuration
+        /// says.
+        service_account: Option<ServiceAccountOptions> = "serviceAccount",
+    }
+
+    /// What an account has that a package runs as.
+    ServiceAccountOptions {
+        /// Annotations for it, which go before those of configurations.
+        annotations: Option<BTreeMap<String, String>> = "annotations",
     }
 
     /// What was found about a package.

@@ -291,6 +291,7 @@ fn spec(world: &World) -> RevisionSpec {
         common_annotations: package.common_annotations.clone(),
         runtime_config_ref: package.runtime_config_ref.clone().filter(|_| runs),
         controller_config_ref: controller_config,
+        service_account: package.service_account.clone().filter(|_| runs),
         tls_server_secret_name: runs.then_some(server),
         tls_client_secret_name: (runs && is_provider).then_some(client),
         ..RevisionSpec::default()
