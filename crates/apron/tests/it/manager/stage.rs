@@ -274,6 +274,19 @@ impl Stage {
         self.change("PATCH", &path, "application/merge-patch+json", change)
     }
 
+    /// Why the API server will not have a change of a package.
+    #[track_caller]
+    pub(super) fn refusal(&self, kind: &str, name: &str, change: &Json) -> String {
+        let (path, how) = (format!("{}/{name}", packages(kind)), "application/merge-patch+json");
+        until(&format!("{path} is refused"), || {
+            match self.asked.send("PATCH", &path, how, change) {
+                Err(kube::Error::Api(status)) if status.code == 422 => Some(status.message.clone()),
+                Ok(object) => panic!("{path} is taken: {object}"),
+                Err(_) => None,
+            }
+        })
+    }
+
     /// A package object.
     pub(super) fn package(&self, kind: &str, name: &str) -> Json {
         self.ask(&format!("{}/{name}", packages(kind))).unwrap_or_default()
