@@ -132,6 +132,10 @@ impl Stage {
         if !matches!(manner, Manner::Guarded(_)) {
             manager.args(["--provider-clusterrole", "allowed-permissions"]);
         }
+        if real.is_some() {
+            // Nothing runs there until a scenario says so, and others wait for more than that.
+            manager.args(["--wait-for-dependencies", "installed"]);
+        }
         match manner {
             Manner::Guarded(words) => {
                 manager.arg("--leader-election").args(PATIENT).args(words);

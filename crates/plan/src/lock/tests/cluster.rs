@@ -29,6 +29,8 @@ pub(super) struct Cluster {
     pub(super) prunes: bool,
     /// Packages whose objects the API server refuses.
     pub(super) refuses: BTreeSet<String>,
+    /// Packages that do not run, where that is waited for.
+    pub(super) stands: BTreeSet<String>,
 }
 
 /// A cluster without packages, and a registry with these, one per line:
@@ -254,7 +256,15 @@ impl Cluster {
             let status = if well { "True" } else { "False" };
             let condition = json!({"type": "RevisionHealthy", "status": status, "reason": "x",
                                    "lastTransitionTime": "2026-01-01T00:00:00Z"});
-            let status = serde_json::from_value(json!({"conditions": [condition]})).unwrap();
+            let mut conditions = vec![condition];
+            let package = &revision.metadata.labels["pkg.crossplane.io/package"];
+            if well && !self.world.settings.awaited.is_empty() {
+                let status = if self.stands.contains(package) { "False" } else { "True" };
+                conditions.push(json!({"type": "RuntimeHealthy", "status": status, "reason": "x",
+                                       "message": "no pods",
+                                       "lastTransitionTime": "2026-01-01T00:00:00Z"}));
+            }
+            let status = serde_json::from_value(json!({"conditions": conditions})).unwrap();
             if revision.spec.desired_state == "Active" && revision.status.as_ref() != Some(&status)
             {
                 revision.status = Some(status);
