@@ -60,6 +60,8 @@ pub mod reasons {
     pub const ACTIVE_RUNTIME: &str = "ActiveRuntime";
     /// Somebody asked for no more work on the object.
     pub const PAUSED: &str = "ReconcilePaused";
+    /// A policy is none that there is.
+    pub const UNKNOWN_POLICY: &str = "UnknownPolicy";
     /// Somebody who may sign has signed.
     pub const VERIFIED: &str = "SignatureVerificationSucceeded";
     /// Nobody who may sign has signed.

@@ -111,6 +111,8 @@ pub struct Settings {
     pub movement: Movement,
     /// Kinds of packages whose runtime is this manager's business.
     pub runs: Vec<PackageKind>,
+    /// What packages wait for of those that they need.
+    pub awaits: Awaits,
     /// The Secret of the authority that signs the certificates of packages.
     pub authority: String,
     /// How long certificates are good for.
@@ -156,6 +158,7 @@ impl Settings {
             default_registry: oci::reference::DOCKER_HUB.to_owned(),
             movement: Movement::Upgrades,
             runs: vec![PackageKind::Provider, PackageKind::Function],
+            awaits: Awaits::default(),
             authority: AUTHORITY.to_owned(),
             lifetimes: Lifetimes::default(),
             allowed: Vec::new(),
@@ -183,6 +186,24 @@ impl Settings {
     pub fn runs(&self, kind: PackageKind) -> bool {
         self.runs.contains(&kind)
     }
+
+    /// Kinds of packages that must run before those that need them are installed.
+    fn awaited(&self) -> Vec<PackageKind> {
+        match self.awaits {
+            Awaits::Installed => Vec::new(),
+            Awaits::Running => self.runs.clone(),
+        }
+    }
+}
+
+/// What packages wait for of those that they need.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Awaits {
+    /// That their objects are there.
+    Installed,
+    /// That they run, too, where that is this manager's business.
+    #[default]
+    Running,
 }
 
 /// Says what time it is, as conditions write it: `2026-01-31T12:00:00Z`.

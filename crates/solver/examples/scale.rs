@@ -11,6 +11,7 @@ use solver::{
     Contents, Dependencies, Known, Listing, Movement, Outcome, Package, Pin, Problem, Range,
     Requirement, Root, Source, Want, solve,
 };
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 const PACKAGES: usize = 500;
@@ -59,7 +60,8 @@ fn known() -> Known {
 fn root(at: usize, want: Option<Want>, installed: Option<Pin>, movement: Movement) -> Root {
     let source = source(at);
     let (name, dependencies) = (format!("package-{at:03}"), Dependencies::Resolved);
-    Root { name, source, want, installed, movement, dependencies }
+    let tags = BTreeMap::new();
+    Root { name, source, want, installed, tags, movement, dependencies }
 }
 
 /// Processor time used so far; where nobody counts it, the time of day.

@@ -5,7 +5,7 @@ use crate::model::{Edge, Face, Fact, Knowledge, Model, Name, Rooted, Set, Solvab
 use crate::narrow::Shape;
 use crate::problem::{Contents, Known, Listing, Problem, Requirement, Root};
 use crate::quick::Map;
-use crate::value::{Pin, Range, Source};
+use crate::value::{Pin, Range, RangeKey, Source};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use xpkg::version::Version;
@@ -42,7 +42,7 @@ struct Assembler<'a> {
     names: Map<&'a Source, usize>,
     facts: Map<Fact, usize>,
     /// The set and the fact's words for what a package says about another.
-    ranged: Map<(usize, &'a str, Option<&'a str>), usize>,
+    ranged: Map<(usize, RangeKey<'a>, Option<&'a str>), usize>,
     /// The fact that says of a name that it needs a set.
     needs: Map<(usize, usize), usize>,
     /// How the range of a set reads.
@@ -290,13 +290,13 @@ impl<'a> Assembler<'a> {
 }
 
 /// What tells requirements apart.
-fn key(requirement: &Requirement) -> (u8, &str, &str, Option<&str>) {
+fn key(requirement: &Requirement) -> (u8, &str, RangeKey<'_>, Option<&str>) {
     match requirement {
         Requirement::Package { source, kind, range } => {
             (0, source.as_str(), range.key(), kind.as_deref())
         }
-        Requirement::Crd(crd) => (1, crd, "", None),
-        Requirement::Invalid(reason) => (2, reason, "", None),
+        Requirement::Crd(crd) => (1, crd, (0, ""), None),
+        Requirement::Invalid(reason) => (2, reason, (0, ""), None),
     }
 }
 

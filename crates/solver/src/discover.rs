@@ -2,7 +2,7 @@
 
 use crate::problem::{Contents, Dependencies, Known, Listing, Package, Requirement, Root, Tag};
 use crate::quick::Map;
-use crate::value::{Pin, Range, Source};
+use crate::value::{Pin, Range, RangeKey, Source};
 use std::collections::BTreeMap;
 use xpkg::version::Version;
 
@@ -13,7 +13,7 @@ pub(crate) struct Found<'a> {
     pub(crate) offers: Vec<Offer<'a>>,
     pub(crate) other_tags: Vec<String>,
     /// What anybody says about it, by text: many versions say the same.
-    pub(crate) ranges: Map<&'a str, &'a Range>,
+    pub(crate) ranges: Map<RangeKey<'a>, &'a Range>,
     pub(crate) listing: Option<&'a Listing>,
 }
 
@@ -29,8 +29,8 @@ impl Offer<'_> {
         [&self.pin].into_iter().chain(&self.aliases).find_map(Pin::version)
     }
 
-    fn is(&self, pin: &Pin) -> bool {
-        self.pin == *pin || self.aliases.contains(pin)
+    fn is_accepted_by(&self, range: &Range) -> bool {
+        [&self.pin].into_iter().chain(&self.aliases).any(|pin| range.accepts(pin))
     }
 }
 
@@ -89,7 +89,10 @@ impl<'a> Discovery<'a, '_> {
         let pins = root.into_iter().flat_map(|root| [root.base(), root.installed.as_ref()]);
         for pin in pins.flatten() {
             if !offers.iter().any(|offer| offer.pin == *pin) {
-                offers.push(self.offer(source, pin.clone(), names_of(pin, tags)));
+                let mut names = names_of(pin, tags);
+                let tag = root.and_then(|root| root.tags.get(pin)).cloned();
+                names.extend(tag.map(Pin::Channel));
+                offers.push(self.offer(source, pin.clone(), names));
             }
         }
         let ranges = Map::default();
@@ -140,14 +143,13 @@ impl<'a> Discovery<'a, '_> {
         Offer { pin, aliases, contents }
     }
 
-    /// Notes a range; a digest asked for is an offer, whether or not a tag points at it.
+    /// Notes a range; a digest or tag asked for is an offer, whether or not it is listed.
     fn ask(&mut self, at: usize, range: &'a Range) {
         if self.found[at].ranges.insert(range.key(), range).is_some() {
             return;
         }
-        let Range::Digest(digest) = range else { return };
-        let pin = Pin::Digest(digest.clone());
-        if self.found[at].offers.iter().any(|offer| offer.is(&pin)) {
+        let Some(pin) = range.pin() else { return };
+        if self.found[at].offers.iter().any(|offer| offer.is_accepted_by(range)) {
             return;
         }
         let offer = self.offer(self.found[at].source, pin, Vec::new());

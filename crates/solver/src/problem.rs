@@ -22,6 +22,8 @@ pub struct Root {
     pub want: Option<Want>,
     /// What is installed now.
     pub installed: Option<Pin>,
+    /// Tags by which bytes were asked for: who needs such a tag has it, wherever it points by now.
+    pub tags: BTreeMap<Pin, String>,
     /// Where it may go from there when others need that. A pin asked for and not yet installed is
     /// never bent.
     pub movement: Movement,

@@ -105,6 +105,9 @@ impl PartialOrd for Pin {
     }
 }
 
+/// What tells ranges of one package apart; not for people.
+pub(crate) type RangeKey<'r> = (u8, &'r str);
+
 /// Which pins a dependency accepts.
 #[derive(Clone, Debug)]
 pub enum Range {
@@ -112,6 +115,8 @@ pub enum Range {
     Constraint(Constraint),
     /// Exactly these bytes.
     Digest(Digest),
+    /// What has this tag, which need not be a version.
+    Tag(String),
 }
 
 impl Range {
@@ -123,11 +128,21 @@ impl Range {
         )
     }
 
-    /// A text that tells ranges apart; not for people.
-    pub(crate) fn key(&self) -> &str {
+    /// What must be there for this, if it is one thing: it can be had whether or not it is listed.
+    pub(crate) fn pin(&self) -> Option<Pin> {
         match self {
-            Self::Constraint(constraint) => constraint.original(),
-            Self::Digest(digest) => digest.hex(),
+            Self::Constraint(_) => None,
+            Self::Digest(digest) => Some(Pin::Digest(digest.clone())),
+            Self::Tag(tag) => Some(Pin::parse(tag)),
+        }
+    }
+
+    /// What tells it from other ranges.
+    pub(crate) fn key(&self) -> RangeKey<'_> {
+        match self {
+            Self::Constraint(constraint) => (0, constraint.original()),
+            Self::Digest(digest) => (1, digest.hex()),
+            Self::Tag(tag) => (2, tag),
         }
     }
 
@@ -136,6 +151,8 @@ impl Range {
         match (self, pin) {
             (Self::Constraint(constraint), Pin::Version(version)) => constraint.matches(version),
             (Self::Digest(wanted), Pin::Digest(digest)) => wanted == digest,
+            (Self::Tag(tag), Pin::Version(version)) => tag == version.original(),
+            (Self::Tag(wanted), Pin::Channel(tag)) => wanted == tag,
             _ => false,
         }
     }
@@ -145,11 +162,8 @@ impl Range {
 impl PartialEq for Range {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Constraint(one), Self::Constraint(two)) => one.original() == two.original(),
             (Self::Digest(one), Self::Digest(two)) => one == two,
-            (Self::Constraint(_), Self::Digest(_)) | (Self::Digest(_), Self::Constraint(_)) => {
-                false
-            }
+            (one, two) => one.key() == two.key(),
         }
     }
 }
@@ -161,6 +175,7 @@ impl fmt::Display for Range {
         match self {
             Self::Constraint(constraint) => constraint.fmt(formatter),
             Self::Digest(digest) => digest.fmt(formatter),
+            Self::Tag(tag) => formatter.write_str(tag),
         }
     }
 }

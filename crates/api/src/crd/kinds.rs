@@ -109,7 +109,11 @@ fn packages() -> [Kind; 3] {
             "Configuration",
             "A Configuration installs a package of compositions and their kinds.",
             WITH_BETA,
-            &[("spec", "runtimeConfigRef"), ("spec", "controllerConfigRef")],
+            &[
+                ("spec", "runtimeConfigRef"),
+                ("spec", "controllerConfigRef"),
+                ("spec", "serviceAccount"),
+            ],
         ),
         package(
             "Function",
@@ -147,10 +151,12 @@ fn revisions() -> [Kind; 3] {
             &[
                 ("spec", "runtimeConfigRef"),
                 ("spec", "controllerConfigRef"),
+                ("spec", "serviceAccount"),
                 ("spec", "tlsServerSecretName"),
                 ("spec", "tlsClientSecretName"),
                 ("status", "tlsServerSecretName"),
                 ("status", "tlsClientSecretName"),
+                ("status", "controllerRef"),
                 ("status", "endpoint"),
             ],
         ),

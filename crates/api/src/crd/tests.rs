@@ -8,20 +8,28 @@ use serde_json::{Value as Json, json};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Where ours says something else, and why.
-const DIFFERENCES: [(&str, &str); 4] = [
+const DIFFERENCES: [(&str, &str); 6] = [
     (
         ".spec.package.x-kubernetes-validations",
         "references without a registry, and names in the package cache, are accepted",
     ),
+    (".spec.revisionActivationPolicy.enum", "what is no policy is refused, not read as one"),
+    (".spec.packagePullPolicy.enum", "what is no policy is refused, not read as one"),
     ("columns.RUNTIME", "its successors RUNTIME-HEALTHY and RUNTIME-ACTIVE say more"),
     ("columns.RUNTIME-HEALTHY", "as upstream's later versions"),
     ("columns.RUNTIME-ACTIVE", "as upstream's later versions"),
 ];
 
 /// Fields that upstream does not have, or no longer.
-const MORE: [&str; 8] = [
+const MORE: [&str; 14] = [
     "providers.spec.controllerConfigRef",
     "providerrevisions.spec.controllerConfigRef",
+    "providers.spec.serviceAccount",
+    "functions.spec.serviceAccount",
+    "providerrevisions.spec.serviceAccount",
+    "functionrevisions.spec.serviceAccount",
+    "providerrevisions.status.controllerRef",
+    "functionrevisions.status.controllerRef",
     "providerrevisions.status.permissionRequests",
     "configurationrevisions.status.permissionRequests",
     "functionrevisions.status.permissionRequests",

@@ -5,7 +5,7 @@
 //! the explicit form wins when complete, then exactly that order decides.
 
 use super::cursor::Cursor;
-use super::{MetaError, PackageKind};
+use super::{Dialect, MetaError, PackageKind};
 
 /// The keys that may name a package, in order of precedence after the explicit triple.
 const LEGACY: [(&str, PackageKind); 3] = [
@@ -22,6 +22,8 @@ pub struct Dependency {
     pub target: Option<Target>,
     /// The accepted versions as written: a constraint, a tag or a digest; empty when missing.
     pub version: String,
+    /// Whether that is one tag and no constraint, as the first dialect has it.
+    pub is_tag: bool,
     /// The naming keys that were set, in order of precedence.
     pub keys: Vec<&'static str>,
 }
@@ -52,7 +54,7 @@ pub enum TargetKind {
 impl Dependency {
     /// Reads an entry: the explicit triple wins when complete, then `configuration`, then
     /// `provider`, then `function`.
-    pub(super) fn read(entry: &Cursor<'_>) -> Result<Self, MetaError> {
+    pub(super) fn read(entry: &Cursor<'_>, dialect: Dialect) -> Result<Self, MetaError> {
         let text = |key| entry.field(key)?.text();
         let mut keys = Vec::new();
         for key in TRIPLE.into_iter().chain(LEGACY.map(|(key, _)| key)) {
@@ -75,7 +77,7 @@ impl Dependency {
             }
         }
         let version = text("version")?.unwrap_or_default().to_owned();
-        Ok(Self { target, version, keys })
+        Ok(Self { target, version, is_tag: dialect == Dialect::First, keys })
     }
 
     /// The keys beside the winning one, which are silently ignored.

@@ -100,7 +100,10 @@ impl Meta {
             annotations: metadata.field("annotations")?.text_entries()?,
             labels: metadata.field("labels")?.text_entries()?,
             crossplane: crossplane(&spec, dialect)?,
-            dependencies: dependencies.iter().map(Dependency::read).collect::<Result<_, _>>()?,
+            dependencies: dependencies
+                .iter()
+                .map(|entry| Dependency::read(entry, dialect))
+                .collect::<Result<_, _>>()?,
             capabilities: spec.field("capabilities")?.texts()?,
             image: image(&spec, kind)?,
             permission_requests: permission_requests(&spec, dialect)?,

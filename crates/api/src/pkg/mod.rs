@@ -22,6 +22,7 @@ pub use image_config::{
 };
 pub use package::{
     ImageConfigRef, LocalReference, Package, PackageSpec, PackageStatus, RuntimeConfigRef,
+    ServiceAccountOptions,
 };
 
 /// The group under Crossplane's own suffix.
@@ -53,3 +54,28 @@ pub const ANNOTATION_BROUGHT_BY: &str = "pkg.crossplane.io/brought-by";
 pub const ANNOTATION_ADOPT: &str = "pkg.crossplane.io/adopt";
 /// The annotation of a package that may take over whatever is there already, while it says `true`.
 pub const ANNOTATION_ADOPT_EXISTING: &str = "pkg.crossplane.io/adopt-existing";
+/// The annotation of a revision with the number it got when it was last activated by hand.
+pub const ANNOTATION_ACTIVATED_AS: &str = "pkg.crossplane.io/activated-as";
+
+/// Annotations by which administrators and the manager itself steer the manager. Those that a
+/// package's metadata has are not copied to its revision: a package would pause itself, or take
+/// what it was not given.
+const STEERING_ANNOTATIONS: [&str; 5] = [
+    ANNOTATION_PAUSED,
+    ANNOTATION_BROUGHT_BY,
+    ANNOTATION_ADOPT,
+    ANNOTATION_ADOPT_EXISTING,
+    ANNOTATION_ACTIVATED_AS,
+];
+
+/// Whether an annotation steers the package manager, so that packages may not set it.
+pub fn is_steering_annotation(key: &str) -> bool {
+    STEERING_ANNOTATIONS.contains(&key)
+}
+
+/// Whether a label tells the manager whose something is, so that packages may not set it. Of labels
+/// under its group only that of provider families is a package's to say.
+pub fn is_steering_label(key: &str) -> bool {
+    let is_ours = key.strip_prefix(GROUP).is_some_and(|rest| rest.starts_with('/'));
+    is_ours && key != LABEL_FAMILY
+}

@@ -29,14 +29,14 @@ wire! {
         /// Whether a new revision becomes active by itself (Automatic) or waits for somebody to
         /// activate it (Manual).
         revision_activation_policy: Option<String> = "revisionActivationPolicy"
-            with {"default": "Automatic"},
+            with {"default": "Automatic", "enum": ["Automatic", "Manual"]},
         /// How many inactive revisions to keep; 0 keeps all.
         revision_history_limit: Option<i64> = "revisionHistoryLimit" with {"default": 1},
         /// Names of Secrets, in the package manager's namespace, with credentials for the image.
         package_pull_secrets: Option<Vec<LocalReference>> = "packagePullSecrets",
         /// When to ask the registry: `IfNotPresent`, Always or Never.
         package_pull_policy: Option<String> = "packagePullPolicy"
-            with {"default": "IfNotPresent"},
+            with {"default": "IfNotPresent", "enum": ["IfNotPresent", "Always", "Never"]},
         /// Install the package whatever version of Crossplane it asks for.
         ignore_crossplane_constraints: Option<bool> = "ignoreCrossplaneConstraints"
             with {"default": false},
@@ -52,6 +52,15 @@ wire! {
             with {"default": {"name": "default"}},
         /// The older way to say how to run a provider's controller.
         controller_config_ref: Option<LocalReference> = "controllerConfigRef",
+        /// What the account has that the package runs as, beside what its runtime configuration
+        /// says.
+        service_account: Option<ServiceAccountOptions> = "serviceAccount",
+    }
+
+    /// What an account has that a package runs as.
+    ServiceAccountOptions {
+        /// Annotations for it, which go before those of configurations.
+        annotations: Option<BTreeMap<String, String>> = "annotations",
     }
 
     /// What was found about a package.

@@ -1,6 +1,6 @@
 //! Revisions: each state a package was in, of which one is active.
 
-use super::package::{ImageConfigRef, LocalReference, RuntimeConfigRef};
+use super::package::{ImageConfigRef, LocalReference, RuntimeConfigRef, ServiceAccountOptions};
 use crate::condition::{self, Condition, types};
 use crate::meta::PermissionRequest;
 use crate::object::ObjectMeta;
@@ -55,6 +55,8 @@ wire! {
             with {"default": {"name": "default"}},
         /// The older way to say how to run a provider's controller.
         controller_config_ref: Option<LocalReference> = "controllerConfigRef",
+        /// What the account has that the package runs as.
+        service_account: Option<ServiceAccountOptions> = "serviceAccount",
         /// The Secret with the certificate that the runtime serves with.
         tls_server_secret_name: Option<String> = "tlsServerSecretName",
         /// The Secret with the certificate that the runtime calls others with.
@@ -86,6 +88,8 @@ wire! {
         tls_server_secret_name: Option<String> = "tlsServerSecretName",
         /// The Secret with the certificate that the runtime calls others with.
         tls_client_secret_name: Option<String> = "tlsClientSecretName",
+        /// The Deployment that runs the package, once there is one.
+        controller_ref: Option<ControllerReference> = "controllerRef",
         /// Where a function can be called.
         endpoint: Option<String> = "endpoint",
     }
@@ -102,6 +106,18 @@ wire! {
         non_resource_urls: Option<Vec<String>> = "nonResourceURLs",
         /// What may be done.
         verbs: Vec<String> = "verbs",
+    }
+
+    /// What runs a package.
+    ControllerReference {
+        /// The version of its API.
+        api_version: String = "apiVersion",
+        /// Its kind.
+        kind: String = "kind",
+        /// The namespace it is in.
+        namespace: String = "namespace",
+        /// Its name.
+        name: String = "name",
     }
 
     /// An object by kind and name.

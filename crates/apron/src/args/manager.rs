@@ -7,8 +7,8 @@ use super::duration;
 use crate::command::deploy;
 use crate::command::manager::Request;
 use api::meta::PackageKind;
-use clap::{Args, Subcommand};
-use controller::Movement;
+use clap::{Args, Subcommand, ValueEnum};
+use controller::{Awaits, Movement};
 use std::hash::{BuildHasher as _, Hasher as _};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -180,6 +180,10 @@ struct RuntimeArguments {
     /// File with a `ClusterRole` whose rules packages may ask for, too
     #[arg(long, value_name = "FILE")]
     allowed_permissions: Option<PathBuf>,
+    /// What packages wait for before they are installed: that what they need is installed, or that
+    /// it runs, too, where this manager runs it
+    #[arg(long, value_name = "STATE", value_enum, default_value_t)]
+    wait_for_dependencies: Awaited,
     /// Make roles for the kinds of packages; not where Crossplane's RBAC manager does
     #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
     manage_roles: bool,
@@ -197,6 +201,16 @@ struct RuntimeArguments {
     /// How long the authority that signs them is good for
     #[arg(long, value_name = "TIME", default_value = "87600h", value_parser = duration::parse)]
     authority_lifetime: Duration,
+}
+
+/// What packages wait for of those that they need.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Awaited {
+    /// Its objects are there
+    Installed,
+    /// It runs, too
+    #[default]
+    Running,
 }
 
 /// Kinds of packages that are run.
@@ -275,6 +289,10 @@ impl ManagerArguments {
                 default_registry: self.registry,
                 movement,
                 runs: self.package_runtime.0,
+                awaits: match self.runtime.wait_for_dependencies {
+                    Awaited::Installed => Awaits::Installed,
+                    Awaited::Running => Awaits::Running,
+                },
                 authority: self.runtime.tls_ca_secret_name,
                 lifetimes: controller::Lifetimes {
                     authority: self.runtime.authority_lifetime,

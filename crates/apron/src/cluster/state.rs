@@ -202,6 +202,7 @@ fn sentence(one: &Condition) -> String {
         types::REVISION_HEALTHY => "its objects are not in place",
         types::RUNTIME_HEALTHY => "it does not run",
         types::RUNTIME_ACTIVE => "its controller sleeps",
+        types::SYNCED if one.reason == reasons::UNKNOWN_POLICY => "it has a policy that is none",
         types::SYNCED => "nobody works on it",
         other => return format!("{other} is {}: {}", one.status, one.reason),
     };

@@ -5,6 +5,7 @@ use api::meta::{Dependency, Meta, Target, TargetKind};
 use api::pkg::Package;
 use api::pkg::lock::{self, Lock, LockPackage};
 use oci::Digest;
+use solver::Range;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What is inside a package, as far as others are concerned.
@@ -95,7 +96,10 @@ fn read(dependency: &lock::Dependency) -> Dependency {
         (None, None) => None,
     };
     let target = kind.map(|kind| Target { kind, package: dependency.package.clone() });
-    Dependency { target, version: dependency.constraints.clone(), keys: Vec::new() }
+    let version = dependency.constraints.clone();
+    // What is no constraint was granted as a tag.
+    let is_tag = Range::parse(&version).is_err();
+    Dependency { target, version, is_tag, keys: Vec::new() }
 }
 
 /// How the lock writes down what a package needs.

@@ -189,6 +189,18 @@ impl<'a> Member<'a> {
         }
     }
 
+    /// The tag that its bytes were asked for by, if that is no version.
+    pub(super) fn tags(&self) -> BTreeMap<Pin, String> {
+        let active = self.active.as_ref();
+        let tag = active.and_then(|active| active.reference.identifier().as_tag());
+        let tag = tag.filter(|tag| Pin::parse(tag).version().is_none());
+        active
+            .zip(tag)
+            .map(|(active, tag)| (active.pin.clone(), tag.to_owned()))
+            .into_iter()
+            .collect()
+    }
+
     /// Whether what it needs does not matter, as what is active of it says.
     pub(super) fn is_skipped(&self) -> bool {
         let package = self.package.spec.skip_dependency_resolution;
@@ -216,6 +228,7 @@ impl<'a> Member<'a> {
             source: self.name.source.clone(),
             want: Some(Want::Pin(self.wish().clone())),
             installed: self.installed().cloned(),
+            tags: self.tags(),
             movement: self.movement(world),
             dependencies: if skipped { Dependencies::Skipped } else { Dependencies::Resolved },
         }

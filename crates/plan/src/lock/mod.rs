@@ -40,6 +40,7 @@ pub use solver::Movement;
 
 use crate::step::{Action, Expect, Need, Plan, Refusal, Step, Target, Wake};
 use api::condition::{self, Condition, reasons, types};
+use api::meta::PackageKind;
 use api::pkg::lock::{Lock, LockStatus, NAME};
 use api::pkg::revision::Revision;
 use api::pkg::{ANNOTATION_PAUSED, ImageConfig, Package};
@@ -106,6 +107,8 @@ pub struct Settings {
     pub crossplane_version: String,
     /// How far installed packages may be moved for the sake of others.
     pub movement: Movement,
+    /// Kinds of packages that must run, and not only be installed, before those that need them are.
+    pub awaited: Vec<PackageKind>,
 }
 
 impl Default for Settings {
@@ -115,6 +118,7 @@ impl Default for Settings {
             group: api::pkg::GROUP.to_owned(),
             crossplane_version: "v2.0.0".to_owned(),
             movement: Movement::Upgrades,
+            awaited: Vec::new(),
         }
     }
 }
@@ -202,7 +206,7 @@ fn settle(
     question: &Question<'_>,
     settlement: Settlement,
 ) -> Result<Decided, Need> {
-    let mut verdicts = verdicts::of(members, question, &settlement);
+    let mut verdicts = verdicts::of(world, members, question, &settlement);
     let report = Report::new(members, question, settlement);
     if world.lock.as_ref().is_some_and(|lock| lock.metadata.is_paused()) {
         let why = format!("the annotation {ANNOTATION_PAUSED} stops all work on the lock");

@@ -13,6 +13,7 @@ use api::meta::{Dependency, TargetKind};
 use oci::{Digest, ReferenceError, Repository};
 use solver::{Pin, Range, Requirement, Source};
 use std::collections::BTreeMap;
+use xpkg::version::Version;
 
 /// The kind under which a dependency names a CRD.
 const CRD: &str = "CustomResourceDefinition";
@@ -58,22 +59,28 @@ impl<'a> Sources<'a> {
             TargetKind::Explicit { kind, .. } if kind == CRD => {
                 return Requirement::Crd(package.clone());
             }
-            TargetKind::Explicit { kind, .. } => kind.clone(),
-            TargetKind::Key(kind) => kind.as_str().to_owned(),
+            TargetKind::Explicit { kind, .. } => Some(kind.clone()),
+            // A key is only another word for package: what it is, is found by looking.
+            TargetKind::Key(_) => None,
         };
-        let source = match self.repository(package) {
-            Ok(name) => name.source,
+        let Name { source, repository, .. } = match self.repository(package) {
+            Ok(name) => name,
             Err(error) => {
                 return Requirement::Invalid(format!(
                     "one of its dependencies, {package:?}, is not a repository: {error}"
                 ));
             }
         };
-        match Range::parse(&dependency.version) {
-            Ok(range) => Requirement::Package { source, kind: Some(kind), range },
+        let version = &dependency.version;
+        let is_complete = Version::parse(version).is_ok_and(|version| version.is_installable());
+        if dependency.is_tag && !is_complete && repository.tag(version).is_ok() {
+            let range = Range::Tag(version.clone());
+            return Requirement::Package { source, kind, range };
+        }
+        match Range::parse(version) {
+            Ok(range) => Requirement::Package { source, kind, range },
             Err(error) => Requirement::Invalid(format!(
-                "it needs {package} in version {:?}, which is not a version constraint: {error}",
-                dependency.version
+                "it needs {package} in version {version:?}, which is not a version constraint: {error}",
             )),
         }
     }

@@ -1,13 +1,16 @@
 //! What the lock says about each active revision.
 //!
 //! A revision may be established when everything it needs is there, in a version it accepts, and
-//! its objects are: what is needed comes first. Revisions that were established before are not
-//! held up by what has become of others since.
+//! its objects are, and it runs where that is waited for: what is needed comes first. Revisions that
+//! were established before are not held up by what has become of others since, so that nothing waits
+//! for itself: who is in a circle is refused, and whoever waits says for whom and why.
 
 use super::contents::Contents;
 use super::members::{Active, Member, Members, unread};
 use super::question::Question;
-use super::{Counts, Verdict, Whose, words};
+use super::{Counts, Verdict, Whose, World, words};
+use api::condition::{self, types};
+use api::meta::PackageKind;
 use solver::{Pin, Range, Requirement, Settlement, Source};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,6 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 const TOLD_MAX: usize = 3;
 
 pub(super) fn of(
+    world: &World,
     members: &Members<'_>,
     question: &Question<'_>,
     settlement: &Settlement,
@@ -22,7 +26,7 @@ pub(super) fn of(
     let mut verdicts = BTreeMap::new();
     for member in &members.all {
         let Some(active) = &member.active else { continue };
-        let judge = Judge { members, question, settlement };
+        let judge = Judge { members, question, settlement, awaited: &world.settings.awaited };
         let conflict = member.refusal(&settlement.conflicts).filter(|_| !member.is_skipped());
         let verdict = match conflict {
             // What is said of what comes after it is no news to it.
@@ -80,12 +84,15 @@ struct Granted<'m> {
     pin: &'m Pin,
     contents: Option<&'m Contents>,
     is_established: bool,
+    /// Why it does not run, where that is waited for.
+    standstill: Option<String>,
 }
 
 struct Judge<'a> {
     members: &'a Members<'a>,
     question: &'a Question<'a>,
     settlement: &'a Settlement,
+    awaited: &'a [PackageKind],
 }
 
 impl Judge<'_> {
@@ -136,12 +143,23 @@ impl Judge<'_> {
         let is_refused = member.is_refused(conflicts);
         match (&member.active, &member.previous) {
             (Some(active), Some((_, pin, contents))) if is_refused && !active.is_admitted => {
-                Some(Granted { member, pin, contents: Some(contents), is_established: true })
+                Some(Granted {
+                    member,
+                    pin,
+                    contents: Some(contents),
+                    is_established: true,
+                    standstill: None,
+                })
             }
             (Some(active), None) if is_refused && !active.is_admitted => {
                 let comes = member.is_passed_over() && member.refusal(conflicts).is_none();
-                let next =
-                    Granted { member, pin: member.wish(), contents: None, is_established: false };
+                let next = Granted {
+                    member,
+                    pin: member.wish(),
+                    contents: None,
+                    is_established: false,
+                    standstill: None,
+                };
                 comes.then_some(next)
             }
             (Some(active), _) => Some(Granted {
@@ -149,9 +167,22 @@ impl Judge<'_> {
                 pin: &active.pin,
                 contents: active.contents.as_deref(),
                 is_established: active.is_established(),
+                standstill: self.standstill(member, active),
             }),
             (None, _) => None,
         }
+    }
+
+    /// Why what a package has does not run, where that is waited for.
+    fn standstill(&self, member: &Member<'_>, active: &Active<'_>) -> Option<String> {
+        let is_awaited = self.awaited.iter().any(|kind| kind.as_str() == member.package.kind);
+        let revision = active.revision;
+        let said = condition::find(revision.conditions(), types::RUNTIME_HEALTHY);
+        let said = said.filter(|one| !one.is_past(revision.metadata.generation));
+        let runs = said.is_some_and(|one| one.status == "True");
+        let why = said.and_then(|one| one.message.as_deref()).filter(|why| !why.is_empty());
+        let why = why.map(|why| format!(": {why}")).unwrap_or_default();
+        (is_awaited && !runs).then(|| format!("it does not run yet{why}"))
     }
 
     /// Who brings a CRD, of those that are granted.
@@ -179,7 +210,10 @@ impl Judge<'_> {
             Requirement::Invalid(why) => return State::Missing(why.clone()),
         };
         match found {
-            Some(found) if found.is_established => State::There,
+            Some(Granted { is_established: true, standstill: None, .. }) => State::There,
+            Some(Granted { is_established: true, standstill: Some(why), member, .. }) => {
+                State::Late(format!("{} ({why})", member.label))
+            }
             Some(found) => State::Late(found.member.label.clone()),
             None => State::Missing(format!("{what}{}", self.waits(requirement))),
         }
@@ -215,6 +249,8 @@ impl Judge<'_> {
         let same =
             tags.iter().filter(|tag| is_unnamed && tag.digest.is_some() && tag.digest == digest);
         let mut pins: Vec<Pin> = same.map(|tag| Pin::parse(&tag.name)).collect();
+        let asked = self.members.by_source(source).and_then(|member| member.tags().remove(pin));
+        pins.extend(asked.map(Pin::Channel));
         pins.push(pin.clone());
         pins.extend(digest.map(Pin::Digest));
         pins.iter().any(|pin| range.accepts(pin))
@@ -244,7 +280,7 @@ impl Judge<'_> {
 
 enum State {
     There,
-    /// It is there, and its objects are not yet.
+    /// It is there, and its objects are not yet, or it does not run yet.
     Late(String),
     Missing(String),
     /// It is there in a version that is not accepted.

@@ -5,6 +5,7 @@
 //! should be, in which state and with which number; [`health`] what to tell about it all.
 
 pub mod health;
+mod policy;
 pub mod pull;
 pub mod revisions;
 #[cfg(test)]
@@ -150,6 +151,23 @@ impl World {
         Action::Event { target: self.target(), is_warning, reason, message }
     }
 
+    /// Work goes on: nothing says any more that it does not, unless it goes on otherwise than somebody
+    /// may think.
+    fn resume(&self, status: &mut PackageStatus) {
+        let unknown = policy::unknown(&self.package.spec);
+        if let Some(conditions) = &mut status.conditions {
+            let is_over = |one: &Condition| {
+                one.reason == reasons::PAUSED
+                    || unknown.is_none() && one.reason == reasons::UNKNOWN_POLICY
+            };
+            conditions.retain(|one| !is_over(one));
+        }
+        if let Some(why) = unknown {
+            let told = self.condition(types::SYNCED, false, reasons::UNKNOWN_POLICY, Some(why));
+            condition::set(status.conditions.get_or_insert_default(), told);
+        }
+    }
+
     fn paused(&self) -> Plan {
         let message = "Reconciliation (including deletion) is paused via the pause annotation";
         let mut status = self.status();
@@ -189,7 +207,7 @@ impl World {
 
     fn failed(&self, reason: &'static str, message: String) -> Plan {
         let mut status = self.status();
-        resume(&mut status);
+        self.resume(&mut status);
         let conditions = status.conditions.get_or_insert_default();
         let installed =
             self.condition(types::INSTALLED, false, reasons::UNPACKING, Some(message.clone()));
@@ -220,7 +238,7 @@ impl World {
 
     fn with_revisions(&self, policy: Policy, decided: Decided) -> Plan {
         let mut status = self.status();
-        resume(&mut status);
+        self.resume(&mut status);
         status.current_revision = Some(decided.current.clone());
         status.current_identifier = Some(self.package.spec.package.clone());
         let asked = &self.package.spec.package;
@@ -291,13 +309,6 @@ impl World {
         let mut staying =
             self.revisions.iter().filter(|one| one.metadata.deletion_timestamp.is_none());
         staying.find(|one| one.metadata.name == name)
-    }
-}
-
-/// Work goes on: nothing says any more that it does not.
-fn resume(status: &mut PackageStatus) {
-    if let Some(conditions) = &mut status.conditions {
-        conditions.retain(|one| one.reason != reasons::PAUSED);
     }
 }
 

@@ -31,10 +31,16 @@ pub enum Policy {
 impl Policy {
     /// Reads the field; anything unknown is the careful default.
     pub fn parse(text: Option<&str>) -> Self {
-        match text {
-            Some("Always") => Self::Always,
-            Some("Never") => Self::Never,
-            _ => Self::IfNotPresent,
+        text.and_then(Self::known).unwrap_or(Self::IfNotPresent)
+    }
+
+    /// The policy of a name, if there is one.
+    pub fn known(name: &str) -> Option<Self> {
+        match name {
+            "IfNotPresent" => Some(Self::IfNotPresent),
+            "Always" => Some(Self::Always),
+            "Never" => Some(Self::Never),
+            _ => None,
         }
     }
 }

@@ -4,8 +4,8 @@
 //!   bytes have the same revision, whatever tag led to them.
 //! - `Automatic`: it is active, and no other is. `Manual`: it waits, and whichever was active stays
 //!   so until somebody activates another; then that one is, alone.
-//! - Numbers say who was active last: a new revision gets the highest, and one that becomes active
-//!   again does, too.
+//! - Numbers say who was active last: a new revision gets one more than the highest, and so does one
+//!   that becomes active, even if it has the highest already.
 //! - Of inactive revisions the limit allows the highest numbers stay, and 0 keeps them all; those
 //!   that never ran go before those that did. What is active, or asked for, always stays. So does
 //!   what still stands for the package while the active one has nothing yet, and it
@@ -14,16 +14,17 @@
 //! New comes before old in the list of actions, so there is always a revision that holds on to
 //! what is installed.
 
+use super::pull::Policy;
 use super::{World, target_of};
 use crate::control;
 use crate::runtime::SECRETS;
 use crate::same::same;
 use crate::step::{Action, Expect, MANAGER, Need, Target, Wanted as Object};
-use api::condition::{self, types};
+use api::condition::{self, reasons, types};
 use api::meta::PackageKind;
 use api::object::OwnerReference;
 use api::pkg::revision::{ACTIVE, INACTIVE, Revision, RevisionSpec, TypedReference};
-use api::pkg::{LABEL_PACKAGE, LocalReference};
+use api::pkg::{ANNOTATION_ACTIVATED_AS, LABEL_PACKAGE, LocalReference};
 use oci::Digest;
 use serde_json::{Value as Json, json};
 use std::cmp::Reverse;
@@ -48,6 +49,8 @@ pub(super) struct Decided {
 struct Wanted {
     state: String,
     number: i64,
+    /// Whether it is written down that it got its number for being activated.
+    is_noted: bool,
 }
 
 /// Decides about all revisions of a package, given what its image means now, or says what to find
@@ -172,16 +175,31 @@ fn states(
         };
         // What the status says may be older than the states are: whoever was not active, is new.
         let is_new = is_active && (was != ACTIVE || before != Some(*name));
-        let number = if is_new && number < highest { highest + 1 } else { number };
-        wanted.insert((*name).to_owned(), Wanted { state: state.to_owned(), number });
+        let is_noted = is_active && was == ACTIVE && is_activated_by_hand(world, revision);
+        let is_raised = is_active && was != ACTIVE || is_noted || is_new && number < highest;
+        let number = if is_raised { highest + 1 } else { number };
+        wanted.insert((*name).to_owned(), Wanted { state: state.to_owned(), number, is_noted });
     }
     if let Some(asked) = asked {
         wanted.entry(asked.to_owned()).or_insert_with(|| {
             let state = if active == Some(asked) { ACTIVE } else { INACTIVE };
-            Wanted { state: state.to_owned(), number: highest + 1 }
+            Wanted { state: state.to_owned(), number: highest + 1, is_noted: false }
         });
     }
     wanted
+}
+
+/// Whether somebody activated a revision since the status was written, and it has not got its number
+/// for that yet. Its state says nothing about that any more, so the number is noted beside it.
+fn is_activated_by_hand(world: &World, revision: &Revision) -> bool {
+    let Revision { metadata, spec, .. } = revision;
+    let was_another = current(world).is_some_and(|before| before != metadata.name);
+    let conditions = world.package.status.iter().flat_map(|status| status.conditions.iter());
+    let installed = conditions.flatten().find(|one| one.condition_type == types::INSTALLED);
+    let waited = installed.is_some_and(|one| one.reason == reasons::INACTIVE);
+    let noted = metadata.annotations.get(ANNOTATION_ACTIVATED_AS);
+    let is_noted = noted.is_some_and(|noted| *noted == spec.revision.to_string());
+    world.package.is_manual() && (was_another || waited) && !is_noted
 }
 
 /// Makes a revision what it should be, if it is not. Only the one asked for follows the package
@@ -219,7 +237,7 @@ fn apply(
     } else {
         report.push(format!("{name} is made as revision {}", wanted.number));
     }
-    let object = json!({
+    let mut object = json!({
         "apiVersion": seen.map_or(&world.package.api_version, |seen| &seen.api_version),
         "kind": format!("{}Revision", world.kind.as_str()),
         "metadata": {
@@ -229,6 +247,10 @@ fn apply(
         },
         "spec": spec,
     });
+    if wanted.is_noted {
+        object["metadata"]["annotations"] =
+            json!({ANNOTATION_ACTIVATED_AS: wanted.number.to_string()});
+    }
     let seen = seen.map(|seen| json!({"metadata": seen.metadata}));
     control::apply(&object, seen.as_ref())
 }
@@ -254,18 +276,22 @@ fn spec(world: &World) -> RevisionSpec {
     let runs = world.kind != PackageKind::Configuration && world.settings.runs_packages;
     let [server, client] = SECRETS.map(|end| named(&world.package.metadata.name, end));
     let is_provider = world.kind == PackageKind::Provider;
+    let policy = package.package_pull_policy.as_ref();
+    let policy = policy.filter(|policy| Policy::known(policy).is_some());
     let controller_config: Option<LocalReference> =
         package.controller_config_ref.clone().filter(|_| is_provider);
     RevisionSpec {
         image: package.package.clone(),
         package_pull_secrets: package.package_pull_secrets.clone(),
-        package_pull_policy: package.package_pull_policy.clone(),
+        // What is no policy would be refused of the pods that it is handed on to.
+        package_pull_policy: policy.cloned(),
         ignore_crossplane_constraints: package.ignore_crossplane_constraints,
         skip_dependency_resolution: package.skip_dependency_resolution,
         common_labels: package.common_labels.clone(),
         common_annotations: package.common_annotations.clone(),
         runtime_config_ref: package.runtime_config_ref.clone().filter(|_| runs),
         controller_config_ref: controller_config,
+        service_account: package.service_account.clone().filter(|_| runs),
         tls_server_secret_name: runs.then_some(server),
         tls_client_secret_name: (runs && is_provider).then_some(client),
         ..RevisionSpec::default()

@@ -601,29 +601,75 @@ fn manual_leaves_what_is_active_until_somebody_activates_another() {
     # p-7692c3ad3540 is made as revision 1
     --
     one is activated
+    apply p-7692c3ad3540 state "Active" number 2
     status current p-7692c3ad3540: Healthy=False UnhealthyPackageRevision (Package revision health is "Unknown"), Installed=True ActivePackageRevision
     --
     two is there
-    create p-3fc4ccfe7458 state "Inactive" number 2
+    create p-3fc4ccfe7458 state "Inactive" number 3
     # p-3fc4ccfe7458 waits for somebody to activate it
-    # p-3fc4ccfe7458 is made as revision 2
+    # p-3fc4ccfe7458 is made as revision 3
     --
     # p-3fc4ccfe7458 waits for somebody to activate it
     --
     two is activated
-    apply p-7692c3ad3540 state "Inactive" number 1
+    apply p-3fc4ccfe7458 state "Active" number 4
+    apply p-7692c3ad3540 state "Inactive" number 2
     status current p-3fc4ccfe7458: Healthy=False UnhealthyPackageRevision (Package revision health is "Unknown"), Installed=True ActivePackageRevision
     # p-7692c3ad3540 becomes Inactive
     --
     one is activated again
-    apply p-7692c3ad3540 state "Active" number 3
-    apply p-3fc4ccfe7458 state "Inactive" number 2
+    apply p-7692c3ad3540 state "Active" number 5
+    apply p-3fc4ccfe7458 state "Inactive" number 4
     status current p-7692c3ad3540: Healthy=False UnhealthyPackageRevision (Package revision health is "Unknown"), Installed=True ActivePackageRevision
     # p-3fc4ccfe7458 waits for somebody to activate it
     # p-3fc4ccfe7458 becomes Inactive
     --
     # p-3fc4ccfe7458 waits for somebody to activate it
     "#);
+}
+
+#[test]
+fn who_becomes_active_gets_a_number_of_its_own_once() {
+    let mut world = world(&json!({"revisionHistoryLimit": 0}));
+    for at in ["one", "two"] {
+        point(&mut world, at);
+        act(&mut world);
+    }
+    // Of its own accord: whoever has the highest number was inactive, too.
+    let two = world.revisions.iter_mut().find(|one| one.metadata.name == name("two")).unwrap();
+    two.spec.desired_state = "Inactive".to_owned();
+    let told = act(&mut world);
+    assert!(told.contains(&format!("apply {} state \"Active\" number 3", name("two"))), "{told}");
+    assert_eq!(act(&mut world), "nothing");
+    // By hand, and whoever should write down that it is the current one now dies before it does.
+    world.package.spec.revision_activation_policy = Some("Manual".to_owned());
+    activate(&mut world, "one");
+    let before = world.package.status.clone();
+    let told = act(&mut world);
+    assert!(told.contains(&format!("apply {} state \"Active\" number 4", name("one"))), "{told}");
+    world.package.status = before;
+    let told = act(&mut world);
+    assert!(!told.contains("number"), "{told}");
+    assert!(told.contains(&format!("status current {}", name("one"))), "{told}");
+}
+
+#[test]
+fn a_policy_that_is_none_is_told_and_taken_for_the_careful_one() {
+    let spec = json!({"revisionActivationPolicy": "Weird", "packagePullPolicy": "Automatic"});
+    let mut world = world(&spec);
+    assert_snapshot!(act(&mut world), @r#"
+    create p-7692c3ad3540 state "Inactive" number 1
+    status current p-7692c3ad3540: Synced=False UnknownPolicy (revisionActivationPolicy is "Weird", so new revisions wait to be activated as under Manual; hint: set it to Automatic or Manual; packagePullPolicy is "Automatic", so the registry is asked as under IfNotPresent; hint: set it to IfNotPresent, Always or Never), Healthy=False UnhealthyPackageRevision (Package revision health is "Unknown"), Installed=False InactivePackageRevision (Package is inactive)
+    # p-7692c3ad3540 waits for somebody to activate it
+    # p-7692c3ad3540 is made as revision 1
+    "#);
+    assert_eq!(world.revisions[0].spec.package_pull_policy, None);
+    world.now = "2027-01-01T00:00:00Z".to_owned();
+    assert!(!act(&mut world).contains("status"), "it is told once");
+    world.package.spec.revision_activation_policy = Some("Manual".to_owned());
+    world.package.spec.package_pull_policy = Some("Always".to_owned());
+    let told = act(&mut world);
+    assert!(!told.contains("Synced"), "{told}");
 }
 
 #[test]
@@ -860,9 +906,9 @@ fn who_is_activated_takes_over_even_if_nothing_can_be_fetched() {
     assert_eq!(world.package.status.as_ref().unwrap().current_revision, Some(name("one")));
     assert_snapshot!(told.join("\n"), @r#"
     4 []
-    6 ["apply p-7692c3ad3540 state \"Inactive\" number 1"]
+    7 ["apply p-3fc4ccfe7458 state \"Active\" number 4", "apply p-7692c3ad3540 state \"Inactive\" number 2"]
     2 []
-    7 ["apply p-7692c3ad3540 state \"Active\" number 3", "apply p-3fc4ccfe7458 state \"Inactive\" number 2"]
+    7 ["apply p-7692c3ad3540 state \"Active\" number 5", "apply p-3fc4ccfe7458 state \"Inactive\" number 4"]
     2 []
     4 []
     "#);
@@ -882,7 +928,8 @@ fn what_waits_to_be_activated_is_not_unhealthy_for_running_nothing() {
     ");
     world.revisions[0].spec.desired_state = "Active".to_owned();
     assert_snapshot!(act(&mut world), @r#"
-    status current p-7692c3ad3540: Healthy=False UnhealthyPackageRevision (Package runtime health is "Unknown"), Installed=True ActivePackageRevision
+    apply p-7692c3ad3540 state "Active" number 2
+    status current p-7692c3ad3540: Healthy=False UnhealthyPackageRevision (Package revision health is "Unknown"), Installed=True ActivePackageRevision
     "#);
 }
 

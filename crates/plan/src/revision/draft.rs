@@ -13,6 +13,8 @@ use serde_json::Value as Json;
 #[derive(Clone, Debug)]
 pub(super) struct Draft {
     pub(super) status: RevisionStatus,
+    /// What else there is to tell once, when the revision is well.
+    pub(super) remark: Option<String>,
 }
 
 impl Draft {
@@ -22,7 +24,7 @@ impl Draft {
         if let Some(conditions) = &mut status.conditions {
             conditions.retain(|one| one.reason != reasons::PAUSED);
         }
-        Self { status }
+        Self { status, remark: None }
     }
 
     /// All is well, once this is done.
@@ -39,6 +41,8 @@ impl Draft {
                     format!("linting package contents failed: {}; left out", super::listing(odd));
                 actions.push(event(world, true, "LintPackage", message));
             }
+            let remark = self.remark.clone();
+            actions.extend(remark.map(|remark| event(world, true, "LintPackage", remark)));
         }
         Plan { actions, report: odd.to_vec(), wake: Wake::OnChange }
     }

@@ -201,6 +201,7 @@ fn decide(world: &World, draft: &mut Draft) -> Result<Plan, Halt> {
         crate::package::health::applied(before, &world.treatment.applied);
     let meta = trust::valid(world, &contents)?;
     trust::mark(world, meta)?;
+    draft.remark = trust::withheld(meta);
     draft.status.capabilities = capabilities(meta);
     trust::compatible(world, meta)?;
     draft.ask(&authority::asked(&contents));

@@ -7,7 +7,7 @@ use crate::authority;
 use crate::signature::Trust;
 use crate::step::{Action, Expect, Need, Plan};
 use api::meta::Meta;
-use api::pkg::LABEL_FAMILY;
+use api::pkg::{is_steering_annotation, is_steering_label};
 use oci::Digest;
 use serde_json::{Map, Value as Json, json};
 use std::collections::BTreeMap;
@@ -63,18 +63,22 @@ pub(super) fn valid<'a>(world: &World, contents: &'a Contents) -> Result<&'a Met
     Ok(meta)
 }
 
-/// Writes the labels and annotations of the metadata onto the revision, where others look for
-/// them. What tells revisions from each other, or steers this manager, is not a package's to say.
+/// Writes the labels and annotations of the metadata onto the revision, unmodified, where others look
+/// for them. What tells revisions from each other, or steers this manager, is not a package's to say.
 pub(super) fn mark(world: &World, meta: &Meta) -> Result<(), Halt> {
     let metadata = &world.revision.metadata;
     let mut change = Map::new();
-    for (field, said, seen) in [
+    let is_steering: [fn(&str) -> bool; 2] = [is_steering_label, is_steering_annotation];
+    for ((field, said, seen), is_steering) in [
         ("labels", meta.labels(), &metadata.labels),
         ("annotations", meta.annotations(), &metadata.annotations),
-    ] {
+    ]
+    .into_iter()
+    .zip(is_steering)
+    {
         let new: BTreeMap<&String, &String> = said
             .iter()
-            .filter(|(key, value)| is_free(key) && seen.get(key) != Some(value))
+            .filter(|(key, value)| !is_steering(key) && seen.get(key) != Some(value))
             .map(|(key, value)| (key, value))
             .collect();
         if !new.is_empty() {
@@ -90,13 +94,17 @@ pub(super) fn mark(world: &World, meta: &Meta) -> Result<(), Halt> {
     Err(Halt::First(Plan { actions, ..Plan::default() }))
 }
 
-fn is_free(key: &str) -> bool {
-    let domain = key.split_once('/').map_or("", |(domain, _)| domain);
-    let is_kubernetes = ["kubernetes.io", "k8s.io"]
-        .iter()
-        .any(|end| domain == *end || domain.ends_with(&format!(".{end}")));
-    let is_ours = matches!(domain, "crossplane.io" | "pkg.crossplane.io" | "rbac.crossplane.io");
-    key == LABEL_FAMILY || !(is_ours || is_kubernetes)
+/// What the metadata says that is not a package's to say, for people.
+pub(super) fn withheld(meta: &Meta) -> Option<String> {
+    let labels = meta.labels().iter().filter(|(key, _)| is_steering_label(key));
+    let annotations = meta.annotations().iter().filter(|(key, _)| is_steering_annotation(key));
+    let labels = labels.map(|(key, _)| format!("the label {key}"));
+    let annotations = annotations.map(|(key, _)| format!("the annotation {key}"));
+    let all: Vec<String> = labels.chain(annotations).collect();
+    (!all.is_empty()).then(|| {
+        let all = super::listing(&all);
+        format!("the metadata of the package steers the package manager: {all}; not copied here")
+    })
 }
 
 /// Whether a version of Crossplane is one of those that a package is made for.

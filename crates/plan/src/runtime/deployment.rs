@@ -14,6 +14,7 @@
 use super::config::{Chosen, Names};
 use super::objects::{PORT, mark, metadata, pod_labels, references, replace};
 use super::{World, config};
+use crate::package::pull::Policy;
 use api::pkg::controller_config::{ControllerConfig, ControllerConfigSpec};
 use api::pkg::{LABEL_FUNCTION, LABEL_PROVIDER, LABEL_REVISION};
 use oci::{Identifier, Reference, Rules};
@@ -139,7 +140,8 @@ impl Build {
             "imagePullSecrets".to_owned(),
             json!(references(secrets.chain(chosen.pull_secret))),
         );
-        if let Some(policy) = &spec.package_pull_policy {
+        let policy = spec.package_pull_policy.as_ref();
+        if let Some(policy) = policy.filter(|policy| Policy::known(policy).is_some()) {
             self.container.insert("imagePullPolicy".to_owned(), json!(policy));
         }
         self.port("metrics", METRICS_PORT);

@@ -242,6 +242,7 @@ impl World {
                 work.delete(object, "the revision is not active");
             }
         }
+        work.actions.extend(self.forget_controller());
         Plan { actions: work.actions, report: work.report, wake: Wake::OnChange }
     }
 

@@ -81,8 +81,12 @@ pub(super) fn account(
     if let Some(controller) = chosen.controller {
         replace(&mut metadata, "labels", &controller.metadata.labels);
         replace(&mut metadata, "annotations", &controller.metadata.annotations);
-        mark(world, &mut metadata);
     }
+    let options = world.revision.spec.service_account.iter();
+    for (key, value) in options.flat_map(|options| options.annotations.iter().flatten()) {
+        metadata["annotations"][key] = json!(value);
+    }
+    mark(world, &mut metadata);
     let mut account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata});
     let own = world.revision.spec.package_pull_secrets.iter().flatten();
     let own = own.filter_map(|secret| secret.name.as_deref());

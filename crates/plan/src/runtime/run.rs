@@ -11,6 +11,7 @@ use crate::package::pull::RECHECK;
 use crate::same::{holds, is_applied, same};
 use crate::step::{Action, Expect, MANAGER, Need, Step, Target};
 use api::condition::types;
+use api::pkg::revision::ControllerReference;
 use api::pkg::{ANNOTATION_ADOPT, LABEL_REVISION};
 use serde_json::Value as Json;
 use std::time::Duration;
@@ -66,6 +67,7 @@ impl World {
             let (service, namespace) = (&names.service, &self.settings.namespace);
             status.endpoint = Some(format!("dns:///{service}.{namespace}:{}", objects::PORT));
         }
+        status.controller_ref = self.controller_ref();
         let mut work = Work::default();
         let service = objects::service(self, chosen, &names);
         // Until then it leads to what runs of the revision before.
@@ -117,10 +119,24 @@ impl World {
 
     /// Whether there is a Deployment of this revision.
     fn is_deployed(&self) -> bool {
-        let is_there = |one: &Json| {
+        self.controller_ref().is_some()
+    }
+
+    /// The Deployment of this revision, for those who look for it.
+    pub(super) fn controller_ref(&self) -> Option<ControllerReference> {
+        let is_there = |one: &&Json| {
             one["kind"] == "Deployment" && one["metadata"]["deletionTimestamp"].is_null()
         };
-        self.owned.iter().any(is_there)
+        let Target { api_version, kind, namespace, name } =
+            Target::of(self.owned.iter().find(is_there)?);
+        let namespace = namespace.unwrap_or_default();
+        Some(ControllerReference {
+            api_version,
+            kind,
+            namespace,
+            name,
+            ..ControllerReference::default()
+        })
     }
 
     /// Whether an object is this revision's.

@@ -130,6 +130,13 @@ impl World {
         Action::Event { target: self.own_target(), is_warning, reason: "SyncPackage", message }
     }
 
+    /// What runs no more is named no more.
+    pub(super) fn forget_controller(&self) -> Option<Action> {
+        let named = self.revision.status.as_ref()?.controller_ref.as_ref();
+        let status = RevisionStatus { controller_ref: None, ..self.status() };
+        self.write(&status).filter(|_| named.is_some() && self.controller_ref().is_none())
+    }
+
     /// The status, if it is not what was seen.
     fn write(&self, status: &RevisionStatus) -> Option<Action> {
         (self.revision.status.as_ref() != Some(status)).then(|| Action::Status {

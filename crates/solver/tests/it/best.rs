@@ -76,7 +76,8 @@ fn root(known: &Known, name: &str, dice: (u8, usize, usize, u8, usize)) -> Optio
     };
     let movement = [Movement::Held, Movement::Upgrades, Movement::Any][usize::from(movement)];
     let (name, dependencies) = (name.to_owned(), Dependencies::Resolved);
-    Some(Root { name, source, want, installed, movement, dependencies })
+    let tags = BTreeMap::new();
+    Some(Root { name, source, want, installed, tags, movement, dependencies })
 }
 
 fn worlds() -> impl Strategy<Value = (Problem, Known)> {
@@ -175,6 +176,7 @@ proptest! {
                     source: change.source.clone(),
                     want: None,
                     installed: None,
+                    tags: BTreeMap::new(),
                     movement: Movement::Any,
                     dependencies: Dependencies::Resolved,
                 });

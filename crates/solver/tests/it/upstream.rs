@@ -62,6 +62,7 @@ fn problem(vector: &Value) -> (Problem, Known) {
             source,
             want: None,
             installed: Some(pin),
+            tags: BTreeMap::new(),
             movement,
             dependencies: Dependencies::Resolved,
         });

@@ -19,7 +19,7 @@ use solver::{
     Change, Contents, Dependencies, Known, Listing, Movement, Outcome, Package, Pin, Problem,
     Range, Requirement, Root, Settlement, Source, Tag, Want, solve,
 };
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A problem and what is known, from text.
 pub(crate) fn read(text: &str) -> (Problem, Known) {
@@ -83,6 +83,7 @@ fn root(name: &str, want: Option<&str>, installed: Option<&str>, rest: &[&str]) 
         source: Source::new(name),
         want,
         installed: installed.map(Pin::parse),
+        tags: BTreeMap::new(),
         movement,
         dependencies: if skipped { Dependencies::Skipped } else { Dependencies::Resolved },
     }

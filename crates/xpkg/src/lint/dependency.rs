@@ -4,7 +4,7 @@ use super::findings::Findings;
 use super::rules;
 use crate::constraint::Constraint;
 use crate::version::Version;
-use api::meta::{Dependency, Dialect, Meta};
+use api::meta::{Dependency, Dialect, Meta, PackageKind, Target, TargetKind};
 use oci::{Algorithm, Digest, Repository, Rules};
 use std::collections::HashMap;
 use yaml::{Node, Position};
@@ -54,6 +54,29 @@ fn check_target(entry: &Node<'_>, dependency: &Dependency, findings: &mut Findin
         findings.advise(&rules::DEPENDENCY_AMBIGUOUS, at, message, "keep one of them");
     }
     check_reference(&target.package, named.position, findings);
+    check_kind(target, named.position, findings);
+}
+
+/// Packages are mostly called after what they are, and upstream's manager believes the key.
+fn check_kind(target: &Target, at: Position, findings: &mut Findings<'_>) {
+    let TargetKind::Key(said) = target.kind else { return };
+    let name = target.package.rsplit('/').next().unwrap_or(&target.package);
+    let is_named = |kind: &PackageKind| {
+        let rest = name.strip_prefix(&kind.as_str().to_ascii_lowercase());
+        rest.is_some_and(|rest| rest.starts_with('-'))
+    };
+    let Some(kind) = PackageKind::ALL.into_iter().find(is_named).filter(|kind| *kind != said)
+    else {
+        return;
+    };
+    let key = said.as_str().to_ascii_lowercase();
+    let message =
+        format!("{} is a {} by its name, and its key says {key}", target.package, kind.as_str());
+    let hint = format!(
+        "write {}: instead; apron looks what it is, other package managers go by the key",
+        kind.as_str().to_ascii_lowercase()
+    );
+    findings.advise(&rules::DEPENDENCY_KIND, at, message, hint);
 }
 
 fn check_reference(package: &str, at: Position, findings: &mut Findings<'_>) {

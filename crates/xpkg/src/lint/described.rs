@@ -5,6 +5,7 @@ use super::findings::Findings;
 use super::names;
 use super::rules;
 use api::meta::Meta;
+use api::pkg::{is_steering_annotation, is_steering_label};
 use yaml::{Node, Position};
 
 /// Longest name of a key, behind its prefix.
@@ -14,6 +15,8 @@ pub(super) fn check_descriptions(node: &Node<'_>, meta: &Meta, findings: &mut Fi
     for field in ["annotations", "labels"] {
         check_keys(node.at(&["metadata", field]), field, findings);
     }
+    check_steering(node.at(&["metadata", "annotations"]), is_steering_annotation, findings);
+    check_steering(node.at(&["metadata", "labels"]), is_steering_label, findings);
     if let Some(source) = meta.source().filter(|source| !is_address(source)) {
         let message = format!("source {source:?} is no address that could be opened");
         let hint = "write it as https://github.com/OWNER/REPOSITORY";
@@ -36,6 +39,20 @@ fn check_keys(map: Option<&Node<'_>>, field: &str, findings: &mut Findings<'_>) 
                         it if need be";
             findings.advise(&rules::METADATA_KEY, entry.position, message, hint);
         }
+    }
+}
+
+fn check_steering(
+    map: Option<&Node<'_>>,
+    is_steering: fn(&str) -> bool,
+    findings: &mut Findings<'_>,
+) {
+    let entries = map.map(Node::entries).unwrap_or_default().iter();
+    for entry in entries.filter(|entry| is_steering(&entry.key)) {
+        let message =
+            format!("{:?} steers the package manager, and is not copied to revisions", entry.key);
+        let hint = "remove it; administrators set it on packages and revisions";
+        findings.advise(&rules::METADATA_STEERING, entry.position, message, hint);
     }
 }
 

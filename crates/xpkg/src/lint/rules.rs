@@ -48,6 +48,8 @@ rules! {
         "Metadata of the first format has what that format calls required.";
     METADATA_KEY "metadata-key" Error
         "Keys of annotations and labels are ones that an API server takes.";
+    METADATA_STEERING "metadata-steering" Warning
+        "Annotations and labels that steer the package manager are not a package's to set.";
     METADATA_SOURCE "metadata-source" Warning
         "The source of a package is an address.";
     METADATA_LICENSE "metadata-license" Warning
@@ -72,6 +74,8 @@ rules! {
         "A dependency's version is a constraint or a digest.";
     DEPENDENCY_DUPLICATE "dependency-duplicate" Error
         "A package depends on another only once.";
+    DEPENDENCY_KIND "dependency-kind" Warning
+        "The key of a dependency says what kind of package its name does.";
     KIND_UNKNOWN "kind-unknown" Error
         "Every document is of a kind that packages may contain.";
     KIND_NOT_ALLOWED "kind-not-allowed" Error

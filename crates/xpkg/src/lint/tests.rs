@@ -295,6 +295,37 @@ fn the_first_dialect_meant_exact_tags() {
 }
 
 #[test]
+fn keys_of_dependencies_say_what_names_do() {
+    let needs = json!([
+        { "provider": "example.org/function-a", "version": "*" },
+        { "function": "example.org/function-b", "version": "*" },
+        { "configuration": "example.org/providers", "version": "*" },
+        { "configuration": "provider-c", "version": "*" },
+    ]);
+    insta::assert_snapshot!(lint(&[with(&provider(), "/spec/dependsOn", needs), crd()]), @"
+    1.yaml:9:17: warning: example.org/function-a is a Function by its name, and its key says provider (write function: instead; apron looks what it is, other package managers go by the key) [dependency-kind]
+    1.yaml:15:22: warning: provider-c is a Provider by its name, and its key says configuration (write provider: instead; apron looks what it is, other package managers go by the key) [dependency-kind]
+    ");
+}
+
+#[test]
+fn what_steers_the_manager_is_not_a_packages_to_say() {
+    let annotations = json!({
+        "crossplane.io/paused": "true", "pkg.crossplane.io/adopt-existing": "true",
+        "pkg.crossplane.io/other": "x", "app.kubernetes.io/name": "y",
+    });
+    let labels = json!({
+        "pkg.crossplane.io/package": "q", "pkg.crossplane.io/provider-family": "f", "team": "t",
+    });
+    let says = with(&provider(), "/metadata/annotations", annotations);
+    insta::assert_snapshot!(lint(&[with(&says, "/metadata/labels", labels), crd()]), @r#"
+    1.yaml:6:5: warning: "crossplane.io/paused" steers the package manager, and is not copied to revisions (remove it; administrators set it on packages and revisions) [metadata-steering]
+    1.yaml:7:5: warning: "pkg.crossplane.io/adopt-existing" steers the package manager, and is not copied to revisions (remove it; administrators set it on packages and revisions) [metadata-steering]
+    1.yaml:11:5: warning: "pkg.crossplane.io/package" steers the package manager, and is not copied to revisions (remove it; administrators set it on packages and revisions) [metadata-steering]
+    "#);
+}
+
+#[test]
 fn kinds_belong_in_their_packages() {
     let map = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "a" } });
     let old = with(&composition(), "/apiVersion", json!("apiextensions.crossplane.io/v1beta1"));

@@ -10,7 +10,7 @@ use super::report::{Composition, DocumentReport, Facts, Resource, TypeReference}
 use super::rules;
 use crate::diagnostic::Diagnostic;
 use crate::label::to_dns_label;
-use api::meta::{Meta, PackageKind, Target};
+use api::meta::{Meta, PackageKind, Target, TargetKind};
 use std::collections::HashMap;
 use yaml::Position;
 
@@ -159,15 +159,18 @@ fn check_functions(
     found: &mut Vec<Diagnostic>,
 ) {
     let targets = meta.dependencies().iter().filter_map(|dependency| dependency.target.as_ref());
+    // A key does not decide what a package is, so what is called may stand under any.
+    let keyed = targets.clone().filter(|target| matches!(target.kind, TargetKind::Key(_)));
+    let keyed: Vec<&str> = keyed.map(path_of).collect();
     let functions = targets.filter(|target| target.package_kind() == Some(PackageKind::Function));
-    let paths: Vec<_> = functions.map(|target| split_registry(&target.package).1).collect();
+    let paths: Vec<&str> = functions.map(path_of).collect();
     for (name, at) in &composition.functions {
         // A dependency's object is named after its whole path; people who install functions by
         // hand use the last part.
         let named = |path: &&str| {
             to_dns_label(path) == *name || path.rsplit('/').next() == Some(name.as_str())
         };
-        if paths.iter().any(named) {
+        if paths.iter().chain(&keyed).any(named) {
             continue;
         }
         let message = format!("function {name:?} is not among the dependencies");
@@ -178,4 +181,8 @@ fn check_functions(
         };
         found.push(finding(&rules::COMPOSITION_FUNCTION, &report.file, *at, message).hint(hint));
     }
+}
+
+fn path_of(target: &Target) -> &str {
+    split_registry(&target.package).1
 }

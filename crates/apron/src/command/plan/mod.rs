@@ -198,6 +198,8 @@ async fn hands(
         default_registry: request.registry.default_registry.clone(),
         movement: if request.may_downgrade { Movement::Any } else { Movement::Upgrades },
         installs_definitions: false,
+        // Nothing runs on a cluster that is only imagined.
+        awaits: controller::Awaits::Installed,
         ..settings()
     });
     let silent = Arc::new(|_: &Entry<'_>| {});

@@ -51,6 +51,11 @@ fn manual_activation_waits(stage: &Stage) {
     let (one, two) = (stage.push(kind, "waits", "v1.0.0"), stage.push(kind, "waits", "v2.0.0"));
     let spec = json!({"package": one, "revisionActivationPolicy": "Manual"});
     stage.install(kind, "waits", &spec);
+    // What is no policy is not taken for one.
+    for policy in ["revisionActivationPolicy", "packagePullPolicy"] {
+        let refused = stage.refusal(kind, "waits", &json!({"spec": {policy: "Weird"}}));
+        assert!(refused.contains(policy) && refused.contains("Unsupported value"), "{refused}");
+    }
     stage.condition(kind, "waits", "Installed", "False", "InactivePackageRevision");
     stage.states(kind, "waits", &[(1, "Inactive")]);
     let activate = |name: &str| {
@@ -59,10 +64,12 @@ fn manual_activation_waits(stage: &Stage) {
     };
     activate(&stage.revisions(kind, "waits")[0].2);
     stage.condition(kind, "waits", "Installed", "True", "ActivePackageRevision");
+    // Who becomes active gets a number of its own, also if it has the highest.
+    stage.states(kind, "waits", &[(2, "Active")]);
     stage.merge(kind, "waits", &json!({"spec": {"package": two}}));
-    stage.states(kind, "waits", &[(1, "Active"), (2, "Inactive")]);
+    stage.states(kind, "waits", &[(2, "Active"), (3, "Inactive")]);
     activate(&stage.revisions(kind, "waits")[1].2);
-    stage.states(kind, "waits", &[(1, "Inactive"), (2, "Active")]);
+    stage.states(kind, "waits", &[(2, "Inactive"), (4, "Active")]);
 }
 
 fn only_so_many_revisions_are_kept(stage: &Stage) {

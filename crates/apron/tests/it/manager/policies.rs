@@ -95,14 +95,14 @@ fn activation_while_nothing_can_be_fetched(stage: &Stage) {
     stage.condition(CONFIGURATION, "offline", "Installed", "True", "ActivePackageRevision");
     let image = stage.push(CONFIGURATION, "offline", "v1.1.0");
     stage.merge(CONFIGURATION, "offline", &json!({"spec": {"package": image}}));
-    stage.states(CONFIGURATION, "offline", &[(1, "Active"), (2, "Inactive")]);
+    stage.states(CONFIGURATION, "offline", &[(2, "Active"), (3, "Inactive")]);
     let mistyped = stage.registry.reference("offline:v1.2.0");
     stage.merge(CONFIGURATION, "offline", &json!({"spec": {"package": mistyped}}));
     stage.condition(CONFIGURATION, "offline", "Installed", "False", "UnpackingPackage");
     activate(stage, CONFIGURATION, &stage.revisions(CONFIGURATION, "offline")[1].2);
-    stage.states(CONFIGURATION, "offline", &[(1, "Inactive"), (2, "Active")]);
+    stage.states(CONFIGURATION, "offline", &[(2, "Inactive"), (4, "Active")]);
     activate(stage, CONFIGURATION, &stage.revisions(CONFIGURATION, "offline")[0].2);
-    stage.states(CONFIGURATION, "offline", &[(2, "Inactive"), (3, "Active")]);
+    stage.states(CONFIGURATION, "offline", &[(4, "Inactive"), (5, "Active")]);
 }
 
 /// Whatever the image is called by, the registry is not asked; once it is in the cache, it is used.
@@ -165,7 +165,7 @@ fn a_channel_with_manual_activation(stage: &Stage) {
     activate(stage, CONFIGURATION, &stage.revisions(CONFIGURATION, "careful")[0].2);
     stage.condition(CONFIGURATION, "careful", "Installed", "True", "ActivePackageRevision");
     stage.push_as(CONFIGURATION, "careful", "v1.1.0", &channel);
-    stage.states(CONFIGURATION, "careful", &[(1, "Active"), (2, "Inactive")]);
+    stage.states(CONFIGURATION, "careful", &[(2, "Active"), (3, "Inactive")]);
 }
 
 /// The guide's example: three old revisions and an active one, and then another.
@@ -205,15 +205,15 @@ fn an_active_revision_out_of_the_history(stage: &Stage) {
     activate(stage, PROVIDER, &first);
     owned(stage, &path(&format!("ones.{group}")), &["elder", &format!("{first}*")]);
     stage.merge(PROVIDER, "elder", &json!({"spec": {"package": images[1]}}));
-    stage.states(PROVIDER, "elder", &[(1, "Active"), (2, "Inactive")]);
+    stage.states(PROVIDER, "elder", &[(2, "Active"), (3, "Inactive")]);
     stage.merge(PROVIDER, "elder", &json!({"spec": {"package": images[2]}}));
     // What is active stays, however old it is.
-    stage.states(PROVIDER, "elder", &[(1, "Active"), (2, "Inactive"), (3, "Inactive")]);
+    stage.states(PROVIDER, "elder", &[(2, "Active"), (3, "Inactive"), (4, "Inactive")]);
     let shared = owned(stage, &path(&format!("shareds.{group}")), &["elder", &format!("{first}*")]);
     activate(stage, PROVIDER, &stage.revisions(PROVIDER, "elder")[2].2);
-    stage.states(PROVIDER, "elder", &[(2, "Inactive"), (3, "Active")]);
+    stage.states(PROVIDER, "elder", &[(3, "Inactive"), (5, "Active")]);
     gone(stage, &path(&format!("ones.{group}")));
-    healthy(stage, PROVIDER, "elder", 3);
+    healthy(stage, PROVIDER, "elder", 5);
     let after = stage.ask(&path(&format!("shareds.{group}"))).expect("what others bring stays");
     assert_eq!(after["metadata"]["uid"], shared["metadata"]["uid"]);
     assert!(stage.is_absent(&path(&format!("twos.{group}"))), "who never was active made nothing");
@@ -235,8 +235,8 @@ fn a_waiting_revision_owns_what_is_there(stage: &Stage) {
     activate(stage, PROVIDER, &first);
     stage.installed(PROVIDER, "patient");
     stage.merge(PROVIDER, "patient", &json!({"spec": {"package": two}}));
-    stage.states(PROVIDER, "patient", &[(1, "Active"), (2, "Inactive")]);
-    let second = name(&healthy(stage, PROVIDER, "patient", 2));
+    stage.states(PROVIDER, "patient", &[(2, "Active"), (3, "Inactive")]);
+    let second = name(&healthy(stage, PROVIDER, "patient", 3));
     let definition = path(&format!("ones.{group}"));
     let object = owned(stage, &definition, &["patient", &format!("{first}*"), &second]);
     let fields = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties";

@@ -132,6 +132,10 @@ impl Stage {
         if !matches!(manner, Manner::Guarded(_)) {
             manager.args(["--provider-clusterrole", "allowed-permissions"]);
         }
+        if real.is_some() {
+            // Nothing runs there until a scenario says so, and others wait for more than that.
+            manager.args(["--wait-for-dependencies", "installed"]);
+        }
         match manner {
             Manner::Guarded(words) => {
                 manager.arg("--leader-election").args(PATIENT).args(words);
@@ -272,6 +276,19 @@ impl Stage {
     pub(super) fn merge(&self, kind: &str, name: &str, change: &Json) -> Json {
         let path = format!("{}/{name}", packages(kind));
         self.change("PATCH", &path, "application/merge-patch+json", change)
+    }
+
+    /// Why the API server will not have a change of a package.
+    #[track_caller]
+    pub(super) fn refusal(&self, kind: &str, name: &str, change: &Json) -> String {
+        let (path, how) = (format!("{}/{name}", packages(kind)), "application/merge-patch+json");
+        until(&format!("{path} is refused"), || {
+            match self.asked.send("PATCH", &path, how, change) {
+                Err(kube::Error::Api(status)) if status.code == 422 => Some(status.message.clone()),
+                Ok(object) => panic!("{path} is taken: {object}"),
+                Err(_) => None,
+            }
+        })
     }
 
     /// A package object.

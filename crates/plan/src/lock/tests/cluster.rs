@@ -29,6 +29,8 @@ pub(super) struct Cluster {
     pub(super) prunes: bool,
     /// Packages whose objects the API server refuses.
     pub(super) refuses: BTreeSet<String>,
+    /// Packages that do not run, where that is waited for.
+    pub(super) stands: BTreeSet<String>,
 }
 
 /// A cluster without packages, and a registry with these, one per line:
@@ -254,7 +256,15 @@ impl Cluster {
             let status = if well { "True" } else { "False" };
             let condition = json!({"type": "RevisionHealthy", "status": status, "reason": "x",
                                    "lastTransitionTime": "2026-01-01T00:00:00Z"});
-            let status = serde_json::from_value(json!({"conditions": [condition]})).unwrap();
+            let mut conditions = vec![condition];
+            let package = &revision.metadata.labels["pkg.crossplane.io/package"];
+            if well && !self.world.settings.awaited.is_empty() {
+                let status = if self.stands.contains(package) { "False" } else { "True" };
+                conditions.push(json!({"type": "RuntimeHealthy", "status": status, "reason": "x",
+                                       "message": "no pods",
+                                       "lastTransitionTime": "2026-01-01T00:00:00Z"}));
+            }
+            let status = serde_json::from_value(json!({"conditions": conditions})).unwrap();
             if revision.spec.desired_state == "Active" && revision.status.as_ref() != Some(&status)
             {
                 revision.status = Some(status);
@@ -373,12 +383,13 @@ impl Cluster {
 fn contents(kind: &str, needs: &str, line: &str) -> Contents {
     let mut bytes = line.to_owned();
     let (mut depends, mut brings, mut made_for) = (Vec::new(), Vec::new(), json!(null));
-    let mut fault = None;
+    let (mut fault, mut dialect) = (None, "meta.pkg.crossplane.io/v1");
     for need in needs.split(", ").filter(|need| !need.is_empty()) {
         match need.split(' ').collect::<Vec<_>>()[..] {
             ["brings", crd] => brings.push(("CustomResourceDefinition", crd)),
             ["composition", name] => brings.push(("Composition", name)),
             ["bytes", of] => of.clone_into(&mut bytes),
+            ["first"] => dialect = "meta.pkg.ibm.crossplane.io/v1alpha1",
             ["broken"] => fault = Some("line 9: ConfigMap cannot be part of it".to_owned()),
             ["crossplane", range] => made_for = json!({"version": range}),
             ["crd", crd] => depends.push(json!({
@@ -396,7 +407,7 @@ fn contents(kind: &str, needs: &str, line: &str) -> Contents {
         }
     }
     let meta = json!({
-        "apiVersion": "meta.pkg.crossplane.io/v1", "kind": kind, "metadata": {"name": "x"},
+        "apiVersion": dialect, "kind": kind, "metadata": {"name": "x"},
         "spec": {"dependsOn": depends, "crossplane": made_for},
     });
     let meta = Meta::from_json(&meta).unwrap();

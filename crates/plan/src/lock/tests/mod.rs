@@ -1,8 +1,10 @@
 //! Worlds in, steps out, as text a person can check.
 
 mod cluster;
+mod dialects;
 mod limits;
 mod names;
 mod record;
 mod report;
 mod vectors;
+mod waiting;

@@ -294,17 +294,21 @@ fn the_metadata_is_written_onto_the_revision_but_does_not_say_whose_it_is() {
         "pkg.crossplane.io/package": "somebody-else", "pkg.crossplane.io/provider-family": "f",
         "app.kubernetes.io/managed-by": "x", "team": "t",
     });
-    meta["metadata"]["annotations"] =
-        json!({"crossplane.io/paused": "true", "meta.crossplane.io/source": "s"});
+    meta["metadata"]["annotations"] = json!({
+        "crossplane.io/paused": "true", "meta.crossplane.io/source": "s",
+        "pkg.crossplane.io/other": "o", "rbac.crossplane.io/a": "b", "x.k8s.io/c": "d",
+        "kubernetes.io/e": "f",
+    });
     cluster.publish(TAG, &[meta]);
     let name = cluster.revise(PackageKind::Provider, "p", TAG, "Active");
     assert_snapshot!(cluster.settle(&name), @r#"
     add finalizer revision.pkg.crossplane.io
     --
-    change ProviderRevision p-08b4eb894399: {"metadata":{"labels":{"pkg.crossplane.io/provider-family":"f","team":"t"},"annotations":{"meta.crossplane.io/source":"s"}}}
+    change ProviderRevision p-3801ed7b1a1b: {"metadata":{"labels":{"app.kubernetes.io/managed-by":"x","pkg.crossplane.io/provider-family":"f","team":"t"},"annotations":{"kubernetes.io/e":"f","meta.crossplane.io/source":"s","pkg.crossplane.io/other":"o","rbac.crossplane.io/a":"b","x.k8s.io/c":"d"}}}
     --
     status RevisionHealthy=True HealthyPackageRevision; {"resolvedImage":"registry.example.org/p:v1"}
     event Normal SyncPackage: Successfully reconciled package revision
+    event Warning LintPackage: the metadata of the package steers the package manager: the label pkg.crossplane.io/package; the annotation crossplane.io/paused; not copied here
     "#);
 }
 

@@ -53,14 +53,55 @@ fn running() -> World {
 fn an_inactive_revision_loses_what_runs_it_and_keeps_what_is_the_packages() {
     let mut world = running();
     world.revision.spec.desired_state = "Inactive".to_owned();
-    assert_snapshot!(settle(&mut world), @r"
+    assert_snapshot!(settle(&mut world), @"
     delete ServiceAccount p-1
     delete Deployment p-1
     # ServiceAccount p-1 goes: the revision is not active
     # Deployment p-1 goes: the revision is not active
+    status RuntimeHealthy=True HealthyPackageRevision, RevisionHealthy=True HealthyPackageRevision, RuntimeActive=True ActiveRuntime, tlsServerSecretName p-tls-server, tlsClientSecretName p-tls-client
     ");
     assert!(live(&world, "Service", "p").is_some());
     assert!(live(&world, "Secret", "p-tls-server").is_some());
+}
+
+#[test]
+fn the_status_names_what_runs_for_as_long_as_it_is_there() {
+    let mut world = running();
+    let named = |world: &World| {
+        let status = world.revision.status.clone().unwrap();
+        status.controller_ref.map(|one| serde_json::to_value(one).unwrap())
+    };
+    let deployment = json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "namespace": NAMESPACE, "name": "p-1",
+    });
+    assert_eq!(named(&world), Some(deployment));
+    world.revision.spec.desired_state = "Inactive".to_owned();
+    settle(&mut world);
+    assert_eq!(named(&world), None);
+}
+
+#[test]
+fn a_package_says_what_its_account_has_besides_what_configurations_say() {
+    let mut world = world();
+    let template = json!({"serviceAccountTemplate": {
+        "metadata": {"annotations": {"a": "of the configuration", "b": "of the configuration"}},
+    }});
+    world.runtime_configs.push(config("default", &template));
+    let options = json!({"annotations": {
+        "b": "of the package", "c": "of the package", "pkg.crossplane.io/brought-by": "another",
+    }});
+    world.revision.spec.service_account = serde_json::from_value(options).unwrap();
+    settle(&mut world);
+    established(&mut world, true);
+    settle(&mut world);
+    let account = live(&world, "ServiceAccount", "p-1").unwrap();
+    assert_eq!(
+        account["metadata"]["annotations"],
+        json!({
+            "a": "of the configuration", "b": "of the package", "c": "of the package",
+            "pkg.crossplane.io/brought-by": "provider.pkg.crossplane.io/p",
+        })
+    );
 }
 
 fn config(name: &str, spec: &Json) -> api::pkg::runtime_config::DeploymentRuntimeConfig {
@@ -97,9 +138,10 @@ fn an_account_that_the_next_revision_uses_is_left_to_it() {
     world.siblings[0].status.clone_from(&world.revision.status);
     assert_eq!(settle(&mut world), "");
     world.deployed.insert("p-2".to_owned());
-    assert_snapshot!(settle(&mut world), @r"
+    assert_snapshot!(settle(&mut world), @"
     delete Deployment p-1
     # Deployment p-1 goes: the revision is not active
+    status RuntimeHealthy=True HealthyPackageRevision, RevisionHealthy=True HealthyPackageRevision, RuntimeActive=True ActiveRuntime, tlsServerSecretName p-tls-server, tlsClientSecretName p-tls-client
     ");
 }
 
@@ -244,7 +286,11 @@ fn a_deployment_with_another_selector_is_made_anew() {
     # post establish runtime hook failed for package: provider package deployment has no condition of type "Available" yet
     # again in 5 s
     create Deployment p-1
+    status RuntimeHealthy=False UnhealthyPackageRevision (post establish runtime hook failed for package: provider package deployment has no condition of type "Available" yet), RevisionHealthy=True HealthyPackageRevision, RuntimeActive=True ActiveRuntime, tlsServerSecretName p-tls-server, tlsClientSecretName p-tls-client
     # Deployment p-1 is made
+    # post establish runtime hook failed for package: provider package deployment has no condition of type "Available" yet
+    # again in 243 days
+    status RuntimeHealthy=False UnhealthyPackageRevision (post establish runtime hook failed for package: provider package deployment has no condition of type "Available" yet), RevisionHealthy=True HealthyPackageRevision, RuntimeActive=True ActiveRuntime, tlsServerSecretName p-tls-server, tlsClientSecretName p-tls-client
     # post establish runtime hook failed for package: provider package deployment has no condition of type "Available" yet
     # again in 243 days
     "#);
