@@ -195,9 +195,12 @@ fn heading(severity: Severity) -> &'static str {
     }
 }
 
+/// What is said, with the version it is said of, and the fields.
+type Said<'a> = BTreeMap<(&'a str, &'a str), Vec<&'a str>>;
+
 /// Lines of one severity, below the objects they are about.
 fn draw_changes(changes: &[&Change], all: bool) -> Vec<String> {
-    let mut objects: BTreeMap<Option<String>, BTreeMap<(&str, &str), Vec<&str>>> = BTreeMap::new();
+    let mut objects: BTreeMap<Option<String>, Said<'_>> = BTreeMap::new();
     for change in changes {
         let object = change.object.as_ref().map(ToString::to_string);
         let said = (change.version.as_str(), change.message.as_str());

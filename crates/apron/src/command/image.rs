@@ -153,7 +153,7 @@ fn loaded_libraries(maps: &str) -> Vec<&str> {
     let paths = maps.lines().filter_map(|line| line.find('/').map(|start| &line[start..]));
     let is_library = |path: &&str| {
         let name = path.rsplit('/').next().unwrap_or_default();
-        name.ends_with(".so") || name.contains(".so.")
+        name.split('.').skip(1).any(|part| part == "so")
     };
     let mut all: Vec<&str> = paths.filter(is_library).collect();
     all.sort_unstable();
