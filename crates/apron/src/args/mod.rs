@@ -6,6 +6,7 @@
 
 mod apron;
 pub(crate) mod authority;
+mod catalog;
 pub(crate) mod cluster;
 mod crossplane;
 pub(crate) mod duration;
@@ -38,6 +39,8 @@ pub(crate) enum Command {
     Extract(extract::Request),
     Inspect(inspect::Request),
     Copy(copy::Request),
+    Search(crate::command::catalog::search::Request),
+    Which(crate::command::catalog::which::Request),
     Login(login::Login),
     Logout(login::Logout),
     Install(Box<install::Request>),

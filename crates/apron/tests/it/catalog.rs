@@ -2,8 +2,10 @@
 //! asked again each time.
 
 use crate::registry::{Served, ask};
-use crate::support::{Scratch, apron, patiently};
+use crate::support::{Ran, Scratch, apron, command, patiently};
 use serde_json::Value as Json;
+use std::io::Write as _;
+use std::process::Stdio;
 
 const NOP: &str = "nopresources.nop.crossplane.io";
 const INPUT: &str = "inputs.autoready.fn.crossplane.io";
@@ -178,4 +180,98 @@ fn a_package_that_is_broken_is_listed_with_the_reason_and_stops_nothing() {
     let versions = json(&served, "/api/v1/packages/team/broken/-/versions");
     assert_eq!(versions["items"][0]["state"], "broken", "{versions}");
     assert!(versions["items"][0]["reason"].as_str().is_some_and(|reason| !reason.is_empty()));
+}
+
+fn with_input(scratch: &Scratch, input: &str, words: &[&str]) -> Ran {
+    let mut program = command(scratch);
+    program.args(words).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = program.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    child.wait_with_output().unwrap().into()
+}
+
+/// What a command says, without the registry's address and without the space it takes in columns.
+fn said(ran: &Ran, served: &Served) -> String {
+    let mut text = ran.all().replace(served.address(), "HOST");
+    while text.contains("   ") {
+        text = text.replace("   ", "  ");
+    }
+    text
+}
+
+#[test]
+fn people_ask_by_command_and_see_what_they_may_pull() {
+    let scratch = Scratch::new();
+    let file = build(&scratch, "provider-nop", 1);
+    let user = ["registry", "user", "--data-dir", "data"];
+    with_input(&scratch, "ada's password\n", &[&user[..], &["add", "ada"]].concat()).ok();
+    let allow = ["allow", "ada", "secret/**", "pull,push"];
+    apron(&scratch, [&user[..], &allow].concat()).ok();
+    let served = Served::start(&scratch);
+    let host = served.address();
+    let login = ["login", "--username", "ada", "--password-stdin", host];
+    with_input(&scratch, "ada's password\n", &login).ok();
+    push(&scratch, &served, &file, "team/nop:v1.0.0");
+    push(&scratch, &served, &file, "secret/nop:v2.0.0");
+    let run = |words: &[&str]| apron(&scratch, [words, &["--registry", host]].concat());
+    patiently(|| {
+        let found = run(&["which", "NopResource", "-o", "json"]);
+        let both = found.stdout.contains("secret/nop") && found.stdout.contains("team/nop");
+        both.then_some(()).ok_or_else(|| found.all())
+    });
+    insta::assert_snapshot!(said(&run(&["which", "nopresource"]).ok(), &served), @r"
+    nopresources.nop.crossplane.io (NopResource, Cluster)
+    PACKAGE  TYPE  VERSIONS  SERVES
+    HOST/secret/nop  Provider  v2.0.0  v1alpha1
+    HOST/team/nop  Provider  v1.0.0  v1alpha1
+    several packages bring it: install one of them, not all
+    ");
+    insta::assert_snapshot!(said(&run(&["search", "nop"]).ok(), &served), @r"
+    PACKAGE  TYPE  NEWEST  KINDS  DESCRIPTION
+    secret/nop  Provider  v2.0.0  1  A provider that does nothing, carefully.
+    team/nop  Provider  v1.0.0  1  A provider that does nothing, carefully.
+
+    KIND  NAME  PACKAGES
+    NopResource  nopresources.nop.crossplane.io  secret/nop, team/nop
+    ");
+    // Without a name, what is public is told, and nothing of the rest.
+    apron(&scratch, ["logout", host]).ok();
+    let asked = "nopresources.nop.crossplane.io/v1alpha1";
+    insta::assert_snapshot!(said(&run(&["which", asked]).ok(), &served), @r"
+    nopresources.nop.crossplane.io (NopResource, Cluster)
+    PACKAGE  TYPE  VERSIONS  SERVES
+    HOST/team/nop  Provider  v1.0.0  v1alpha1
+    install it with `apron install provider HOST/team/nop:v1.0.0`
+    ");
+    insta::assert_snapshot!(said(&run(&["search", "nop", "crossplane"]).ok(), &served), @r"
+    KIND  NAME  PACKAGES
+    NopResource  nopresources.nop.crossplane.io  team/nop
+    ");
+    insta::assert_snapshot!(said(&run(&["which", "*.nop.crossplane.io"]).ok(), &served), @r"
+    KIND  NAME  PACKAGES
+    NopResource  nopresources.nop.crossplane.io  team/nop
+    ");
+    // Mistakes come with advice.
+    let failed = |words: &[&str]| run(words).failed();
+    insta::assert_snapshot!(failed(&["which", "nopresuorce"]), @r"
+    error: no package brings nopresuorce
+    hint: did you mean nopresources.nop.crossplane.io?
+    ");
+    insta::assert_snapshot!(failed(&["which", "nopresources.nop.crossplane.io/v7"]), @r"
+    error: no package brings nopresources.nop.crossplane.io/v7
+    hint: check the name, push a package that brings it, or log in with `apron login`: only what you may pull is looked at
+    ");
+    insta::assert_snapshot!(failed(&["which", "no such kind.x"]), @r"
+    error: `no such kind.x` is not a kind
+      because `no such kind` is not the name of a kind: it has letters, digits and `-`, or is `*`
+    hint: write it as Bucket, buckets.s3.example.org or buckets.s3.example.org/v1
+    ");
+    insta::assert_snapshot!(failed(&["search", "absent"]), @r"
+    error: nothing is found for `absent`
+    hint: try fewer words, or log in with `apron login`: only what you may pull is searched
+    ");
+    insta::assert_snapshot!(apron(&scratch, ["which", "Bucket"]).failed(), @r"
+    error: it is not said which registry to ask
+    hint: name one with --registry HOST, or bring up a control plane with `apron up` and use its kubeconfig
+    ");
 }
