@@ -91,6 +91,8 @@ fn run(command: &Command, settings: &Settings) -> Outcome {
         Command::Extract(request) => command::extract::run(request, settings),
         Command::Inspect(request) => command::inspect::run(request, settings),
         Command::Copy(request) => block_on(command::copy::run(request, settings)),
+        Command::Search(request) => block_on(command::catalog::search::run(request, settings)),
+        Command::Which(request) => block_on(command::catalog::which::run(request, settings)),
         Command::Login(request) => block_on(command::login::login(request, settings)),
         Command::Logout(request) => block_on(command::login::logout(request, settings)),
         Command::Install(request) => block_on(command::install::run(request, settings)),

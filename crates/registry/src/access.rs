@@ -109,6 +109,17 @@ pub enum Refused {
     Wait(u64),
 }
 
+/// Why a request is not looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NotAdmitted {
+    /// It calls the registry by a name that is not its own.
+    Host,
+    /// It does not say well enough whose it is.
+    Refused(Refused),
+    /// There were too many; try again after this many seconds.
+    TooOften(u64),
+}
+
 /// Something that was done, or refused.
 #[derive(Clone, Copy, Debug)]
 pub struct Record<'request> {

@@ -67,7 +67,7 @@ pub use error::{Error, OpenError};
 pub use name::{Name, Tag};
 pub use observe::Event;
 pub use storage::{
-    Collect, Collected, Manifest, Missing, Page, Push, Pushed, Rebuilt, Referrer, Registry,
-    Scrubbed, Selector, Settings, Versions, rebuild,
+    Changed, Collect, Collected, Head, Manifest, Missing, Page, Push, Pushed, Rebuilt, Referrer,
+    Registry, Scrubbed, Selector, Settings, Versions, rebuild,
 };
 pub use v2::{Options, router};

@@ -87,6 +87,15 @@ pub enum Error {
         #[source]
         cause: Cause,
     },
+    /// Asking a registry for something beside the protocol.
+    #[error("cannot ask {place}")]
+    Ask {
+        /// Which registry.
+        place: String,
+        /// Why it failed.
+        #[source]
+        cause: Cause,
+    },
     /// Opening a directory, an archive or a file of credentials.
     #[error("cannot open {}", path.display())]
     Open {
@@ -318,6 +327,7 @@ impl Error {
             | Self::PutManifest { cause, .. }
             | Self::Tags { cause, .. }
             | Self::Referrers { cause, .. }
+            | Self::Ask { cause, .. }
             | Self::Open { cause, .. }
             | Self::Write { cause, .. }
             | Self::Credentials { cause, .. }
@@ -336,6 +346,7 @@ impl Error {
             | Self::PutManifest { cause, .. }
             | Self::Tags { cause, .. }
             | Self::Referrers { cause, .. }
+            | Self::Ask { cause, .. }
             | Self::Open { cause, .. }
             | Self::Write { cause, .. }
             | Self::Credentials { cause, .. }

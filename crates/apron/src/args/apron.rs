@@ -1,5 +1,6 @@
 //! The words of `apron`.
 
+use super::catalog::{SearchArguments, WhichArguments};
 use super::image::ImageWords;
 use super::packages::PackageWords;
 use super::registry::RegistryArguments;
@@ -68,6 +69,18 @@ enum Words {
     /// Copy a package or image from anywhere to anywhere
     #[command(visible_alias = "cp", after_help = PLACES)]
     Copy(CopyArguments),
+    /// Search a registry's packages and the kinds they bring
+    ///
+    /// Asks the catalog of a registry that apron serves, and finds what you may pull: packages by
+    /// the parts of their names and by what they say of themselves, kinds by their names and
+    /// groups. Words are found by their beginnings, and all of them have to be there.
+    Search(SearchArguments),
+    /// Tell which packages bring a kind
+    ///
+    /// Says in which versions, and what to type to install one. A kind is written as Bucket,
+    /// buckets.s3.example.org or buckets.s3.example.org/v1; '*.s3.example.org' is every kind of a
+    /// group.
+    Which(WhichArguments),
     /// Store credentials for a registry, after trying them
     Login(LoginArguments),
     /// Forget the credentials for a registry
@@ -442,6 +455,8 @@ impl Arguments {
                 format: words.output,
                 registry: words.registry,
             }),
+            Words::Search(words) => words.into_command(),
+            Words::Which(words) => words.into_command(),
             Words::Login(words) => Command::Login(login::Login {
                 host: words.host,
                 username: words.username,

@@ -6,6 +6,7 @@
 
 mod apron;
 pub(crate) mod authority;
+mod catalog;
 pub(crate) mod cluster;
 mod crossplane;
 pub(crate) mod duration;
@@ -40,6 +41,8 @@ pub(crate) enum Command {
     Inspect(inspect::Request),
     Diff(diff::Request),
     Copy(copy::Request),
+    Search(crate::command::catalog::search::Request),
+    Which(crate::command::catalog::which::Request),
     Login(login::Login),
     Logout(login::Logout),
     Install(Box<install::Request>),

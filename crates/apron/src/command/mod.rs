@@ -4,6 +4,7 @@ pub(crate) mod activate;
 pub(crate) mod adopt;
 pub(crate) mod apiserver;
 pub(crate) mod build;
+pub(crate) mod catalog;
 pub(crate) mod change;
 pub(crate) mod copy;
 pub(crate) mod crds;

@@ -14,6 +14,7 @@
 
 mod apiserver;
 mod build;
+mod catalog;
 mod chart;
 mod control_plane;
 mod crash;

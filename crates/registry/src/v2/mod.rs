@@ -9,7 +9,7 @@ mod mirrored;
 mod range;
 mod uploads;
 
-use crate::access::{Access, Action, Decision, Peer, Principal, Record};
+use crate::access::{Access, Action, Decision, NotAdmitted, Peer, Principal, Record};
 use crate::budget::{Budgets, Kind};
 use crate::hosts::Hosts;
 use crate::metrics::Metrics;
@@ -53,6 +53,18 @@ impl Options {
     pub fn guarded(access: Arc<dyn Access>) -> Self {
         let (mirrors, budgets) = (Mirrors::default(), Budgets::default());
         Self { access, mirrors, budgets, hosts: Hosts::any() }
+    }
+
+    /// Who makes a request to something that is served beside the protocol: the same names count,
+    /// the same credentials, and the same budget.
+    pub async fn admit(&self, request: &Parts) -> Result<Principal, NotAdmitted> {
+        if !self.hosts.admit(request, || self.access.is_open()) {
+            return Err(NotAdmitted::Host);
+        }
+        let who = self.access.principal(request).await.map_err(NotAdmitted::Refused)?;
+        let taken = self.budgets.take(Kind::Pull, who.as_str(), Peer::of(request));
+        taken.map_err(NotAdmitted::TooOften)?;
+        Ok(who)
     }
 }
 

@@ -13,6 +13,7 @@
 //! The transport is a value, so that a registry in the same process plugs in without a socket;
 //! [`http_client`] makes the one that reaches the network. Waiting is done on tokio's clock.
 
+mod beside;
 mod challenge;
 mod download;
 mod error;

@@ -1,5 +1,6 @@
 //! `registry`: serve packages from a directory, and look after that directory.
 
+pub(crate) mod catalog;
 mod control;
 pub(crate) mod exchange;
 pub(crate) mod forwarded;

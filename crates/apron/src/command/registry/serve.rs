@@ -4,7 +4,7 @@ use super::forwarded::{self, Network};
 use super::listen::{Doors, limits};
 use super::mirror;
 use super::tls::{self, Tls};
-use super::{control, keep, open};
+use super::{catalog, control, keep, open};
 use crate::args::limit::Limits;
 use crate::failure::{Failure, Outcome};
 use crate::listen;
@@ -72,7 +72,10 @@ pub(crate) async fn run(request: &Request, environment: &environment::Settings) 
     options.budgets = request.limits.budgets.clone();
     options.mirrors =
         mirror::mirrors(&request.mirror, environment, &registry, &*options.access).await?;
-    let router = ::registry::router(registry.clone(), options).merge(auth.routes());
+    let index = catalog::open(&request.directory.join(catalog::FILE))?;
+    let router = ::registry::router(registry.clone(), options.clone())
+        .merge(auth.routes())
+        .merge(catalog::routes(index.clone(), options));
     tokio::spawn(auth.clone().keep_fresh());
     if let Some(tls) = &tls {
         tokio::spawn(tls.clone().keep_fresh());
@@ -84,6 +87,12 @@ pub(crate) async fn run(request: &Request, environment: &environment::Settings) 
             std::future::pending(),
         ));
     }
+    tokio::spawn(catalog::follow(
+        registry.clone(),
+        index,
+        environment.temporary.clone(),
+        std::future::pending(),
+    ));
     control::listen(&request.directory, registry.clone());
     // Before anybody is told that it serves: whoever ends it at once ends it cleanly.
     let stop = listen::stop()?;

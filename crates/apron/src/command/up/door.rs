@@ -5,14 +5,16 @@ use super::Request;
 use super::home::Home;
 use super::vouched::Vouched;
 use crate::cluster::kubeconfig::{self, OwnRegistry};
-use crate::command::registry as own_registry;
+use crate::command::registry::{self as own_registry, catalog};
 use crate::failure::{Failure, Outcome};
 use crate::output;
+use ::catalog::Index;
 use ::registry::auth::{Auth, Mode, Users};
 use ::registry::hosts::Hosts;
 use ::registry::{Options, Registry};
 use std::net::SocketAddr;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The user whose key is in the kubeconfig.
@@ -23,6 +25,8 @@ const LABEL: &str = "up";
 /// A registry and the ways into it.
 pub(super) struct Images {
     pub(super) registry: Registry,
+    /// What is in its packages.
+    pub(super) index: Arc<Index>,
     /// For whoever has the credential.
     pub(super) outer: axum::Router,
     /// For this process.
@@ -51,12 +55,15 @@ pub(super) fn images(request: &Request, home: &Home, address: SocketAddr) -> Out
     };
     let auth = Auth::open(settings).map_err(|error| cannot_guard(&error))?;
     let options = Options { hosts: Hosts::of(address, &[]).always(), ..Options::guarded(auth) };
-    let outer = ::registry::router(registry.clone(), options);
+    let index = open_catalog(request, home)?;
+    let outer = ::registry::router(registry.clone(), options.clone())
+        .merge(catalog::routes(index.clone(), options));
     let inner = ::registry::router(registry.clone(), Options::open());
     Ok(Images {
         outer: vouched.within(outer, Some(&password)),
         inner: vouched.within(inner, None),
         registry,
+        index,
         vouched,
         own: OwnRegistry { address, credential: Some((USER.to_owned(), password)) },
     })
@@ -72,6 +79,14 @@ fn is_up_already(home: &Home) -> Failure {
             kubeconfig.display()
         ),
     )
+}
+
+/// The catalog of the registry, beside it; one that is kept in memory is new each time.
+fn open_catalog(request: &Request, home: &Home) -> Outcome<Arc<Index>> {
+    if request.in_memory {
+        return catalog::open_passing(&home.join(catalog::FILE));
+    }
+    catalog::open(&home.join("registry").join(catalog::FILE))
 }
 
 /// Other machines may come only if somebody said who.

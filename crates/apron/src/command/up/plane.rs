@@ -10,7 +10,7 @@ use crate::cluster::kubeconfig::OwnRegistry;
 use crate::command::apiserver;
 use crate::command::deploy;
 use crate::command::permissions;
-use crate::command::registry::{self as own_registry, serve};
+use crate::command::registry::{self as own_registry, catalog, serve};
 use crate::failure::{Failure, Outcome};
 use crate::listen;
 use crate::nearby::nearby;
@@ -64,11 +64,13 @@ impl Plane {
         let mut tasks = JoinSet::new();
         let listener = bind(request.registry_listen, REGISTRY, "--registry-listen").await?;
         let registry = address(&listener)?;
-        let Images { registry: images, outer, inner, vouched, own } =
+        let Images { registry: images, index, outer, inner, vouched, own } =
             door::images(request, home, registry)?;
         let (doors, limits) = own_registry::doors();
         tasks.spawn(listen::serve(listener, outer, doors, limits, done(&told)));
         tasks.spawn(serve::collect_regularly(images.clone(), COLLECT_INTERVAL, done(&told)));
+        let temporary = settings.temporary.clone();
+        tasks.spawn(catalog::follow(images.clone(), index, temporary, done(&told)));
 
         let prepared = apiserver::prepare(&api_request(request, home)).await?;
         let listener = bind(request.listen, API, "--listen").await?;

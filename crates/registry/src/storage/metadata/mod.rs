@@ -166,6 +166,11 @@ pub(crate) trait Lists {
         last: &str,
         limit: usize,
     ) -> Result<Vec<Descriptor>, Error>;
+    /// Repositories that have manifests, with the numbers of their last changes.
+    fn changes(&self, last: &str, limit: usize) -> Result<Vec<(Name, i64)>, Error>;
+    /// Manifests that a tag leads to, and those that nothing leads to and that refer to nothing;
+    /// with several tags, several times.
+    fn heads(&self, name: &Name) -> Result<Vec<(Digest, Option<String>)>, Error>;
 }
 
 /// Something of a repository.

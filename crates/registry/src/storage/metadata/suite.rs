@@ -245,6 +245,8 @@ fn everything(it: &dyn Metadata) -> Vec<String> {
         format!("{:?}", it.behind().unwrap()),
         format!("{:?}", it.repositories("", 9).unwrap()),
         format!("{:?}", it.repositories("a", 1).unwrap()),
+        format!("{:?}", it.changes("", 9).unwrap()),
+        format!("{:?}", it.changes("a", 1).unwrap()),
         format!("{:?}", it.blobs("", 99).unwrap()),
         format!("{:?}", it.blobs(&blob(0).to_string(), 1).unwrap()),
         format!("{:?}", it.unused().unwrap()),
@@ -257,6 +259,7 @@ fn everything(it: &dyn Metadata) -> Vec<String> {
         all.push(format!("{:?}", it.tags(&repository, "t", 1).map_err(|it| it.to_string())));
         all.push(format!("{:?}", it.manifests(&repository, "", 9).map_err(|it| it.to_string())));
         all.push(format!("{:?}", it.shown(&repository).map_err(|it| it.to_string())));
+        all.push(format!("{:?}", it.heads(&repository).map_err(|it| it.to_string())));
         for raw in manifests() {
             let selector = Selector::Digest(raw.digest.clone());
             let found = it.manifest(&repository, &selector).map_err(|it| it.to_string());
@@ -281,6 +284,41 @@ fn everything(it: &dyn Metadata) -> Vec<String> {
 fn sorted(mut entries: Vec<Entry>) -> Vec<Entry> {
     entries.sort_by_key(|it| (it.repository.clone(), it.digest.clone()));
     entries
+}
+
+#[test]
+fn heads_are_what_is_there_for_itself_and_each_change_has_a_number() {
+    hold(|it| {
+        let [plain, signature, index, other] = manifests().try_into().unwrap();
+        for number in 0..3 {
+            it.finish_upload(arrived("a", number, 99)).unwrap();
+        }
+        let number = || it.changes("", 9).unwrap();
+        assert_eq!(number(), []);
+        it.push(pushed("a", &plain, &[], 1)).unwrap();
+        let first = number();
+        let heads = |wanted: &[(&Raw, Option<&str>)]| {
+            let mut wanted: Vec<_> = wanted
+                .iter()
+                .map(|(raw, tag)| (raw.digest.clone(), tag.map(str::to_owned)))
+                .collect();
+            wanted.sort_by_key(|(digest, tag)| (digest.to_string(), tag.clone()));
+            assert_eq!(it.heads(&name("a")).unwrap(), wanted);
+        };
+        heads(&[(&plain, None)]);
+        it.push(pushed("a", &signature, &[], 2)).unwrap();
+        it.push(pushed("a", &other, &["t", "u"], 2)).unwrap();
+        heads(&[(&plain, None), (&other, Some("t")), (&other, Some("u"))]);
+        assert!(number()[0].1 > first[0].1);
+        it.push(pushed("a", &index, &["v1.0.0"], 3)).unwrap();
+        heads(&[(&index, Some("v1.0.0")), (&other, Some("t")), (&other, Some("u"))]);
+        let before = number();
+        it.delete_tag(&name("a"), &tag("u")).unwrap();
+        it.delete_manifest(&name("a"), &index.digest, 9).unwrap();
+        heads(&[(&plain, None), (&other, Some("t"))]);
+        assert!(number()[0].1 > before[0].1);
+        assert!(matches!(it.heads(&name("b")), Err(Error::NameUnknown(_))));
+    });
 }
 
 proptest! {

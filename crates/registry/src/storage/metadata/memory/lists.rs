@@ -51,6 +51,30 @@ impl Lists for Memory {
             all.map(|(row, _)| row).filter(fits).take(limit).map(described).collect()
         }))
     }
+
+    fn changes(&self, last: &str, limit: usize) -> Result<Vec<(Name, i64)>, Error> {
+        Ok(self.read(|tables| {
+            let all = tables.repositories.iter().filter(|(_, it)| !it.manifests.is_empty());
+            let all = all.filter(|(name, _)| name.as_str() > last);
+            all.take(limit).map(|(name, it)| (name.clone(), it.generation)).collect()
+        }))
+    }
+
+    fn heads(&self, name: &Name) -> Result<Vec<(Digest, Option<String>)>, Error> {
+        self.read(|tables| {
+            let here = tables.known(name)?;
+            let mut all = Vec::new();
+            for (digest, (row, _)) in &here.manifests {
+                let tags = here.tags.iter().filter(|(_, meant)| *meant == digest);
+                let before = all.len();
+                all.extend(tags.map(|(tag, _)| (digest.clone(), Some(tag.clone()))));
+                if all.len() == before && row.subject.is_none() && !here.names(digest) {
+                    all.push((digest.clone(), None));
+                }
+            }
+            Ok(all)
+        })
+    }
 }
 
 impl Garbage for Memory {

@@ -74,6 +74,41 @@ impl Lists for Sqlite {
             Ok(all)
         })
     }
+
+    fn changes(&self, last: &str, limit: usize) -> Result<Vec<(Name, i64)>, Error> {
+        self.database.read(|database| {
+            let mut statement = database.prepare_cached(
+                "SELECT name, generation FROM repository WHERE name > ?1
+                 AND EXISTS (SELECT 1 FROM manifest WHERE repository = id) ORDER BY name LIMIT ?2",
+            )?;
+            let mut rows = statement.query(params![last, stored_limit(limit)])?;
+            let mut all = Vec::new();
+            while let Some(row) = rows.next()? {
+                all.push((stored_name(&row.get::<_, String>(0)?)?, row.get(1)?));
+            }
+            Ok(all)
+        })
+    }
+
+    fn heads(&self, name: &Name) -> Result<Vec<(Digest, Option<String>)>, Error> {
+        self.database.read(|database| {
+            let repository = known(database, name)?;
+            let mut statement = database.prepare_cached(
+                "SELECT it.digest, name FROM manifest AS it LEFT JOIN tag
+                 ON tag.repository = it.repository AND tag.digest = it.digest
+                 WHERE it.repository = ?1 AND (name IS NOT NULL OR (subject IS NULL
+                     AND NOT EXISTS (SELECT 1 FROM manifest_child
+                                     WHERE repository = ?1 AND child = it.digest)))
+                 ORDER BY it.digest, name",
+            )?;
+            let mut rows = statement.query([repository])?;
+            let mut all = Vec::new();
+            while let Some(row) = rows.next()? {
+                all.push((stored_digest(&row.get::<_, String>(0)?)?, row.get(1)?));
+            }
+            Ok(all)
+        })
+    }
 }
 
 fn referrer(row: &Row<'_>) -> Result<Descriptor, Error> {

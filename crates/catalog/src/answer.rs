@@ -1,0 +1,176 @@
+//! Answers, as they go over the wire.
+
+use crate::record::{Definition, Dependency, Origin, Package, ServedVersion};
+use serde::{Deserialize, Serialize};
+
+/// A part of a list.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Page<T> {
+    /// What is on this page.
+    pub items: Vec<T>,
+    /// What to ask for the next one with; nothing if this is the last.
+    pub next: Option<String>,
+}
+
+/// A kind, as lists show it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct KindSummary {
+    /// What the newest package says of it.
+    #[serde(flatten)]
+    pub definition: Definition,
+    /// Whether installing a package brings it.
+    pub installs: bool,
+    /// The repositories whose packages bring it.
+    pub packages: Vec<String>,
+}
+
+/// Which packages bring a kind.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Definers {
+    /// `plural.group`, or what was asked for if no package defines it.
+    pub crd: String,
+    /// The group.
+    pub group: String,
+    /// The kind, if it is defined.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// The scope, if it is defined.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scope: Option<String>,
+    /// The version that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// Repositories whose packages bring it, by name.
+    pub packages: Vec<Definer>,
+    /// Whether several of them would, once installed: a person has to choose.
+    pub ambiguous: bool,
+    /// Kinds that may be meant, if no package defines this one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub suggestions: Vec<String>,
+    /// What to ask for more with.
+    pub next: Option<String>,
+}
+
+/// A repository whose packages bring a kind.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Definer {
+    /// The repository.
+    pub repository: String,
+    /// The type of package.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// What kind of document brings it.
+    pub origin: Origin,
+    /// Whether installing it brings the kind.
+    pub installs: bool,
+    /// The versions that do, newest first.
+    pub versions: Vec<DefiningVersion>,
+}
+
+/// A version of a package that brings a kind.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DefiningVersion {
+    /// Its tags, newest version first.
+    pub tags: Vec<String>,
+    /// Its address.
+    pub digest: String,
+    /// The versions of the kind that it has.
+    pub versions: Vec<ServedVersion>,
+    /// Whether the kind has to be activated after the installation.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub needs_activation: bool,
+}
+
+/// A package, as lists show it: its newest version.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PackageSummary {
+    /// The repository.
+    pub repository: String,
+    /// The newest version.
+    pub newest: VersionSummary,
+    /// How many versions there are.
+    pub versions: usize,
+}
+
+/// How far a version is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    /// It is a package, and was read.
+    Read,
+    /// It will be read in a moment.
+    Waiting,
+    /// A part of it is not there.
+    Incomplete,
+    /// It cannot be read.
+    Broken,
+}
+
+/// A version of a package, as lists show it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct VersionSummary {
+    /// Its address.
+    pub digest: String,
+    /// Its tags, newest version first.
+    pub tags: Vec<String>,
+    /// How far it is known.
+    pub state: State,
+    /// Why it is not a package that was read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// What it says; empty if it was not read.
+    #[serde(flatten)]
+    pub package: Package,
+    /// How many kinds it brings.
+    pub kinds: usize,
+}
+
+/// Everything about a version.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct VersionDetail {
+    /// The repository.
+    pub repository: String,
+    /// What lists show.
+    #[serde(flatten)]
+    pub summary: VersionSummary,
+    /// A longer text, in Markdown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub readme: Option<String>,
+    /// A picture, as an address with the data in it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub icon: Option<String>,
+}
+
+/// A package that needs another.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Dependent {
+    /// The repository of the one that needs it.
+    pub repository: String,
+    /// That version's address.
+    pub digest: String,
+    /// Its tags.
+    pub tags: Vec<String>,
+    /// How it says so.
+    pub dependency: Dependency,
+}
+
+/// What is found by some words.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Found {
+    /// Packages, best first.
+    pub packages: Vec<PackageSummary>,
+    /// Kinds, best first.
+    pub crds: Vec<KindSummary>,
+    /// Kinds that may be meant, if there is nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub suggestions: Vec<String>,
+}

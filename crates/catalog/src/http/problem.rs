@@ -1,0 +1,87 @@
+//! What could not be answered, as RFC 9457 writes it.
+
+use axum::body::Body;
+use axum::response::{IntoResponse, Response};
+use http::StatusCode;
+use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
+use serde_json::json;
+
+/// A refusal, with what to do about it.
+#[derive(Clone, Debug)]
+pub struct Problem {
+    status: StatusCode,
+    detail: String,
+    hint: String,
+    suggestions: Vec<String>,
+    headers: Vec<(HeaderName, String)>,
+}
+
+impl Problem {
+    /// A problem of any sort.
+    pub fn new(status: StatusCode, detail: impl Into<String>, hint: impl Into<String>) -> Self {
+        let (detail, hint) = (detail.into(), hint.into());
+        Self { status, detail, hint, suggestions: Vec::new(), headers: Vec::new() }
+    }
+
+    /// The same with a header.
+    #[must_use]
+    pub fn header(mut self, name: HeaderName, value: &str) -> Self {
+        self.headers.push((name, value.to_owned()));
+        self
+    }
+
+    /// The same with what may be meant.
+    #[must_use]
+    pub(super) fn suggesting(self, suggestions: Vec<String>) -> Self {
+        Self { suggestions, ..self }
+    }
+
+    pub(super) fn method() -> Self {
+        let hint = "ask with GET; packages are pushed and deleted below /v2/";
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, "the catalog can only be asked", hint)
+    }
+
+    pub(super) fn failed() -> Self {
+        let hint = "try again; the server's log says more";
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "the catalog cannot answer", hint)
+    }
+
+    pub(super) fn invalid(detail: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, detail, hint)
+    }
+
+    pub(super) fn path() -> Self {
+        let hint = "there are /crds, /packages and /search below /api/v1";
+        Self::new(StatusCode::NOT_FOUND, "there is no such address", hint)
+    }
+
+    pub(super) fn unknown(what: impl Into<String>) -> Self {
+        let hint = "check the name, or sign in: what you may not read is not shown";
+        Self::new(StatusCode::NOT_FOUND, what, hint)
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let mut body = json!({
+            "type": "about:blank",
+            "title": self.status.canonical_reason().unwrap_or_default(),
+            "status": self.status.as_u16(),
+            "detail": self.detail,
+            "hint": self.hint,
+        });
+        if !self.suggestions.is_empty() {
+            body["suggestions"] = json!(self.suggestions);
+        }
+        let mut response = Response::new(Body::from(body.to_string()));
+        *response.status_mut() = self.status;
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        for (name, value) in self.headers {
+            if let Ok(value) = HeaderValue::from_str(&value) {
+                headers.insert(name, value);
+            }
+        }
+        response
+    }
+}

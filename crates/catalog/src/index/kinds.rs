@@ -1,0 +1,283 @@
+//! Questions about kinds: which packages define one, what it looks like.
+
+use super::order::{compare_tags, compare_versions};
+use super::{Index, IndexError, PAGE_LENGTH_MAX, Rights};
+use crate::answer::{Definer, Definers, DefiningVersion, KindSummary};
+use crate::distance::near;
+use crate::grammar::KindReference;
+use crate::json::decompress;
+use crate::record::{Definition, Origin, Package};
+use rusqlite::{Connection, OptionalExtension as _, params};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Suggestions in one answer.
+const SUGGESTIONS_MAX: usize = 5;
+/// Names that are compared for a suggestion.
+const COMPARED_MAX: i64 = 20_000;
+
+/// A definition in a version of a package.
+struct Row {
+    repository: String,
+    digest: String,
+    tags: Vec<String>,
+    definition: Definition,
+    package: Package,
+}
+
+impl Index {
+    /// Which packages bring a kind, and in which versions; `after` is the repository the last page
+    /// ended with.
+    pub fn definers(
+        &self,
+        kind: &KindReference,
+        after: Option<&str>,
+        rights: &Rights,
+    ) -> Result<Definers, IndexError> {
+        self.ask(rights, |database| {
+            let Some(name) = resolve(database, kind)? else {
+                return Ok(undefined(kind, suggest(database, kind)?));
+            };
+            let rows = defining(database, &name)?;
+            let shown = rows.iter().max_by(|a, b| newer(b, a)).map(|row| row.definition.clone());
+            let version = kind.version.clone();
+            let has = |row: &Row| {
+                version.as_deref().is_none_or(|name| row.definition.version(name).is_some())
+            };
+            let mut packages = by_repository(rows.into_iter().filter(has).collect());
+            let would = |definer: &&Definer| {
+                let serves = |it: &DefiningVersion| {
+                    it.versions.iter().any(|one| {
+                        one.served && version.as_ref().is_none_or(|name| one.name == *name)
+                    })
+                };
+                definer.installs && definer.versions.iter().any(serves)
+            };
+            let ambiguous = packages.iter().filter(would).count() > 1;
+            packages.retain(|definer| after.is_none_or(|last| definer.repository.as_str() > last));
+            let next = (packages.len() > PAGE_LENGTH_MAX)
+                .then(|| packages[PAGE_LENGTH_MAX - 1].repository.clone());
+            packages.truncate(PAGE_LENGTH_MAX);
+            Ok(Definers {
+                crd: name,
+                group: kind.group.clone(),
+                kind: shown.as_ref().map(|it| it.kind.clone()),
+                scope: shown.map(|it| it.scope),
+                version,
+                packages,
+                ambiguous,
+                suggestions: Vec::new(),
+                next,
+            })
+        })
+    }
+
+    /// What a kind looks like, by the newest package that brings it; none if no package does.
+    pub fn kind(
+        &self,
+        kind: &KindReference,
+        rights: &Rights,
+    ) -> Result<Option<KindSummary>, IndexError> {
+        self.ask(rights, |database| {
+            let Some(name) = resolve(database, kind)? else { return Ok(None) };
+            summary(database, &name)
+        })
+    }
+
+    /// The schema of a version of a kind as JSON, from the newest package that has one, or from
+    /// one of a repository.
+    pub fn schema(
+        &self,
+        kind: &KindReference,
+        version: &str,
+        repository: Option<&str>,
+        rights: &Rights,
+    ) -> Result<Option<Vec<u8>>, IndexError> {
+        self.ask(rights, |database| {
+            let Some(name) = resolve(database, kind)? else { return Ok(None) };
+            let mut rows = defining(database, &name)?;
+            rows.retain(|row| repository.is_none_or(|wanted| row.repository == wanted));
+            rows.sort_by(newer);
+            let schema =
+                |row: Row| row.definition.version(version).and_then(|it| it.schema.clone());
+            let Some(digest) = rows.into_iter().find_map(schema) else { return Ok(None) };
+            let sql = "SELECT bytes FROM schema WHERE digest = ?1";
+            let mut statement = database.prepare_cached(sql)?;
+            let bytes: Option<Vec<u8>> =
+                statement.query_row([digest], |row| row.get(0)).optional()?;
+            Ok(bytes.map(|bytes| decompress(&bytes)).transpose()?)
+        })
+    }
+}
+
+/// The newest version first; what is installed before what is not.
+fn newer(one: &Row, other: &Row) -> std::cmp::Ordering {
+    let installs = |row: &Row| row.definition.origin.installs();
+    (installs(other).cmp(&installs(one)))
+        .then_with(|| compare_versions((&one.tags, &one.digest), (&other.tags, &other.digest)))
+        .then_with(|| one.repository.cmp(&other.repository))
+}
+
+/// A kind as lists show it; none if no package that may be read defines it.
+pub(super) fn summary(
+    database: &Connection,
+    name: &str,
+) -> Result<Option<KindSummary>, IndexError> {
+    let mut rows = defining(database, name)?;
+    rows.sort_by(newer);
+    let packages: BTreeSet<String> = rows.iter().map(|row| row.repository.clone()).collect();
+    let installs = rows.iter().any(|row| row.definition.origin.installs());
+    let newest = rows.into_iter().next();
+    Ok(newest.map(|Row { definition, .. }| KindSummary {
+        definition,
+        installs,
+        packages: packages.into_iter().collect(),
+    }))
+}
+
+/// Every version of a package that brings a kind.
+fn defining(database: &Connection, name: &str) -> Result<Vec<Row>, IndexError> {
+    let sql = "SELECT repository.name, version.digest, provides.facts, package.facts,
+                   (SELECT group_concat(tag.name, ' ') FROM tag
+                    WHERE tag.repository = repository.id AND tag.digest = version.digest)
+               FROM provides
+               JOIN version ON version.package = provides.package
+               JOIN repository ON repository.id = version.repository
+               JOIN package ON package.id = provides.package
+               WHERE provides.name = ?1 AND readable(repository.name)";
+    let mut statement = database.prepare_cached(sql)?;
+    let mut rows = statement.query([name])?;
+    let mut all = Vec::new();
+    while let Some(row) = rows.next()? {
+        all.push(Row {
+            repository: row.get(0)?,
+            digest: row.get(1)?,
+            definition: serde_json::from_str(&row.get::<_, String>(2)?)?,
+            package: serde_json::from_str(&row.get::<_, String>(3)?)?,
+            tags: split_tags(row.get(4)?),
+        });
+    }
+    Ok(all)
+}
+
+/// Tags as the database joins them: none has a space in it.
+pub(super) fn split_tags(joined: Option<String>) -> Vec<String> {
+    let joined = joined.unwrap_or_default();
+    let mut tags: Vec<String> = joined.split_whitespace().map(str::to_owned).collect();
+    tags.sort_by(|one, other| compare_tags(one, other));
+    tags
+}
+
+fn by_repository(rows: Vec<Row>) -> Vec<Definer> {
+    let mut groups = BTreeMap::<String, Vec<Row>>::new();
+    for row in rows {
+        groups.entry(row.repository.clone()).or_default().push(row);
+    }
+    let definer = |(repository, mut rows): (String, Vec<Row>)| {
+        rows.sort_by(newer);
+        let first = rows.first()?;
+        Some(Definer {
+            repository,
+            kind: first.package.kind.clone(),
+            origin: first.definition.origin,
+            installs: first.definition.origin.installs(),
+            versions: rows.into_iter().map(defining_version).collect(),
+        })
+    };
+    groups.into_iter().filter_map(definer).collect()
+}
+
+fn defining_version(row: Row) -> DefiningVersion {
+    let Row { digest, tags, definition, package, .. } = row;
+    let starts_safely = package
+        .capabilities
+        .iter()
+        .any(|it| api::meta::capability::matches(it, api::meta::capability::SAFE_START));
+    let needs_activation =
+        definition.origin.needs_activation() || (definition.origin == Origin::Crd && starts_safely);
+    DefiningVersion { tags, digest, versions: definition.versions, needs_activation }
+}
+
+/// The name of the CRD that is meant: by its plural, else by its singular or kind.
+fn resolve(database: &Connection, kind: &KindReference) -> Result<Option<String>, IndexError> {
+    let Some(wanted) = &kind.name else { return Ok(None) };
+    let exact = kind.bare();
+    if is_visible(database, &exact)? {
+        return Ok(Some(exact));
+    }
+    for name in names_of_group(database, &kind.group)? {
+        for row in defining(database, &name)? {
+            let Definition { singular, kind, .. } = &row.definition;
+            if singular == wanted || kind.to_lowercase() == *wanted {
+                return Ok(Some(name));
+            }
+        }
+    }
+    Ok(None)
+}
+
+fn is_visible(database: &Connection, name: &str) -> Result<bool, IndexError> {
+    let sql = "SELECT 1 FROM provides JOIN version ON version.package = provides.package
+               JOIN repository ON repository.id = version.repository
+               WHERE provides.name = ?1 AND readable(repository.name) LIMIT 1";
+    Ok(database.prepare_cached(sql)?.exists([name])?)
+}
+
+fn names_of_group(database: &Connection, group: &str) -> Result<Vec<String>, IndexError> {
+    let sql = "SELECT name FROM kind WHERE family = ?1 ORDER BY name";
+    let mut statement = database.prepare_cached(sql)?;
+    let rows = statement.query_map([group], |row| row.get(0))?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+fn undefined(kind: &KindReference, suggestions: Vec<String>) -> Definers {
+    Definers {
+        crd: kind.bare(),
+        group: kind.group.clone(),
+        kind: None,
+        scope: None,
+        version: kind.version.clone(),
+        packages: Vec::new(),
+        ambiguous: false,
+        suggestions,
+        next: None,
+    }
+}
+
+/// Kinds that may be meant: the same name in another group, or one that is spelled alike.
+fn suggest(database: &Connection, kind: &KindReference) -> Result<Vec<String>, IndexError> {
+    let wanted = kind.name.clone().unwrap_or_default();
+    let same = similar(database, &wanted, |name| {
+        let (plural, group) = name.split_once('.').unwrap_or((name, ""));
+        let by_name = near(&wanted, plural)?;
+        let by_group = if group == kind.group { 0 } else { near(&kind.group, group).unwrap_or(3) };
+        Some(by_name + by_group)
+    })?;
+    Ok(same)
+}
+
+/// Kinds in order of a score, the best few of those that may be read.
+pub(super) fn similar(
+    database: &Connection,
+    wanted: &str,
+    score: impl Fn(&str) -> Option<usize>,
+) -> Result<Vec<String>, IndexError> {
+    // People seldom mistake the first letter; the group they do.
+    let first: String = wanted.chars().take(1).collect();
+    let sql = "SELECT name FROM kind WHERE name >= ?1 AND name < ?1 || char(1114111) LIMIT ?2";
+    let mut statement = database.prepare_cached(sql)?;
+    let rows = statement.query_map(params![first, COMPARED_MAX], |row| row.get(0))?;
+    let names = rows.collect::<rusqlite::Result<Vec<String>>>()?;
+    let mut scored: Vec<(usize, String)> =
+        names.into_iter().filter_map(|name| Some((score(&name)?, name))).collect();
+    scored.sort();
+    let mut best = Vec::new();
+    for (_, name) in scored {
+        if is_visible(database, &name)? {
+            best.push(name);
+        }
+        if best.len() == SUGGESTIONS_MAX {
+            break;
+        }
+    }
+    Ok(best)
+}

@@ -1,0 +1,139 @@
+//! What packages say, in a database that can be made again at any time.
+//!
+//! One connection writes, a few read; each question is one read transaction, so that it sees a
+//! state before a change or after it. All methods wait for a disk: call them on threads that may.
+
+mod kinds;
+mod order;
+mod packages;
+mod rights;
+mod search;
+mod tables;
+mod write;
+
+pub use rights::Rights;
+
+use rights::Reader;
+use rusqlite::Connection;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// The longest list in one answer.
+pub const PAGE_LENGTH_MAX: usize = 1000;
+/// Connections that are kept for the next questions.
+const READERS_IDLE: usize = 4;
+
+/// Why the index cannot answer or change.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum IndexError {
+    /// The database failed.
+    #[error("the catalog's database failed")]
+    Database(#[from] rusqlite::Error),
+    /// Its file failed.
+    #[error("the catalog's file cannot be used")]
+    Io(#[from] std::io::Error),
+    /// What was written by us cannot be read.
+    #[error("the catalog's database holds what cannot be read")]
+    Facts(#[from] serde_json::Error),
+    /// It cannot be made.
+    #[error("the catalog's database cannot be made")]
+    Format,
+}
+
+/// A manifest of a repository that is listed for itself.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Head {
+    /// Its address.
+    pub digest: String,
+    /// Its tags.
+    pub tags: Vec<String>,
+}
+
+/// Which part of which list.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Question {
+    /// Words to look for; empty is everything.
+    pub words: String,
+    /// Only kinds of this group.
+    pub group: Option<String>,
+    /// Only packages of this type.
+    pub kind: Option<String>,
+    /// Where the last page ended.
+    pub cursor: Option<String>,
+    /// How long the page may be.
+    pub limit: usize,
+}
+
+impl Question {
+    /// The first page about some words.
+    pub fn about(words: &str) -> Self {
+        Self { words: words.to_owned(), limit: 100, ..Self::default() }
+    }
+
+    fn length(&self) -> usize {
+        self.limit.clamp(1, PAGE_LENGTH_MAX)
+    }
+}
+
+/// The catalog.
+pub struct Index {
+    path: PathBuf,
+    writer: Mutex<Connection>,
+    readers: Mutex<Vec<Reader>>,
+}
+
+impl Index {
+    /// Opens the index in a file. One that is not there, is damaged or has another format is made
+    /// anew, and is empty.
+    pub fn open(path: &Path) -> Result<Self, IndexError> {
+        let writer = Mutex::new(tables::open_writer(path)?);
+        Ok(Self { path: path.to_owned(), writer, readers: Mutex::default() })
+    }
+
+    /// Makes a new index in a file, in place of any that is there.
+    pub fn create(path: &Path) -> Result<Self, IndexError> {
+        tables::remove(path)?;
+        Self::open(path)
+    }
+
+    /// Throws everything away, if a failure says that the file is damaged; tells whether it did.
+    pub fn start_over_after(&self, error: &IndexError) -> Result<bool, IndexError> {
+        let IndexError::Database(cause) = error else { return Ok(false) };
+        if !tables::is_damage(cause) {
+            return Ok(false);
+        }
+        let mut writer = self.writer();
+        self.readers().clear();
+        tables::remove(&self.path)?;
+        *writer = tables::open_writer(&self.path)?;
+        Ok(true)
+    }
+
+    fn writer(&self) -> MutexGuard<'_, Connection> {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn readers(&self) -> MutexGuard<'_, Vec<Reader>> {
+        self.readers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Answers a question with what the asker may read.
+    fn ask<T>(
+        &self,
+        rights: &Rights,
+        question: impl FnOnce(&Connection) -> Result<T, IndexError>,
+    ) -> Result<T, IndexError> {
+        let idle = self.readers().pop();
+        let mut reader = match idle {
+            Some(reader) => reader,
+            None => Reader::new(tables::open_reader(&self.path)?)?,
+        };
+        let answer = reader.answer(rights, question);
+        let mut readers = self.readers();
+        if readers.len() < READERS_IDLE {
+            readers.push(reader);
+        }
+        answer
+    }
+}

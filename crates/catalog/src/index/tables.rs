@@ -1,0 +1,156 @@
+//! The tables, and opening a database that has them.
+//!
+//! ```text
+//!   repository ─┬─ version ──► package (what a manifest is: by digest, wherever it lies)
+//!               ├─ tag             ├─ provides ──► kind ──► kind_word
+//!               └─ word            ├─ needs
+//!                                  └─ schema_use ──► schema (once by digest)
+//! ```
+//!
+//! A version without a package was not read yet. Everything at the right end of an arrow is there
+//! as long as something leads to it.
+
+use fs_err::os::unix::fs::OpenOptionsExt as _;
+use rusqlite::{Connection, OpenFlags};
+use std::path::Path;
+use std::time::Duration;
+
+/// The format of the tables and of what is read from packages: one more, and all are read again.
+const FORMAT: i64 = 1;
+/// How long a connection waits for another; only checkpoints can make one wait.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+/// Pages a connection keeps, in KiB (negative, as `SQLite` wants it).
+const PAGE_CACHE: i64 = -4096;
+
+const TABLES: &str = "
+CREATE TABLE repository (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, newest TEXT);
+CREATE TABLE package (
+    id INTEGER PRIMARY KEY,
+    digest TEXT NOT NULL UNIQUE,
+    state TEXT NOT NULL,
+    reason TEXT,
+    facts TEXT,
+    kinds INTEGER NOT NULL DEFAULT 0,
+    readme TEXT,
+    icon TEXT
+);
+CREATE TABLE version (
+    repository INTEGER NOT NULL,
+    digest TEXT NOT NULL,
+    package INTEGER,
+    reason TEXT,
+    PRIMARY KEY (repository, digest)
+) WITHOUT ROWID;
+CREATE INDEX version_package ON version (package);
+CREATE INDEX version_digest ON version (digest);
+CREATE TABLE tag (
+    repository INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    digest TEXT NOT NULL,
+    PRIMARY KEY (repository, name)
+) WITHOUT ROWID;
+CREATE INDEX tag_digest ON tag (repository, digest);
+CREATE TABLE provides (
+    name TEXT NOT NULL,
+    package INTEGER NOT NULL,
+    facts TEXT NOT NULL,
+    PRIMARY KEY (name, package)
+) WITHOUT ROWID;
+CREATE INDEX provides_package ON provides (package);
+CREATE TABLE kind (name TEXT PRIMARY KEY, family TEXT NOT NULL) WITHOUT ROWID;
+CREATE INDEX kind_family ON kind (family, name);
+CREATE TABLE kind_word (
+    word TEXT NOT NULL,
+    name TEXT NOT NULL,
+    uses INTEGER NOT NULL,
+    PRIMARY KEY (word, name)
+) WITHOUT ROWID;
+CREATE TABLE word (
+    word TEXT NOT NULL,
+    repository INTEGER NOT NULL,
+    PRIMARY KEY (word, repository)
+) WITHOUT ROWID;
+CREATE INDEX word_repository ON word (repository);
+CREATE TABLE needs (
+    path TEXT NOT NULL,
+    package INTEGER NOT NULL,
+    PRIMARY KEY (path, package)
+) WITHOUT ROWID;
+CREATE INDEX needs_package ON needs (package);
+CREATE TABLE schema (digest TEXT PRIMARY KEY, bytes BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE schema_use (
+    digest TEXT NOT NULL,
+    package INTEGER NOT NULL,
+    PRIMARY KEY (digest, package)
+) WITHOUT ROWID;
+CREATE INDEX schema_use_package ON schema_use (package);
+";
+
+/// Opens the one connection that writes; an old or damaged database is made anew, for all of it
+/// can be read again.
+pub(super) fn open_writer(path: &Path) -> Result<Connection, super::IndexError> {
+    match try_open_writer(path) {
+        Ok(Some(connection)) => return Ok(connection),
+        Ok(None) => {}
+        Err(error) if is_damage(&error) => {}
+        Err(error) => return Err(error.into()),
+    }
+    remove(path)?;
+    let made = try_open_writer(path)?;
+    made.ok_or(super::IndexError::Format)
+}
+
+/// Whether a failure says that the file cannot be read.
+pub(super) fn is_damage(error: &rusqlite::Error) -> bool {
+    use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
+    matches!(error.sqlite_error_code(), Some(DatabaseCorrupt | NotADatabase))
+}
+
+/// Removes a database with its log.
+pub(super) fn remove(path: &Path) -> std::io::Result<()> {
+    for end in ["", "-wal", "-shm"] {
+        let mut file = path.as_os_str().to_owned();
+        file.push(end);
+        match fs_err::remove_file(Path::new(&file)) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Opens a database; none if it has another format.
+fn try_open_writer(path: &Path) -> rusqlite::Result<Option<Connection>> {
+    // It tells of private repositories, and its log gets the permissions that it has.
+    let options = fs_err::OpenOptions::new().create(true).append(true).mode(0o600).open(path);
+    drop(options);
+    let mut connection = Connection::open(path)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    connection.pragma_update(None, "journal_mode", "WAL")?;
+    // A crash may lose the last changes, and never mixes them: the next look brings them back.
+    connection.pragma_update(None, "synchronous", "NORMAL")?;
+    connection.pragma_update(None, "cache_size", PAGE_CACHE)?;
+    connection.set_prepared_statement_cache_capacity(64);
+    let transaction = connection.transaction()?;
+    let found: i64 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    match found {
+        0 => {
+            transaction.execute_batch(TABLES)?;
+            transaction.pragma_update(None, "user_version", FORMAT)?;
+        }
+        FORMAT => {}
+        _ => return Ok(None),
+    }
+    transaction.commit()?;
+    Ok(Some(connection))
+}
+
+/// Opens a connection that only reads.
+pub(super) fn open_reader(path: &Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    connection.pragma_update(None, "cache_size", PAGE_CACHE)?;
+    connection.set_prepared_statement_cache_capacity(64);
+    Ok(connection)
+}

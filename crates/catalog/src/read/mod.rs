@@ -1,0 +1,248 @@
+//! From the bytes of an image to what its package says.
+//!
+//! Everything comes through a [`Store`] whose blobs are verified, and is read within the limits
+//! that hold wherever packages are read. What is wrong with the bytes is an [`Outcome::Broken`]
+//! and stays so; what is wrong with the place they lie in is an error.
+
+mod definition;
+mod metadata;
+
+use crate::record::{Definition, Origin, Outcome, Package, Schema};
+use definition::Defined;
+use oci::layer::LayerSource;
+use oci::{Digest, Identifier, ImageConfig, Manifest, Raw};
+use std::collections::BTreeMap;
+use std::io::{self, Read};
+use std::path::Path;
+use store::{Advice, Store, VerifiedBlob};
+use xpkg::diagnostic::Severity;
+use xpkg::locate::{self, Contents};
+use xpkg::open::OpenError;
+
+/// How deep indexes may be nested.
+const NESTING_MAX: usize = 4;
+/// No image config needs more.
+const CONFIG_SIZE_MAX: u64 = 4 << 20;
+/// Layers of an image that does not say which one holds a package are read up to so many bytes:
+/// a registry holds ordinary images, too, and those are large.
+const UNMARKED_SIZE_MAX: u64 = 64 << 20;
+/// Bytes of all schemas of a package, compressed.
+const SCHEMAS_SIZE_MAX: usize = 64 << 20;
+
+/// Why it cannot be told yet what a manifest is.
+#[derive(Debug, thiserror::Error)]
+pub enum Incomplete {
+    /// A part of it is not there; it may come.
+    #[error("a part of it is not here yet: {0}")]
+    Missing(String),
+    /// The place cannot be read at the moment.
+    #[error("it cannot be read at the moment")]
+    Store(#[source] Box<store::Error>),
+}
+
+/// Either what it is for good, or why that cannot be told.
+enum Stop {
+    Outcome(Outcome),
+    Incomplete(Incomplete),
+}
+
+/// Tells what a manifest of a repository is. Layers are spooled into nameless files in `temporary`.
+pub async fn read(
+    store: &dyn Store,
+    digest: &Digest,
+    temporary: &Path,
+) -> Result<Outcome, Incomplete> {
+    match read_package(store, digest, temporary).await {
+        Ok(package) => Ok(Outcome::Package(Box::new(package))),
+        Err(Stop::Outcome(outcome)) => Ok(outcome),
+        Err(Stop::Incomplete(incomplete)) => Err(incomplete),
+    }
+}
+
+async fn read_package(
+    store: &dyn Store,
+    digest: &Digest,
+    temporary: &Path,
+) -> Result<Package, Stop> {
+    let root = fetch_manifest(store, digest).await?;
+    let image = choose_image(store, &root).await?;
+    let Some(manifest) = image.manifest() else { return Err(broken("it lists no image")) };
+    if manifest.subject.is_some() {
+        return Err(Stop::Outcome(Outcome::Other));
+    }
+    let contents = locate::locate(manifest).map_err(|error| match error {
+        locate::LocateError::BaseDuplicate(_) => broken(error.to_string()),
+        _ => Stop::Outcome(Outcome::Other),
+    })?;
+    let (wanted, is_marked) = match contents {
+        Contents::Base(layer) => (vec![layer], true),
+        Contents::Flattened(layers) => (layers, false),
+    };
+    let size = wanted.iter().fold(0_u64, |sum, layer| sum.saturating_add(layer.size));
+    if !is_marked && size > UNMARKED_SIZE_MAX {
+        return Err(Stop::Outcome(Outcome::Other));
+    }
+    let limits = xpkg::Limits::default();
+    let mut layers = Vec::new();
+    for layer in &wanted {
+        let limit = limits.layer.compressed_bytes_max;
+        let blob = store::fetch_to_file(store, layer, limit, temporary).await;
+        layers.push(blob.map_err(|error| judge(error, is_marked))?);
+    }
+    let config = fetch_config(store, manifest).await?;
+    let opened = tokio::task::spawn_blocking(move || open(&Layers(layers), &limits, is_marked));
+    let mut package = opened
+        .await
+        .map_err(|error| Stop::Outcome(Outcome::Broken(format!("reading it broke: {error}"))))??;
+    package.platforms = platforms(&root, &config);
+    package.size = manifest.layers.iter().fold(0, |sum, it| sum.saturating_add(it.size));
+    package.created = config.created.filter(|text| text.len() < 64 && text != oci::config::EPOCH);
+    Ok(package)
+}
+
+async fn fetch_manifest(store: &dyn Store, digest: &Digest) -> Result<Raw, Stop> {
+    let found = store.manifest(&Identifier::Digest(digest.clone())).await;
+    let found = found.map_err(|error| judge(error, true))?;
+    found.ok_or_else(|| Stop::Incomplete(Incomplete::Missing(format!("manifest {digest}"))))
+}
+
+/// The image that a package is read from, however deep it lies.
+async fn choose_image(store: &dyn Store, root: &Raw) -> Result<Raw, Stop> {
+    let mut image = root.clone();
+    for _ in 0..=NESTING_MAX {
+        let Some(index) = image.index() else { return Ok(image) };
+        let Ok(child) = locate::choose(index, None) else {
+            return Err(Stop::Outcome(Outcome::Other));
+        };
+        image = fetch_manifest(store, &child.digest).await?;
+    }
+    Err(broken("its index is nested too deeply"))
+}
+
+/// What the config says of the image; one that cannot be read says nothing.
+async fn fetch_config(store: &dyn Store, manifest: &Manifest) -> Result<ImageConfig, Stop> {
+    match store::fetch_bytes(store, &manifest.config, CONFIG_SIZE_MAX).await {
+        Ok(bytes) => Ok(serde_json::from_slice(&bytes).unwrap_or_default()),
+        Err(error) => match judge(error, true) {
+            Stop::Outcome(_) => Ok(ImageConfig::default()),
+            incomplete @ Stop::Incomplete(_) => Err(incomplete),
+        },
+    }
+}
+
+fn platforms(root: &Raw, config: &ImageConfig) -> Vec<String> {
+    let children = root.index().map(|index| index.manifests.as_slice()).unwrap_or_default();
+    let listed = children.iter().filter(|child| locate::is_image(child));
+    let mut all: Vec<String> =
+        listed.filter_map(|child| child.platform.as_ref()).map(ToString::to_string).collect();
+    if all.is_empty() && !config.os.is_empty() {
+        all.push(format!("{}/{}", config.os, config.architecture));
+    }
+    all.sort();
+    all.dedup();
+    all
+}
+
+/// What a failure of a store means: bytes that are wrong are so for good.
+fn judge(error: store::Error, is_marked: bool) -> Stop {
+    match (&error, error.advice()) {
+        (store::Error::Missing { what, .. }, _) => {
+            Stop::Incomplete(Incomplete::Missing(what.clone()))
+        }
+        (_, Advice::Corrupt | Advice::TooLarge) if is_marked => broken(chain(&error)),
+        (_, Advice::Corrupt | Advice::TooLarge) => Stop::Outcome(Outcome::Other),
+        _ => Stop::Incomplete(Incomplete::Store(Box::new(error))),
+    }
+}
+
+fn broken(reason: impl Into<String>) -> Stop {
+    Stop::Outcome(Outcome::Broken(reason.into()))
+}
+
+/// An error with its causes.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(next) = cause {
+        text.push_str(": ");
+        text.push_str(&next.to_string());
+        cause = next.source();
+    }
+    text
+}
+
+/// Verified layers, as the pure rooms want them.
+struct Layers(Vec<VerifiedBlob>);
+
+impl LayerSource for Layers {
+    fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    fn open(&self, layer: usize) -> io::Result<Box<dyn Read + '_>> {
+        Ok(Box::new(self.0[layer].open()))
+    }
+}
+
+/// Reads the package in some layers.
+fn open(layers: &Layers, limits: &xpkg::Limits, is_marked: bool) -> Result<Package, Stop> {
+    let mut gathered = Gathered::default();
+    let stream = xpkg::open::package_yaml(layers, limits);
+    let opened = stream.and_then(|reader| {
+        let make = |_: &yaml::RawDocument, node: Option<&yaml::Node<'_>>| {
+            node.map(definition::defined).unwrap_or_default()
+        };
+        xpkg::open::read_with(reader, limits, make, |made| gathered.take(made), &|| false)
+    });
+    let opened = opened.map_err(|error| match error {
+        // Layers that do not say that they are a package may be anything.
+        OpenError::NotAPackage | OpenError::Layer(_) if !is_marked => Stop::Outcome(Outcome::Other),
+        error => broken(chain(&error)),
+    })?;
+    let errors = opened.diagnostics.iter().filter(|it| it.severity == Severity::Error);
+    let problem = errors.map(|finding| finding.message.clone()).next();
+    let Some(meta) = opened.meta() else {
+        return Err(broken(problem.unwrap_or_else(|| "it has no metadata".to_owned())));
+    };
+    let is_function = meta.kind() == api::meta::PackageKind::Function;
+    let (definitions, schemas) = gathered.finish(is_function);
+    Ok(Package { problem, definitions, schemas, ..metadata::describe(meta) })
+}
+
+/// What the documents of a package define.
+#[derive(Default)]
+struct Gathered {
+    definitions: BTreeMap<String, Definition>,
+    schemas: BTreeMap<String, Vec<u8>>,
+    size: usize,
+}
+
+impl Gathered {
+    fn take(&mut self, made: Vec<Defined>) -> Result<(), OpenError> {
+        for Defined { definition, schemas } in made {
+            for Schema { digest, compressed } in schemas {
+                self.size += compressed.len();
+                self.schemas.insert(digest, compressed);
+            }
+            // Of two documents with one name the first counts; lint tells of the other.
+            self.definitions.entry(definition.name.clone()).or_insert(definition);
+        }
+        if self.size > SCHEMAS_SIZE_MAX {
+            let (limit, name) = (SCHEMAS_SIZE_MAX as u64, "schemas_size_max");
+            return Err(OpenError::TooMuch { what: "bytes of schemas", limit, name });
+        }
+        Ok(())
+    }
+
+    fn finish(self, is_function: bool) -> (Vec<Definition>, Vec<Schema>) {
+        let named = |mut definition: Definition| {
+            if is_function && definition.origin == Origin::Crd {
+                definition.origin = Origin::FunctionInput;
+            }
+            definition
+        };
+        let schemas = self.schemas.into_iter();
+        let schemas = schemas.map(|(digest, compressed)| Schema { digest, compressed });
+        (self.definitions.into_values().map(named).collect(), schemas.collect())
+    }
+}

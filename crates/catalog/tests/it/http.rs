@@ -1,0 +1,221 @@
+//! The catalog over HTTP: every address, asked by everybody.
+
+use crate::questions::catalog;
+use async_trait::async_trait;
+use axum::Router;
+use axum::body::Body;
+use catalog::Rights;
+use catalog::http::{Admitted, Gate, Problem, router};
+use http::request::Parts;
+use http::{Request, Response, StatusCode};
+use http_body_util::BodyExt as _;
+use serde_json::Value as Json;
+use std::sync::Arc;
+use tempfile::TempDir;
+use tower::ServiceExt as _;
+
+/// Lets the owner read everything, anybody what is not private, and asks strangers who they are.
+struct Door;
+
+#[async_trait]
+impl Gate for Door {
+    async fn admit(&self, request: &Parts) -> Result<Admitted, Problem> {
+        let refuse = || {
+            let problem =
+                Problem::new(StatusCode::UNAUTHORIZED, "who asks is not known", "sign in");
+            problem.header(http::header::WWW_AUTHENTICATE, "Basic")
+        };
+        match request.headers.get("user").and_then(|value| value.to_str().ok()) {
+            Some("owner") => Ok(Admitted { rights: Rights::all(), otherwise: None }),
+            Some("anybody") => {
+                let rights = Rights::when(|name| !name.starts_with("private/"));
+                Ok(Admitted { rights, otherwise: None })
+            }
+            Some("nothing") => Ok(Admitted { rights: Rights::when(|_| false), otherwise: None }),
+            _ => Ok(Admitted { rights: Rights::when(|_| false), otherwise: Some(refuse()) }),
+        }
+    }
+}
+
+struct Served {
+    router: Router,
+    _directory: TempDir,
+}
+
+fn served() -> Served {
+    let kept = catalog();
+    let router = router(Arc::new(kept.index), Arc::new(Door));
+    Served { router, _directory: kept.directory }
+}
+
+impl Served {
+    async fn send(&self, user: &str, request: http::request::Builder) -> Response<Body> {
+        let request = request.header("user", user).body(Body::empty()).unwrap();
+        self.router.clone().oneshot(request).await.unwrap()
+    }
+
+    async fn get(&self, user: &str, path: &str) -> (StatusCode, String) {
+        let response = self.send(user, Request::get(format!("/api/v1{path}"))).await;
+        let status = response.status();
+        let bytes = response.into_body().collect().await.unwrap().to_bytes();
+        (status, String::from_utf8(bytes.to_vec()).unwrap())
+    }
+
+    async fn json(&self, user: &str, path: &str) -> Json {
+        let (status, text) = self.get(user, path).await;
+        assert_eq!(status, StatusCode::OK, "{path}: {text}");
+        serde_json::from_str(&text).unwrap()
+    }
+}
+
+/// Every address, with what may be said there.
+const ADDRESSES: [&str; 24] = [
+    "/crds",
+    "/crds?q=bucket",
+    "/crds?q=secretvault",
+    "/crds?group=secret.example.org",
+    "/crds/buckets.s3.example.org",
+    "/crds/vaults.secret.example.org",
+    "/crds/buckets.s3.example.org/packages",
+    "/crds/buckets.s3.example.org/packages?version=v1",
+    "/crds/vaults.secret.example.org/packages",
+    "/crds/vault.secret.example.com/packages",
+    "/crds/vaults.secret.example.org/versions/v1/schema",
+    "/packages",
+    "/packages?q=aws",
+    "/packages?q=hidden",
+    "/packages/team/aws",
+    "/packages/team/aws/-/versions",
+    "/packages/team/aws/-/dependents",
+    "/packages/private/aws",
+    "/packages/private/aws/-/versions",
+    "/packages/private/aws/-/versions/v9.0.0",
+    "/packages/private/aws/-/versions/v9.0.0/crds",
+    "/packages/private/aws/-/versions/v9.0.0/dependencies",
+    "/packages/private/aws/-/dependents",
+    "/search?q=vaults",
+];
+
+#[tokio::test]
+async fn what_is_private_is_in_no_answer_to_those_who_may_not_read_it() {
+    let served = served();
+    let is_told = |text: &str| {
+        [
+            "hidden",
+            "vaults.secret.example.org",
+            "v9.0.0",
+            "v8.0.0",
+            "\"d3\"",
+            "\"d5\"",
+            "SecretVault",
+        ]
+        .iter()
+        .any(|word| text.contains(word))
+    };
+    let mut told_to_owner = 0;
+    for address in ADDRESSES {
+        let (_, owner) = served.get("owner", address).await;
+        told_to_owner += usize::from(is_told(&owner));
+        for user in ["anybody", "nothing", ""] {
+            let (status, text) = served.get(user, address).await;
+            // What was asked for may be repeated, and is no news.
+            let text = text.replace(address.split(['/', '?', '=']).next_back().unwrap(), "");
+            let text = match address.split_once("/crds/") {
+                Some((_, rest)) => text.replace(rest.split('/').next().unwrap(), ""),
+                None => text.replace("private/aws v9.0.0", ""),
+            };
+            assert!(!is_told(&text), "{user} {address}: {status} {text}");
+            let is_named = text.contains("private/") && !address.contains("private/");
+            assert!(!is_named, "{user} {address}: {status} {text}");
+        }
+        let (status, _) = served.get("", address).await;
+        assert_eq!(status, StatusCode::UNAUTHORIZED, "{address}");
+    }
+    assert!(told_to_owner > 12, "the owner is told {told_to_owner} times");
+}
+
+/// What is not there, and what is there for others, is one answer.
+#[tokio::test]
+async fn what_is_private_is_answered_as_what_is_not_there() {
+    let served = served();
+    for (private, missing) in [
+        ("/packages/private/aws", "/packages/missing/xyz"),
+        ("/packages/private/aws/-/versions", "/packages/missing/xyz/-/versions"),
+        ("/packages/private/aws/-/dependents", "/packages/missing/xyz/-/dependents"),
+        ("/crds/vaults.secret.example.org", "/crds/zzzzzz.secret.example.org"),
+        ("/crds/vaults.secret.example.org/packages", "/crds/zzzzzz.secret.example.org/packages"),
+    ] {
+        let (status, text) = served.get("anybody", private).await;
+        let (other, missing) = served.get("anybody", missing).await;
+        let text = text.replace("private/aws", "X").replace("vaults", "X");
+        let missing = missing.replace("missing/xyz", "X").replace("zzzzzz", "X");
+        assert_eq!((status, text), (other, missing), "{private}");
+    }
+}
+
+#[tokio::test]
+async fn both_directions_are_one_question_each() {
+    let served = served();
+    let found = served.json("anybody", "/crds/bucket.s3.example.org/packages?version=v1").await;
+    assert_eq!(found["crd"], "buckets.s3.example.org");
+    assert_eq!(found["packages"][0]["repository"], "team/aws");
+    assert_eq!(found["packages"][0]["versions"][0]["tags"][0], "v1.1.0");
+    assert_eq!(found["packages"][0]["versions"][1], Json::Null);
+    assert_eq!(found["ambiguous"], false);
+    let back = served.json("anybody", "/packages/team/aws/-/versions/v1.1.0/crds").await;
+    let names: Vec<&str> =
+        back["items"].as_array().unwrap().iter().map(|it| it["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["buckets.s3.example.org", "queues.sqs.example.org"]);
+    let needs =
+        served.json("anybody", "/packages/team/platform/-/versions/%3E=v0.1.0/dependencies").await;
+    assert_eq!(needs["items"][0]["package"], "registry.example.org/team/aws");
+}
+
+#[tokio::test]
+async fn lists_come_page_by_page() {
+    let served = served();
+    let (mut seen, mut address) = (Vec::new(), "/crds?limit=1".to_owned());
+    loop {
+        let response = served.send("owner", Request::get(format!("/api/v1{address}"))).await;
+        let link = response.headers().get("link").map(|it| it.to_str().unwrap().to_owned());
+        let bytes = response.into_body().collect().await.unwrap().to_bytes();
+        let page: Json = serde_json::from_slice(&bytes).unwrap();
+        seen.extend(page["items"].as_array().unwrap().iter().map(|it| it["name"].to_string()));
+        let Some(link) = link else { break };
+        let next = link.split(['<', '>']).nth(1).unwrap();
+        address = next.strip_prefix("/api/v1").unwrap().to_owned();
+    }
+    assert_eq!(seen.len(), 3, "{seen:?}");
+    let versions = served.json("anybody", "/packages/team/aws/-/versions?limit=1").await;
+    assert_eq!(versions["items"][0]["digest"], "d2");
+    let rest = served.json("anybody", "/packages/team/aws/-/versions?limit=1&cursor=d2").await;
+    assert_eq!((&rest["items"][0]["digest"], &rest["next"]), (&"d1".into(), &Json::Null));
+}
+
+#[tokio::test]
+async fn answers_are_known_again_and_mistakes_are_problems() {
+    let served = served();
+    let response = served.send("anybody", Request::get("/api/v1/packages")).await;
+    let tag = response.headers()["etag"].clone();
+    let again = Request::get("/api/v1/packages").header("if-none-match", &tag);
+    assert_eq!(served.send("anybody", again).await.status(), StatusCode::NOT_MODIFIED);
+    for (address, status, word) in [
+        ("/crds/pods", 400, "group"),
+        ("/crds/buckets.s3.example.org/packages?version=1", 400, "version"),
+        ("/crds?limit=0", 400, "limit"),
+        ("/packages/team/aws/-/versions?cursor=nowhere", 400, "cursor"),
+        ("/packages/team/aws/-/versions/v7.0.0", 404, "v7.0.0"),
+        ("/packages/team/aws/-", 404, "address"),
+        ("/nowhere", 404, "address"),
+        ("/search", 400, "q="),
+    ] {
+        let (found, text) = served.get("anybody", address).await;
+        assert_eq!(found.as_u16(), status, "{address}: {text}");
+        let problem: Json = serde_json::from_str(&text).unwrap();
+        assert_eq!(problem["status"], status);
+        assert!(text.contains(word), "{address}: {text}");
+        assert!(problem["hint"].as_str().is_some_and(|hint| !hint.is_empty()));
+    }
+    let response = served.send("owner", Request::delete("/api/v1/packages/team/aws")).await;
+    assert_eq!(response.status(), StatusCode::METHOD_NOT_ALLOWED);
+}
