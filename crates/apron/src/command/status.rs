@@ -7,6 +7,7 @@ use crate::failure::{Failure, Outcome};
 use crate::output::tree::{self, Branch};
 use crate::output::{self, ObjectFormat, bold, dim};
 use crate::settings::Settings;
+use api::condition::{self, types};
 use api::pkg::revision::{ACTIVE, Revision};
 use serde::Serialize;
 use xpkg::constraint::Constraint;
@@ -184,9 +185,18 @@ impl DependencyStatus {
     }
 }
 
+/// What a revision is, and not only what it is to be: one that never had anything in the cluster is
+/// not called active.
 fn state_of(one: &Revision) -> String {
+    let references = one.status.iter().flat_map(|it| it.object_refs.iter().flatten());
+    let has_objects = { references }.any(|it| it.uid.is_some());
+    let said = condition::find(one.conditions(), types::REVISION_HEALTHY);
+    let said = said.filter(|it| !it.is_past(one.metadata.generation));
     match one.spec.desired_state.as_str() {
         "" => "undecided".to_owned(),
+        ACTIVE if one.is_established() || has_objects => "active".to_owned(),
+        ACTIVE if said.is_some_and(|it| it.status == "False") => "not installed".to_owned(),
+        ACTIVE => "installing".to_owned(),
         state => state.to_lowercase(),
     }
 }
@@ -258,4 +268,44 @@ fn revision(one: &Revision) -> Branch {
     };
     let version = version(&one.spec.image);
     Branch::leaf(format!("revision {} {} {version}: {about}", one.spec.revision, one.metadata.name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn only_what_is_in_the_cluster_is_called_active() {
+        let revision = |state: &str, healthy: Option<&str>, uid: Option<&str>| -> Revision {
+            let conditions: Vec<_> = healthy
+                .map(|status| {
+                    json!({"type": "RevisionHealthy", "status": status, "reason": "R",
+                           "lastTransitionTime": "2026-01-31T12:00:00Z"})
+                })
+                .into_iter()
+                .collect();
+            let object = json!({"apiVersion": "v1", "kind": "K", "name": "n", "uid": uid});
+            let revision = json!({
+                "apiVersion": "pkg.crossplane.io/v1", "kind": "ProviderRevision",
+                "metadata": {"name": "p-1"},
+                "spec": {"image": "p:v1", "revision": 1, "desiredState": state},
+                "status": {"conditions": conditions, "objectRefs": [object]},
+            });
+            serde_json::from_value(revision).unwrap()
+        };
+        for (state, healthy, uid, said) in [
+            ("Active", Some("True"), Some("u"), "active"),
+            ("Active", Some("True"), None, "active"),
+            ("Active", Some("False"), None, "not installed"),
+            // An object of it may be in the way of an update, but it is there.
+            ("Active", Some("False"), Some("u"), "active"),
+            ("Active", None, None, "installing"),
+            ("Inactive", Some("True"), Some("u"), "inactive"),
+            ("", None, None, "undecided"),
+        ] {
+            let told = state_of(&revision(state, healthy, uid));
+            assert_eq!(told, said, "{state} {healthy:?} {uid:?}");
+        }
+    }
 }

@@ -111,7 +111,9 @@ async fn rehearsed(
         return Ok(None);
     }
     let cache = tempfile::tempdir()?;
-    let settings = Settings { installs_definitions: false, ..settings() };
+    // Nothing runs on a cluster that is only imagined.
+    let awaits = controller::Awaits::Installed;
+    let settings = Settings { installs_definitions: false, awaits, ..settings() };
     let hands =
         hands(place, imagined.client(), cache.path().to_owned(), settings, &Diary::default())?;
     let rehearsed = rehearse(&hands, &imagined).await?;

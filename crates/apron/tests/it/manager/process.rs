@@ -90,7 +90,10 @@ impl Stage {
         stop(&mut self.manager);
         meanwhile(self);
         self.log = self.log.with_extension("again.log");
-        let words = [&PATIENT, words].concat();
+        // Nothing runs on a real server.
+        let waits: &[&str] =
+            if self.is_real() { &["--wait-for-dependencies", "installed"] } else { &[] };
+        let words = [&PATIENT, waits, words].concat();
         let again = start(&self.scratch, self.kubeconfig(), &self.cache, &self.log, &words);
         self.manager = again.take();
         until("it works again", || leads(&self.log).then_some(()));

@@ -7,6 +7,7 @@
 //! - `bad`: both refuse it, with the same code, because of the same fields;
 //! - `held`: both take it; apron holds it for Crossplane's core, which fills in what it likes;
 //! - `seed`: upstream refuses what the guide allows, so apron takes it;
+//! - `strict`: upstream takes what the guide does not name, and apron refuses it;
 //! - `kept`: upstream drops a field that the guide has, and apron keeps it.
 
 use crate::control_plane::Asked;
@@ -34,6 +35,7 @@ pub(super) fn mean_the_same(upstream: &Asked, ours: &Asked) {
                 _ => false,
             },
             "seed" => theirs.is_err() && ours.is_ok(),
+            "strict" => theirs.is_ok() && ours.is_err(),
             "kept" => match (&theirs, &ours) {
                 (Ok(theirs), Ok(ours)) => theirs != ours && without_lost(ours) == *theirs,
                 _ => false,
