@@ -385,6 +385,20 @@ struct LogoutArguments {
     auth_file: Option<PathBuf>,
 }
 
+impl DiffArguments {
+    fn into_request(self) -> diff::Request {
+        diff::Request {
+            old: self.old,
+            new: self.new,
+            fail_on: self.fail_on,
+            all: self.all,
+            format: self.output,
+            platform: self.platform,
+            registry: self.registry,
+        }
+    }
+}
+
 impl Arguments {
     /// What was asked for.
     pub(super) fn into_command(self) -> Result<Command, clap::Error> {
@@ -437,15 +451,7 @@ impl Arguments {
                 platform: words.platform,
                 registry: words.registry,
             }),
-            Words::Diff(words) => Command::Diff(diff::Request {
-                old: words.old,
-                new: words.new,
-                fail_on: words.fail_on,
-                all: words.all,
-                format: words.output,
-                platform: words.platform,
-                registry: words.registry,
-            }),
+            Words::Diff(words) => Command::Diff(words.into_request()),
             Words::Image(words) => words.into_command(),
             Words::Copy(words) => Command::Copy(copy::Request {
                 source: words.source,
