@@ -38,6 +38,8 @@ pub mod types {
     pub const VERIFIED: &str = "Verified";
     /// Everybody in the lock has what they need.
     pub const RESOLVED: &str = "Resolved";
+    /// Definitions stay that the package no longer brings, because they have objects.
+    pub const DEFINITIONS_RETAINED: &str = "DefinitionsRetained";
 }
 
 /// Reasons of conditions.

@@ -22,7 +22,7 @@ mod up;
 
 use crate::command::{
     activate, adopt, apiserver, build, copy, extract, init, inspect, install, lint, list, login,
-    plan, pull, push, status, uninstall, update, version, wait, why,
+    plan, prune, pull, push, status, uninstall, update, version, wait, why,
 };
 use clap::{CommandFactory, Parser};
 use std::ffi::OsString;
@@ -47,6 +47,7 @@ pub(crate) enum Command {
     Status(status::Request),
     Activate(activate::Request),
     Adopt(Box<adopt::Request>),
+    Prune(prune::Request),
     Wait(wait::Request),
     Why(why::Request),
     Plan(Box<plan::Request>),

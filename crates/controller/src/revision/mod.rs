@@ -12,7 +12,7 @@ use crate::forbidden::Subject;
 use crate::kind::{Kind, Learnt, Wakes, Watch};
 use crate::package::{self, ask, provided, treatment, typed};
 use crate::runtime::all;
-use crate::{Entry, Hands, act, held, lock, roles, secrets, signature};
+use crate::{Entry, Hands, act, held, lock, retention, roles, secrets, signature};
 use api::condition::types;
 use api::meta::PackageKind;
 use api::pkg::LABEL_PACKAGE;
@@ -180,6 +180,8 @@ impl Kind for Revisions {
             certificate: None,
             configurations: None,
             seen: BTreeMap::new(),
+            retained: None,
+            instances: BTreeMap::new(),
             checked: None,
             refused: Vec::new(),
             allowed: None,
@@ -261,6 +263,10 @@ impl Kind for Revisions {
                 // That may have taken long. What is claimed next is claimed in the Lock of now:
                 // refused for an old one, all of this would be tried once more.
                 world.lock = lock::current(hands).await?;
+                Ok(Learnt::Known)
+            }
+            Need::Retained | Need::Instances(_) => {
+                retention::learn(hands, world, need).await?;
                 Ok(Learnt::Known)
             }
             Need::Tags(_) | Need::Object(_) => {

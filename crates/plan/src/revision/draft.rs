@@ -3,6 +3,7 @@
 use super::{Trouble, World};
 use crate::authority::{Asked, rules};
 use crate::lock::Counts;
+use crate::retention::retaining;
 use crate::step::{Action, Expect, Plan, Wake};
 use api::condition::{self, Condition, reasons, types};
 use api::pkg::ANNOTATION_PAUSED;
@@ -31,6 +32,9 @@ impl Draft {
         let mut status = self.status.clone();
         set(&mut status, world, types::REVISION_HEALTHY, true, reasons::HEALTHY, None);
         actions.extend(write(world, &status));
+        if let Some(said) = newly_retained(world, &status) {
+            actions.push(event(world, true, "RetainDefinitions", said));
+        }
         if !was_healthy {
             let message = "Successfully reconciled package revision".to_owned();
             actions.push(event(world, false, "SyncPackage", message));
@@ -72,6 +76,20 @@ impl Draft {
             is_shown.then(|| all.iter().map(PolicyRule::from).collect());
     }
 
+    /// Definitions that the package no longer brings: whether some stay, why, and a sentence.
+    pub(super) fn retain(&mut self, world: &World, told: Option<(bool, &'static str, String)>) {
+        let of = types::DEFINITIONS_RETAINED;
+        match told {
+            Some((stay, why, said)) => {
+                set(&mut self.status, world, of, stay, why, Some(said));
+            }
+            None => {
+                let conditions = self.status.conditions.iter_mut();
+                conditions.for_each(|all| all.retain(|one| one.condition_type != of));
+            }
+        }
+    }
+
     /// The image is signed as it should be.
     pub(super) fn verified(&mut self, world: &World, message: String) {
         let (of, why) = (types::VERIFIED, reasons::VERIFIED);
@@ -95,6 +113,13 @@ impl Draft {
         let conditions = self.status.conditions.as_deref().unwrap_or_default();
         condition::find(conditions, types::REVISION_HEALTHY).is_some_and(|one| one.status == "True")
     }
+}
+
+/// What is told of definitions that stay, if it is news.
+fn newly_retained(world: &World, status: &RevisionStatus) -> Option<String> {
+    let now = retaining(status.conditions.as_deref().unwrap_or_default())?;
+    let was = retaining(world.revision.conditions());
+    now.message.clone().filter(|_| was.is_none())
 }
 
 /// Nothing is done to a revision that somebody paused.

@@ -20,6 +20,7 @@ mod fetch;
 mod objects;
 mod overlay;
 mod owners;
+mod retain;
 #[cfg(test)]
 mod tests;
 mod trust;
@@ -34,6 +35,7 @@ use crate::control::is_named;
 use crate::image_config::Treatment;
 use crate::lock::Verdict;
 use crate::package::pull::{Image, RECHECK, Unavailable};
+use crate::retention::Instances;
 use crate::runtime::Configurations;
 use crate::signature::Trust;
 use crate::step::{Action, Expect, Need, Plan, Refusal, Step, Target, Wake};
@@ -81,6 +83,11 @@ pub struct World {
     pub configurations: Option<Configurations>,
     /// What the cluster has of the objects that were asked for; nothing where there is none.
     pub seen: BTreeMap<Target, Option<Seen>>,
+    /// The definitions that are kept for the package though no revision of it brings them, once
+    /// they were asked for.
+    pub retained: Option<Vec<Target>>,
+    /// How many objects there are of definitions that were asked for.
+    pub instances: BTreeMap<Target, Instances>,
     /// What the API server would refuse, once it was asked.
     pub checked: Option<Vec<Refusal>>,
     /// What the API server refused of what was decided before.

@@ -3,7 +3,7 @@
 use super::contents::Contents;
 use super::draft::Draft;
 use super::owners::{Party, Standing};
-use super::{Halt, Seen, World, bounded, claims, fetch, listing, overlay};
+use super::{Halt, Seen, World, bounded, claims, fetch, listing, overlay, retain};
 use crate::adoption::FOREIGN;
 use crate::package::pull::RECHECK;
 use crate::step::{Action, Expect, Need, Plan, Target, Wake, Wanted, Write};
@@ -35,6 +35,7 @@ pub(super) fn establish(
             // What they became is told once it can be seen.
             return Ok(Plan { actions, report, wake: Wake::After(Duration::ZERO) });
         }
+        retain::tell(world, &wanted, draft)?;
     } else {
         let party = world.party();
         actions.extend(wanted.iter().filter_map(|one| join(world, &party, one)));
@@ -48,7 +49,7 @@ pub(super) fn establish(
 ///
 /// What the active revision wants it takes by itself, so nothing is let go before that one has
 /// everything. What is still ours then is no longer part of the package: it is kept by the
-/// revisions that brought it, and goes with the last of them.
+/// revisions that brought it, and goes with the last of them, unless objects live by it ([`retain`]).
 pub(super) fn release(world: &World, draft: &Draft) -> Result<Plan, Halt> {
     let references = draft.status.object_refs.clone().unwrap_or_default();
     let targets: Vec<Target> = references.iter().map(target).collect();
@@ -56,6 +57,9 @@ pub(super) fn release(world: &World, draft: &Draft) -> Result<Plan, Halt> {
     let party = world.party();
     let successor = world.siblings.iter().find(|one| is_active(one));
     let is_done = successor.is_none_or(Revision::is_established);
+    let is_dropped =
+        |it: &&Target| successor.is_some_and(|one| one.is_established() && !brings(one, it));
+    retain::count(world, &party, targets.iter().filter(is_dropped))?;
     let mut actions = Vec::new();
     for target in &targets {
         let Some(Some(seen)) = world.seen.get(target) else { continue };
@@ -65,8 +69,8 @@ pub(super) fn release(world: &World, draft: &Draft) -> Result<Plan, Halt> {
             continue;
         }
         let mut owners = party.release(before);
-        if successor.is_some_and(|one| one.is_established() && !brings(one, target)) {
-            owners = party.without_package(owners);
+        if is_dropped(&target) {
+            owners = retain::left(world, &party, (target, seen), owners);
         }
         actions.extend(owned(target, seen, &owners));
     }
@@ -74,7 +78,8 @@ pub(super) fn release(world: &World, draft: &Draft) -> Result<Plan, Halt> {
 }
 
 /// What a revision that goes does to its objects: those that are no longer part of the package
-/// become its own alone, so that they go with it or with the last one that brought them. Which
+/// become its own alone, so that they go with it or with the last one that brought them; but
+/// definitions that objects live by become the package's. Which
 /// those are is known once the active revision has everything, so that is waited for. If there is
 /// none, the package keeps what it has.
 pub(super) fn bequeath(world: &World, draft: &Draft) -> Result<Vec<Action>, Halt> {
@@ -90,12 +95,17 @@ pub(super) fn bequeath(world: &World, draft: &Draft) -> Result<Vec<Action>, Halt
     }
     look(world, dropped.iter().map(|target| Wanted { target: target.clone(), packaged: None }))?;
     let party = world.party();
+    retain::count(world, &party, dropped.iter())?;
     let left = dropped.iter().filter_map(|target| {
         let seen = world.seen.get(target)?.as_ref()?;
         let owners = &seen.metadata.owner_references;
-        let is_ours = owners.iter().any(|one| super::owners::is_named(one, &party.revision));
-        let left = party.without_package(party.release(owners));
-        if is_ours { owned(target, seen, &left) } else { None }
+        if !owners.iter().any(|one| super::owners::is_named(one, &party.revision)) {
+            return None;
+        }
+        if retain::is_needed(world, &party, target, seen) {
+            return retain::keep(&party, target, seen);
+        }
+        owned(target, seen, &party.without_package(party.release(owners)))
     });
     Ok(left.collect())
 }

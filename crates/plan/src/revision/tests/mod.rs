@@ -7,6 +7,7 @@ mod desired;
 mod handover;
 mod install;
 mod refusal;
+mod retention;
 mod show;
 mod signed;
 
