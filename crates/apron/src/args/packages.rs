@@ -43,6 +43,10 @@ pub(super) enum PackageWords {
     /// packages that ask for any are listed.
     Permissions(PermissionsArguments),
     /// Remove a package, with everything it brought
+    ///
+    /// Its definitions go with it, and with them all objects of its kinds: if there are any, that
+    /// takes `--delete-objects`, or a yes to the question at a terminal. What runs the package stays
+    /// until those with finalizers are gone.
     Uninstall(UninstallArguments),
     /// List installed packages
     #[command(visible_alias = "ls")]
@@ -194,9 +198,12 @@ pub(super) struct UninstallArguments {
     /// Although other packages need it
     #[arg(long)]
     force: bool,
-    /// Only say what would go
+    /// Only say what would go, and which objects of its kinds
     #[arg(long)]
     dry_run: bool,
+    /// Delete all objects of its kinds, if there are any
+    #[arg(long)]
+    delete_objects: bool,
     #[command(flatten)]
     wait: WaitFlag,
     /// Form of the result
@@ -367,6 +374,7 @@ impl PackageWords {
                 which: all(&words.names),
                 force: words.force,
                 dry_run: words.dry_run,
+                deletes_objects: words.delete_objects,
                 wait: words.wait.wait,
                 format: words.output,
                 cluster: words.cluster,

@@ -123,6 +123,13 @@ pub(crate) async fn retained(cluster: &Cluster, one: &Installed) -> Outcome<Vec<
     look(cluster, one, retention::dropped(&brought(active).collect(), others)).await
 }
 
+/// All definitions that a package has.
+pub(crate) async fn owned(cluster: &Cluster, one: &Installed) -> Outcome<Vec<Definition>> {
+    let marked = marked(cluster, one).await?;
+    let all = one.revisions.iter().flat_map(brought).chain(marked);
+    look(cluster, one, all.collect()).await
+}
+
 async fn marked(cluster: &Cluster, one: &Installed) -> Outcome<Vec<Target>> {
     let found = retention::retained(&objects(cluster), one.kind, one.name()).await;
     found.map_err(|error| failed(one, &error))

@@ -6,7 +6,9 @@ use super::owners::{Party, Standing};
 use super::{Halt, Seen, World, bounded, claims, fetch, listing, overlay, retain};
 use crate::adoption::FOREIGN;
 use crate::package::pull::RECHECK;
+use crate::retention::is_definition;
 use crate::step::{Action, Expect, Need, Plan, Target, Wake, Wanted, Write};
+use api::meta::PackageKind;
 use api::object::OwnerReference;
 use api::pkg::ANNOTATION_ADOPT;
 use api::pkg::revision::{ACTIVE, Revision, TypedReference};
@@ -36,13 +38,45 @@ pub(super) fn establish(
             return Ok(Plan { actions, report, wake: Wake::After(Duration::ZERO) });
         }
         retain::tell(world, &wanted, draft)?;
+        if let Some(message) = terminating(world, &wanted) {
+            draft.refer(references(world, &wanted));
+            return Err(Halt::terminating(message));
+        }
     } else {
         let party = world.party();
         actions.extend(wanted.iter().filter_map(|one| join(world, &party, one)));
     }
-    let references = wanted.iter().map(|one| reference(world, &one.target)).collect();
-    draft.status.object_refs = Some(ordered(references)).filter(|all| !all.is_empty());
+    draft.refer(references(world, &wanted));
     Ok(draft.healthy(world, actions, &contents.warnings))
+}
+
+/// What is told of definitions that are on their way out, if there are any: everything else is in
+/// its place then, so that what runs can let go of their objects.
+fn terminating(world: &World, wanted: &[Wanted]) -> Option<String> {
+    let going = wanted.iter().filter(|one| may_finish(world, &one.target));
+    let going: Vec<String> = going.map(|one| one.target.name.clone()).collect();
+    (!going.is_empty()).then(|| {
+        format!(
+            "being deleted, with all their objects: {}; they are made again once they are gone, \
+             which may take the package's controller to let go of objects with finalizers",
+            bounded(&going, ", ")
+        )
+    })
+}
+
+/// Whether a definition of the package is on its way out, and what runs may have to help with that.
+/// Rights on what is not the package's are not had in this way.
+fn may_finish(world: &World, target: &Target) -> bool {
+    let Some(Some(seen)) = world.seen.get(target) else { return false };
+    seen.metadata.deletion_timestamp.is_some()
+        && world.kind == PackageKind::Provider
+        && is_definition(&target.kind)
+        && claims::holder(world, target).is_none()
+        && world.party().standing(seen) == Standing::Ours
+}
+
+fn references(world: &World, wanted: &[Wanted]) -> Vec<TypedReference> {
+    ordered(wanted.iter().map(|one| reference(world, &one.target)).collect())
 }
 
 /// Lets the objects of an inactive revision go, but not away: it stays one of their owners.
@@ -112,7 +146,7 @@ pub(super) fn bequeath(world: &World, draft: &Draft) -> Result<Vec<Action>, Halt
 
 /// What a revision brought: as its status has it, or, if it goes before it could tell, what is in
 /// its package, if that is at hand.
-fn brought(world: &World, draft: &Draft) -> Result<Vec<Target>, Halt> {
+pub(super) fn brought(world: &World, draft: &Draft) -> Result<Vec<Target>, Halt> {
     if let Some(told) = draft.status.object_refs.as_ref().filter(|told| !told.is_empty()) {
         return Ok(told.iter().map(target).collect());
     }
@@ -124,7 +158,7 @@ fn brought(world: &World, draft: &Draft) -> Result<Vec<Target>, Halt> {
     Ok(wanted.into_iter().map(|one| one.target).collect())
 }
 
-fn is_active(revision: &Revision) -> bool {
+pub(super) fn is_active(revision: &Revision) -> bool {
     revision.spec.desired_state == ACTIVE && revision.metadata.deletion_timestamp.is_none()
 }
 
@@ -152,6 +186,9 @@ fn control(world: &World, wanted: &[Wanted]) -> Result<(Vec<Write>, Vec<Action>)
     let (mut writes, mut owners) = (Vec::new(), Vec::new());
     for Wanted { target, packaged } in wanted {
         let Some(packaged) = packaged else { continue };
+        if may_finish(world, target) {
+            continue;
+        }
         let seen = world.seen.get(target).and_then(Option::as_ref);
         let taken = party.take(seen.map_or(&[][..], |seen| &seen.metadata.owner_references));
         if let Some(seen) = seen.filter(|seen| seen.is_same && party.controls(&seen.metadata)) {
@@ -184,7 +221,9 @@ fn disputed(world: &World, party: &Party, wanted: &[Wanted]) -> Result<(), Halt>
                 Standing::Ours | Standing::Foreign
                     if seen.metadata.deletion_timestamp.is_some() =>
                 {
-                    going.push(format!("{what} is being deleted"));
+                    if !may_finish(world, target) {
+                        going.push(format!("{what} is being deleted"));
+                    }
                 }
                 Standing::Foreign => foreign.push(what),
                 Standing::Ours => {
@@ -200,8 +239,9 @@ fn disputed(world: &World, party: &Party, wanted: &[Wanted]) -> Result<(), Halt>
     if !theirs.is_empty() {
         let ours = format!("{} {}", world.kind.as_str(), world.package_name());
         let message = format!(
-            "{why}: {}, so {ours} cannot have it; uninstall one of the two, or choose versions \
-             that do not share it",
+            "{why}: {}, so {ours} cannot have it; choose versions that do not share it, have it given \
+             up if its package no longer brings it (apron prune NAME --release), or uninstall one of \
+             the two, which deletes all objects of its kinds",
             listing(&theirs)
         );
         return Err(Halt::trouble("SyncPackage", message));

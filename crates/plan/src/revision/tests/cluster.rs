@@ -176,6 +176,10 @@ impl Cluster {
             siblings,
             lock: self.lock.clone(),
             packages: self.packages.clone(),
+            package_stays: {
+                let label = &revision.metadata.labels["pkg.crossplane.io/package"];
+                self.packages.contains(&format!("{}/{label}", self.kinds[name].as_str()))
+            },
             adopts_existing: self.adopts_existing,
             image: Image { cached: self.cached(&revision), ..Image::default() },
             treatment: self.treatment.clone(),

@@ -3,6 +3,7 @@
 mod adoption;
 mod authority;
 mod cluster;
+mod depart;
 mod desired;
 mod handover;
 mod install;
