@@ -38,6 +38,8 @@ pub mod types {
     pub const VERIFIED: &str = "Verified";
     /// Everybody in the lock has what they need.
     pub const RESOLVED: &str = "Resolved";
+    /// Definitions stay that the package no longer brings, because they have objects.
+    pub const DEFINITIONS_RETAINED: &str = "DefinitionsRetained";
 }
 
 /// Reasons of conditions.
@@ -52,6 +54,8 @@ pub mod reasons {
     pub const HEALTHY: &str = "HealthyPackageRevision";
     /// Something is wrong.
     pub const UNHEALTHY: &str = "UnhealthyPackageRevision";
+    /// Definitions are on their way out with objects that only the package's controller can let go of.
+    pub const TERMINATING: &str = "TerminatingDefinitions";
     /// Nobody knows yet.
     pub const UNKNOWN_HEALTH: &str = "UnknownPackageRevisionHealth";
     /// Nothing uses the package yet, so its controller sleeps.

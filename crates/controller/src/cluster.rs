@@ -10,6 +10,7 @@ use kube::api::{
 };
 use kube::core::Request;
 use kube::discovery::ApiResource;
+use plan::retention::{Collection, Instances};
 use plan::step::Target;
 use serde_json::Value as Json;
 use std::collections::HashMap;
@@ -198,6 +199,31 @@ impl Cluster {
                 None => return Ok(all),
             }
         }
+    }
+
+    /// How many objects a collection has, and what every object has of the first few of them, which
+    /// are all that is read. Whoever may not list it cannot tell.
+    pub async fn peek(
+        &self,
+        collection: &Collection,
+        few: u32,
+    ) -> Result<(Instances, Vec<Json>), Error> {
+        let Collection { api_version, plural, .. } = collection;
+        let request = Request::new(format!("/apis/{api_version}/{plural}"));
+        let options = ListParams::default().limit(few);
+        let mut page = match self.send(request.list_metadata(&options)).await {
+            Ok(page) => page,
+            Err(Error::Refused(_)) => return Ok((Instances::default(), Vec::new())),
+            Err(error) => return Err(error),
+        };
+        let items = page["items"].take();
+        let items = if let Json::Array(items) = items { items } else { Vec::new() };
+        let metadata = &page["metadata"];
+        let is_whole = metadata["continue"].as_str().is_none_or(str::is_empty);
+        let more = metadata["remainingItemCount"].as_u64();
+        let is_exact = is_whole || more.is_some();
+        let least = items.len() as u64 + more.unwrap_or_default();
+        Ok((Instances { least, is_exact }, items.into_iter().map(unsigned).collect()))
     }
 
     /// Makes an object that is not there.

@@ -55,6 +55,7 @@ pub mod metrics;
 pub mod package;
 pub mod queue;
 pub mod rehearsal;
+pub mod retention;
 pub mod revision;
 pub mod roles;
 pub mod run;

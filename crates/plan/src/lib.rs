@@ -26,8 +26,8 @@
 //! Start with [`step`] for the vocabulary, [`package`] for how packages become revisions,
 //! [`revision`] for how those become objects, [`lock`] for what packages need of each other,
 //! [`image_config`] for what they are called, [`runtime`] for how they are run, [`authority`]
-//! for what they may bring and ask for, [`adoption`] for what is there already, [`rbac`] for what
-//! they may do, [`signature`] for who must have signed them, [`same`] for when nothing needs to be
+//! for what they may bring and ask for, [`adoption`] for what is there already, [`retention`]
+//! for what outlives the version that brought it, [`rbac`] for what they may do, [`signature`] for who must have signed them, [`same`] for when nothing needs to be
 //! done, and [`preview`] for how people are told what would be.
 
 pub mod adoption;
@@ -38,6 +38,7 @@ pub mod lock;
 pub mod package;
 pub mod preview;
 pub mod rbac;
+pub mod retention;
 pub mod revision;
 pub mod runtime;
 pub mod same;

@@ -48,6 +48,10 @@ pub enum Need {
     DryRun(Vec<Write>),
     /// What an object of the cluster is now, or that it is not there.
     Object(Target),
+    /// The definitions that are kept for the package though no revision of it brings them.
+    Retained,
+    /// How many objects there are of each of these definitions.
+    Instances(Vec<Target>),
 }
 
 /// An object that a step is about.

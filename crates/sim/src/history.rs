@@ -61,6 +61,9 @@ impl Cluster {
             return;
         }
         history.writes += 1;
+        if let Some(before) = &before {
+            history.wrongs.extend(self.loses_objects(before, now.as_ref()));
+        }
         if is_kept(&event.key) {
             self.0.remove(&*event.key);
             self.0.extend(now.clone().map(|now| (event.key.to_string(), now)));
@@ -83,6 +86,29 @@ impl Cluster {
             }
             _ => {}
         }
+    }
+
+    /// A definition that goes with its objects, though the package that brought it stays.
+    fn loses_objects(&self, before: &Json, now: Option<&Json>) -> Option<String> {
+        let goes = !is_going(before) && now.is_none_or(is_going);
+        if text(before, "kind") != "CustomResourceDefinition" || !goes {
+            return None;
+        }
+        let mark = text(&before["metadata"]["annotations"], api::pkg::ANNOTATION_BROUGHT_BY);
+        let is_its = |one: &&Json| {
+            let kind = text(one, "kind").to_lowercase();
+            mark == format!("{kind}.pkg.crossplane.io/{}", text(&one["metadata"], "name"))
+        };
+        let package = self.0.values().find(is_its).filter(|one| !is_going(one))?;
+        let (group, kind) = (&before["spec"]["group"], &before["spec"]["names"]["kind"]);
+        let lives = |one: &&Json| {
+            let of = text(one, "apiVersion").split('/').next();
+            group.as_str() == of && one["kind"] == *kind
+        };
+        let lost = self.0.values().filter(lives).count();
+        (lost > 0).then(|| {
+            format!("{} went with {lost} objects, and {} stayed", name(before), name(package))
+        })
     }
 
     /// What an object says or is too early.
@@ -134,7 +160,7 @@ impl Cluster {
 
 /// Whether laws are about objects of this key.
 fn is_kept(key: &str) -> bool {
-    key.contains("pkg.crossplane.io")
+    key.contains("pkg.crossplane.io") || key.contains("keeper.example.org")
 }
 
 /// Whether an object says that something is so, of the state it is in.

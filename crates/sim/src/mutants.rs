@@ -124,6 +124,18 @@ pub const ALL: &[Mutant] = &[
         bend: || swallow(|call| call.method == Method::PATCH && call.path.contains("/services/")),
     },
     Mutant {
+        name: "lets definitions go with their objects",
+        scenario: "retain",
+        bend: || {
+            change(is_definition, |body| {
+                let is_kept = !body["metadata"]["labels"][api::pkg::LABEL_RETAINED].is_null();
+                let owners = body.pointer_mut("/metadata/ownerReferences");
+                let owners = owners.filter(|_| is_kept).and_then(Json::as_array_mut);
+                owners.into_iter().flatten().for_each(|one| one["uid"] = json!("nobody"));
+            })
+        },
+    },
+    Mutant {
         name: "gives runtimes nothing they may do",
         scenario: "install",
         bend: || swallow(|call| call.is_write() && call.path.contains("/clusterrolebindings")),

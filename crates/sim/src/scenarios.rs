@@ -54,6 +54,7 @@ pub const ALL: &[Scenario] = &[
     scenario!("runtime", configured, configure),
     scenario!("mirror", lost, mirror),
     scenario!("restore", installed, lose_definition),
+    scenario!("retain", dropped, drop_again),
     START,
 ];
 
@@ -311,4 +312,35 @@ async fn mirror(stage: &mut Stage) -> Result<(), Failure> {
 async fn lose_definition(stage: &mut Stage) -> Result<(), Failure> {
     let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/things.nop.example.org";
     stage.ask(Method::DELETE, path, &Json::Null).await.map(|_| ())
+}
+
+/// A version of a provider that brings these kinds.
+fn keeper(version: &str, plurals: &[&str]) -> Package {
+    let field = version.replace('.', "x");
+    let package = Package::new("Provider", "keeper");
+    plurals.iter().fold(package, |it, plural| it.with_crd(plural, "keeper.example.org", &field))
+}
+
+/// A provider whose second version has dropped two kinds, one of which has an object.
+async fn dropped(stage: &mut Stage) -> Result<(), Failure> {
+    let image = |version: &str| format!("{HOST}/team/keeper:{version}");
+    let all = ["things", "gadgets", "widgets"];
+    for (version, plurals) in [("v1.0.0", &all[..]), ("v1.1.0", &all[..1]), ("v1.2.0", &all[..1])] {
+        stage.push(&keeper(version, plurals), &image(version)).await?;
+    }
+    create(stage, "Provider", "keeper", json!({"package": image("v1.0.0")})).await?;
+    stage.settle().await?;
+    let gadget = json!({
+        "apiVersion": "keeper.example.org/v1", "kind": "gadget", "metadata": {"name": "precious"},
+    });
+    stage.ask(Method::POST, "/apis/keeper.example.org/v1/gadgets", &gadget).await?;
+    let next = json!({"spec": {"package": image("v1.1.0")}});
+    change(stage, "Provider", "keeper", next).await?;
+    stage.settle().await
+}
+
+/// The version after that: the revision that brought the kinds leaves the history.
+async fn drop_again(stage: &mut Stage) -> Result<(), Failure> {
+    let next = json!({"spec": {"package": format!("{HOST}/team/keeper:v1.2.0")}});
+    change(stage, "Provider", "keeper", next).await
 }

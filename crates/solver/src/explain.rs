@@ -358,7 +358,9 @@ impl Words<'_> {
         let brings = facts.filter(|fact| matches!(fact, Fact::Brings { crd, .. } if *crd == name));
         (brings.count() > 1).then(|| {
             let sentence = "only one package may own a CRD".to_owned();
-            (sentence, "remove one of the packages".to_owned())
+            let hint = "move one of the packages to a version without it; removing one deletes all \
+                        objects of the kinds it brought";
+            (sentence, hint.to_owned())
         })
     }
 

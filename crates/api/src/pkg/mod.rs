@@ -40,6 +40,8 @@ pub const LABEL_PROVIDER: &str = "pkg.crossplane.io/provider";
 pub const LABEL_FUNCTION: &str = "pkg.crossplane.io/function";
 /// The label of a pod that names the revision it runs.
 pub const LABEL_REVISION: &str = "pkg.crossplane.io/revision";
+/// On definitions that stay with a package though no revision of it brings them: its name.
+pub const LABEL_RETAINED: &str = "pkg.crossplane.io/retained-for";
 /// The finalizer of revisions.
 pub const FINALIZER_REVISION: &str = "revision.pkg.crossplane.io";
 /// The finalizer of a lock that lists packages.

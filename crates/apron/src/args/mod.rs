@@ -24,7 +24,7 @@ mod up;
 
 use crate::command::{
     activate, adopt, apiserver, build, copy, diff, extract, init, inspect, install, lint, list,
-    login, plan, pull, push, status, uninstall, update, version, wait, why,
+    login, plan, prune, pull, push, status, uninstall, update, version, wait, why,
 };
 use clap::{CommandFactory, Parser};
 use std::ffi::OsString;
@@ -52,6 +52,7 @@ pub(crate) enum Command {
     Status(status::Request),
     Activate(activate::Request),
     Adopt(Box<adopt::Request>),
+    Prune(prune::Request),
     Wait(wait::Request),
     Why(why::Request),
     Plan(Box<plan::Request>),

@@ -9,7 +9,9 @@ use super::registry::RegistryArguments;
 use crate::cluster::inventory::{Which, kind_named};
 use crate::cluster::wait::Goal;
 use crate::command::change::Voice;
-use crate::command::{activate, adopt, install, list, plan, status, uninstall, update, wait, why};
+use crate::command::{
+    activate, adopt, install, list, plan, prune, status, uninstall, update, wait, why,
+};
 use crate::output::{Format, ObjectFormat};
 use api::meta::PackageKind;
 use clap::{Args, Subcommand};
@@ -41,6 +43,10 @@ pub(super) enum PackageWords {
     /// packages that ask for any are listed.
     Permissions(PermissionsArguments),
     /// Remove a package, with everything it brought
+    ///
+    /// Its definitions go with it, and with them all objects of its kinds: if there are any, that
+    /// takes `--delete-objects`, or a yes to the question at a terminal. What runs the package stays
+    /// until those with finalizers are gone.
     Uninstall(UninstallArguments),
     /// List installed packages
     #[command(visible_alias = "ls")]
@@ -59,6 +65,13 @@ pub(super) enum PackageWords {
     /// well. They then belong to the package, and go when it is uninstalled. A package with the
     /// annotation `pkg.crossplane.io/adopt-existing=true` may have whatever is there.
     Adopt(Box<AdoptArguments>),
+    /// Remove definitions that a package no longer brings, or give them up
+    ///
+    /// A definition that a newer version of the package dropped stays with the package while there
+    /// are objects of its kind. This lists such definitions with their objects, and removes them.
+    /// Objects are only deleted with `--delete-objects`. With `--release` definitions and objects
+    /// stay, and no longer belong to the package, so that another one may bring them.
+    Prune(PruneArguments),
     /// Wait until packages are healthy
     Wait(WaitArguments),
     /// Say who needs a package, in which versions, and what is in the way
@@ -185,9 +198,12 @@ pub(super) struct UninstallArguments {
     /// Although other packages need it
     #[arg(long)]
     force: bool,
-    /// Only say what would go
+    /// Only say what would go, and which objects of its kinds
     #[arg(long)]
     dry_run: bool,
+    /// Delete all objects of its kinds, if there are any
+    #[arg(long)]
+    delete_objects: bool,
     #[command(flatten)]
     wait: WaitFlag,
     /// Form of the result
@@ -279,6 +295,29 @@ pub(super) struct AdoptArguments {
 }
 
 #[derive(Args)]
+pub(super) struct PruneArguments {
+    /// Name of the package: NAME or KIND/NAME
+    name: String,
+    /// Only these definitions [default: all that it no longer brings]
+    #[arg(value_name = "DEFINITION")]
+    definitions: Vec<String>,
+    /// Only say what there is, and which objects
+    #[arg(long)]
+    dry_run: bool,
+    /// Delete all objects of the definitions with them
+    #[arg(long, conflicts_with = "release")]
+    delete_objects: bool,
+    /// Keep the definitions and their objects, and let another package bring them
+    #[arg(long)]
+    release: bool,
+    /// Form of the result
+    #[arg(long, short, value_enum, default_value_t)]
+    output: Format,
+    #[command(flatten)]
+    cluster: ClusterArguments,
+}
+
+#[derive(Args)]
 pub(super) struct WaitArguments {
     /// Names of packages: NAME or KIND/NAME [default: all that are installed]
     #[arg(value_name = "NAME")]
@@ -353,6 +392,7 @@ impl PackageWords {
                 which: all(&words.names),
                 force: words.force,
                 dry_run: words.dry_run,
+                deletes_objects: words.delete_objects,
                 wait: words.wait.wait,
                 format: words.output,
                 cluster: words.cluster,
@@ -393,6 +433,7 @@ impl PackageWords {
                 cluster: words.cluster,
                 registry: words.registry,
             })),
+            Self::Prune(words) => Command::Prune(words.into_request()),
             Self::Why(words) => Command::Why(why::Request {
                 name: words.name,
                 format: words.output,
@@ -405,6 +446,20 @@ impl PackageWords {
                 cluster: words.cluster,
             }),
         })
+    }
+}
+
+impl PruneArguments {
+    fn into_request(self) -> prune::Request {
+        prune::Request {
+            which: Which::parse(&self.name),
+            names: self.definitions,
+            dry_run: self.dry_run,
+            deletes_objects: self.delete_objects,
+            releases: self.release,
+            format: self.output,
+            cluster: self.cluster,
+        }
     }
 }
 

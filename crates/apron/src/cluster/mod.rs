@@ -2,9 +2,11 @@
 //!
 //! - [`Cluster`] asks and changes; every failure says which cluster and what to do.
 //! - [`inventory`] is what was found there, as values.
+//! - [`definitions`] is what packages define there, and how many objects live by it.
 //! - [`state`] says in words how packages are, and what they wait for.
 //! - [`wait`] looks until they are as somebody wants them.
 
+pub(crate) mod definitions;
 pub(crate) mod inventory;
 pub(crate) mod kubeconfig;
 pub(crate) mod state;

@@ -3,6 +3,7 @@
 use super::inventory::{Installed, Inventory};
 use api::condition::{self, Condition, reasons, types};
 use api::pkg::revision::{ACTIVE, Revision};
+use controller::retention::retaining;
 use controller::{STARTING, UNESTABLISHED};
 
 /// How a package is.
@@ -114,9 +115,10 @@ impl Installed {
         !revision.conditions().iter().any(is_bad)
     }
 
-    /// What there is to say of it, in sentences: what is in the way, and what waits to be activated.
+    /// What there is to say of it, in sentences: what is in the way, what waits to be activated, and
+    /// which definitions stay for their objects.
     pub(crate) fn complaints(&self) -> Vec<String> {
-        self.troubles().into_iter().chain(self.waits()).collect()
+        self.troubles().into_iter().chain(self.waits()).chain(self.retained()).collect()
     }
 
     /// What is in the way, in sentences; nothing if all is well.
@@ -160,6 +162,11 @@ impl Installed {
         Some(format!("{version} waits to be activated: apron activate {}", self.name()))
     }
 
+    /// What it says of definitions that stay although it no longer brings them.
+    pub(crate) fn retained(&self) -> Option<String> {
+        retaining(self.conditions())?.message.clone()
+    }
+
     /// One line on how it comes along.
     pub(crate) fn progress(&self, inventory: &Inventory) -> String {
         let state = self.state();
@@ -184,14 +191,15 @@ impl Installed {
     }
 }
 
+/// Whether a condition says that something is wrong. That no definition has to stay is not.
 fn is_bad(one: &Condition) -> bool {
-    one.status != "True"
+    one.status != "True" && one.condition_type != types::DEFINITIONS_RETAINED
 }
 
 /// Whether a condition that is not true says why, and not only that it waits for another.
 fn names_cause(one: &Condition) -> bool {
     let message = one.message.as_deref().map(str::trim).unwrap_or_default();
-    one.status == "False" && !message.is_empty() && !message.ends_with(UNESTABLISHED)
+    is_bad(one) && one.status == "False" && !message.is_empty() && !message.ends_with(UNESTABLISHED)
 }
 
 /// A condition that is not true, as a sentence.

@@ -22,6 +22,7 @@ pub(crate) mod login;
 pub(crate) mod manager;
 pub(crate) mod permissions;
 pub(crate) mod plan;
+pub(crate) mod prune;
 pub(crate) mod pull;
 pub(crate) mod push;
 pub(crate) mod registry;

@@ -1,23 +1,30 @@
 //! `uninstall`: a package and everything it brought.
 
 use crate::args::cluster::ClusterArguments;
+use crate::cluster::definitions::{self, Definition, total};
 use crate::cluster::inventory::{Installed, Inventory, Which};
 use crate::cluster::wait::{self, Goal};
 use crate::cluster::{Cluster, lower};
 use crate::command::change::{Change, tell_all};
+use crate::command::login;
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, ObjectFormat};
 use crate::settings::Settings;
-use api::meta::PackageKind;
+use std::io::IsTerminal as _;
 use std::time::Duration;
+
+/// So many definitions with objects are named where nobody can be asked.
+const SHOWN_MAX: usize = 10;
 
 /// What to remove.
 pub(crate) struct Request {
     pub(crate) which: Vec<Which>,
     /// Although other packages need it.
     pub(crate) force: bool,
-    /// Only say what would go.
+    /// Only say what would go, with the objects of each kind.
     pub(crate) dry_run: bool,
+    /// Although there are objects of its kinds, which are deleted.
+    pub(crate) deletes_objects: bool,
     /// How long to wait until it is gone; not at all if it is not said.
     pub(crate) wait: Option<Duration>,
     pub(crate) format: ObjectFormat,
@@ -34,9 +41,16 @@ pub(crate) async fn run(request: &Request, settings: &Settings) -> Outcome {
     for one in &found {
         refuse_needed(request, &inventory, one, &found)?;
     }
+    let mut lost = Vec::new();
+    for one in &found {
+        lost.extend(definitions::owned(&cluster, one).await?);
+    }
+    if !request.dry_run && !is_agreed(request, &lost)? {
+        output::say("nothing was changed");
+        return Ok(());
+    }
     let (mut gone, mut failed) = (Vec::new(), None);
     for one in &found {
-        warn_of_kinds(one);
         if !request.dry_run
             && let Err(failure) = cluster.delete(&cluster.packages(one.kind), one.name()).await
         {
@@ -46,6 +60,9 @@ pub(crate) async fn run(request: &Request, settings: &Settings) -> Outcome {
         gone.push(change(request, one));
     }
     tell_all(&gone, request.format, &cluster)?;
+    if request.dry_run {
+        show(request, &lost);
+    }
     if let Some(failure) = failed {
         return Err(failure);
     }
@@ -84,17 +101,37 @@ fn refuse_needed(
     ))
 }
 
-/// Objects of a kind go with their definition, which nobody expects.
-fn warn_of_kinds(one: &Installed) {
-    let objects = one.active().and_then(|it| it.status.as_ref()?.object_refs.as_ref());
-    let is_kind =
-        |kind: &str| matches!(kind, "CustomResourceDefinition" | "CompositeResourceDefinition");
-    let kinds = objects.map_or(0, |all| all.iter().filter(|it| is_kind(&it.kind)).count());
-    if kinds > 0 && one.kind != PackageKind::Function {
-        let kinds = output::count(kinds, "kind");
-        output::warn(format_args!(
-            "all objects of the {kinds} that {} brought go with it",
-            one.id()
-        ));
+/// The definitions that go: those with objects each with the first of them.
+fn show(request: &Request, lost: &[Definition]) {
+    let (idle, lived): (Vec<&Definition>, Vec<&Definition>) =
+        lost.iter().partition(|it| it.instances.is_none());
+    let mut lines: Vec<String> = lived.iter().flat_map(|it| it.lines()).collect();
+    if !idle.is_empty() {
+        lines.push(format!("- {}", total(&idle)));
     }
+    match request.format {
+        ObjectFormat::Text | ObjectFormat::Wide => lines.iter().for_each(output::print),
+        _ => lines.iter().for_each(output::say),
+    }
+}
+
+/// Whether somebody agrees that objects of the packages' kinds go with them.
+fn is_agreed(request: &Request, lost: &[Definition]) -> Outcome<bool> {
+    let lived: Vec<&Definition> = lost.iter().filter(|it| !it.instances.is_none()).collect();
+    if lived.is_empty() || request.deletes_objects {
+        return Ok(true);
+    }
+    let total = total(&lived);
+    if !std::io::stdin().is_terminal() {
+        let mut failure = Failure::new(
+            format!("{total} would be deleted"),
+            "see them with --dry-run; with --delete-objects they are deleted",
+        );
+        let shown = lived.iter().take(SHOWN_MAX);
+        failure.causes.extend(shown.map(|it| format!("{} has {}", it.id(), it.instances)));
+        return Err(failure);
+    }
+    lived.iter().flat_map(|it| it.lines()).for_each(output::say);
+    let answer = login::ask(&format!("delete {total}? [y/N]"))?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }

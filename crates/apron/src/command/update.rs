@@ -35,8 +35,19 @@ pub(crate) async fn run(request: &Request, settings: &Settings) -> Outcome {
     change(&cluster, one, &package, request.voice, "updated").await?;
     if let Some(time) = request.wait {
         wait::until(&cluster, &[one.which()], Goal::Updated, time).await?;
+        let inventory = Inventory::gather(&cluster).await?;
+        warn_of_retained(inventory.find(&one.which())?);
+    } else {
+        warn_of_retained(one);
     }
     Ok(())
+}
+
+/// Definitions that stay are told where versions change, because that is how they come to be left.
+fn warn_of_retained(one: &Installed) {
+    if let Some(retained) = one.retained() {
+        output::warn(format_args!("{}: {retained}", one.id()));
+    }
 }
 
 /// Makes a package ask for another image.

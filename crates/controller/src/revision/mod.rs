@@ -12,7 +12,7 @@ use crate::forbidden::Subject;
 use crate::kind::{Kind, Learnt, Wakes, Watch};
 use crate::package::{self, ask, provided, treatment, typed};
 use crate::runtime::all;
-use crate::{Entry, Hands, act, held, lock, roles, secrets, signature};
+use crate::{Entry, Hands, act, held, lock, retention, roles, secrets, signature};
 use api::condition::types;
 use api::meta::PackageKind;
 use api::pkg::LABEL_PACKAGE;
@@ -166,11 +166,13 @@ impl Kind for Revisions {
         let packages = packages(hands).await?;
         let label = revision.metadata.labels.get(LABEL_PACKAGE);
         let owner = label.map(|name| plan::lock::owner(self.kind.as_str(), name));
+        let of = owner.and_then(|one| packages.get(&one).copied());
         Ok(Some(World {
             kind: self.kind,
             siblings,
             lock: lock::current(hands).await?,
-            adopts_existing: owner.and_then(|one| packages.get(&one).copied()).unwrap_or_default(),
+            package_stays: of.is_some_and(|one| one.stays),
+            adopts_existing: of.is_some_and(|one| one.adopts_existing),
             packages: packages.into_keys().collect(),
             image,
             treatment,
@@ -180,6 +182,8 @@ impl Kind for Revisions {
             certificate: None,
             configurations: None,
             seen: BTreeMap::new(),
+            retained: None,
+            instances: BTreeMap::new(),
             checked: None,
             refused: Vec::new(),
             allowed: None,
@@ -263,6 +267,10 @@ impl Kind for Revisions {
                 world.lock = lock::current(hands).await?;
                 Ok(Learnt::Known)
             }
+            Need::Retained | Need::Instances(_) => {
+                retention::learn(hands, world, need).await?;
+                Ok(Learnt::Known)
+            }
             Need::Tags(_) | Need::Object(_) => {
                 Err(cluster::Error::Refused(format!("a revision asks for {need:?}")))
             }
@@ -304,9 +312,17 @@ fn settings(hands: &Hands, kind: PackageKind) -> Settings {
     }
 }
 
-/// All packages there are, as the Lock's record names them, and whether they may take over what is
-/// there already.
-async fn packages(hands: &Hands) -> Result<BTreeMap<String, bool>, cluster::Error> {
+/// What is known of a package.
+#[derive(Clone, Copy)]
+struct Known {
+    /// Whether it may take over what is there already.
+    adopts_existing: bool,
+    /// Whether it is not on its way out.
+    stays: bool,
+}
+
+/// All packages there are, as the Lock's record names them.
+async fn packages(hands: &Hands) -> Result<BTreeMap<String, Known>, cluster::Error> {
     let api_version = format!("{}/v1", hands.settings.group());
     let mut packages = BTreeMap::new();
     for kind in PackageKind::ALL {
@@ -315,7 +331,8 @@ async fn packages(hands: &Hands) -> Result<BTreeMap<String, bool>, cluster::Erro
         packages.extend(all.iter().map(|one| {
             let metadata = adoption::metadata_of(one);
             let owner = plan::lock::owner(kind.as_str(), &metadata.name);
-            (owner, adoption::gives_existing(&metadata.annotations))
+            let adopts_existing = adoption::gives_existing(&metadata.annotations);
+            (owner, Known { adopts_existing, stays: metadata.deletion_timestamp.is_none() })
         }));
     }
     Ok(packages)

@@ -12,6 +12,7 @@ pub mod revisions;
 mod tests;
 
 use crate::image_config::Treatment;
+use crate::retention;
 use crate::signature::Trust;
 use crate::step::{Action, Expect, Need, Plan, Refusal, Step, Target, Wake};
 use api::condition::{self, Condition, reasons, types};
@@ -252,6 +253,7 @@ impl World {
         let conditions = status.conditions.get_or_insert_default();
         condition::set(conditions, healthy);
         condition::set(conditions, self.installation(&decided));
+        self.retention(conditions, &decided);
         let mut actions = decided.actions;
         if became_healthy {
             let message = "Successfully installed package revision".to_owned();
@@ -302,6 +304,20 @@ impl World {
             return self.condition(types::INSTALLED, true, reasons::ACTIVE, None);
         }
         said(reasons::INACTIVE, "Package is inactive".to_owned())
+    }
+
+    /// Says of definitions that stay what the revision says of them, once it has its objects.
+    fn retention(&self, conditions: &mut Vec<Condition>, decided: &Decided) {
+        let current = self.staying(&decided.current).filter(|one| one.is_established());
+        let Some(current) = current else { return };
+        match retention::retaining(current.conditions()) {
+            Some(said) => {
+                let (reason, message) = (said.reason.as_str(), said.message.clone());
+                let of = types::DEFINITIONS_RETAINED;
+                condition::set(conditions, self.condition(of, true, reason, message));
+            }
+            None => conditions.retain(|one| one.condition_type != types::DEFINITIONS_RETAINED),
+        }
     }
 
     /// A revision that is there and not on its way out.

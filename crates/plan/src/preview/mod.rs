@@ -87,6 +87,10 @@ pub struct PackagePreview {
     pub permissions_gained: Vec<String>,
     /// What its controller may do now and may not then.
     pub permissions_lost: Vec<String>,
+    /// What would be told of definitions that stay although it no longer brings them, with how many
+    /// objects each has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub definitions_retained: Option<String>,
     /// What runs it, as far as that changes.
     pub runtime: Vec<String>,
 }
@@ -131,7 +135,9 @@ pub enum ObjectAction {
     Change,
     /// The package no longer brings it; it stays while an older revision does.
     Keep,
-    /// It goes, and with a definition every object of its kind.
+    /// The package no longer brings it, and no revision does; it stays because of its objects.
+    Retain,
+    /// It goes. A definition that does has no objects.
     Remove,
 }
 
@@ -205,6 +211,7 @@ impl<'a> Family<'a> {
             objects: objects::of(self),
             permissions_gained,
             permissions_lost,
+            definitions_retained: self.definitions_retained(),
             runtime: runtime::of(self),
             from,
             to,
@@ -231,6 +238,17 @@ impl<'a> Family<'a> {
         let waits = self.revisions.iter().filter(is_new).filter_map(|one| one.after.as_ref());
         let mut waits = waits.filter(|one| one["spec"]["desiredState"] != ACTIVE);
         waits.next().map(|one| name(one).to_owned())
+    }
+
+    /// What the active revision would say of definitions that stay.
+    fn definitions_retained(&self) -> Option<String> {
+        let stay = self.revisions.iter().filter(|one| !is_gone(one));
+        let mut active = stay
+            .filter_map(|one| one.after.as_ref())
+            .filter(|one| one["spec"]["desiredState"] == ACTIVE);
+        let conditions = active.next()?["status"]["conditions"].as_array()?;
+        let said = conditions.iter().find(|one| one["type"] == types::DEFINITIONS_RETAINED)?;
+        Some(text(&said["message"]).to_owned()).filter(|_| said["status"] == "True")
     }
 
     /// Revisions that go.

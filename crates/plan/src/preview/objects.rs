@@ -4,6 +4,7 @@ use super::{
     Change, Family, ObjectAction, ObjectPreview, definition, is_gone, name, text, webhooks,
 };
 use crate::same;
+use api::pkg::LABEL_RETAINED;
 use api::pkg::revision::ACTIVE;
 use serde_json::Value as Json;
 use std::collections::BTreeSet;
@@ -31,9 +32,13 @@ pub(super) fn of(family: &Family<'_>) -> Vec<ObjectPreview> {
     });
     let mut found: Vec<ObjectPreview> = brought.filter_map(object).collect();
     let (dropped, removed) = left_behind(family);
+    let kept = retained(family);
     let left = dropped.iter().map(|one| (one, ObjectAction::Keep));
-    for ((kind, name), action) in left.chain(removed.iter().map(|one| (one, ObjectAction::Remove)))
-    {
+    let removed = removed.iter().map(|one| {
+        let stays = kept.contains(one);
+        (one, if stays { ObjectAction::Retain } else { ObjectAction::Remove })
+    });
+    for ((kind, name), action) in left.chain(removed) {
         found.retain(|one| (&one.kind, &one.name) != (kind, name));
         let (kind, name) = (kind.clone(), name.clone());
         found.push(ObjectPreview { kind, name, action, details: Vec::new() });
@@ -93,6 +98,13 @@ fn left_behind(family: &Family<'_>) -> (BTreeSet<Named>, BTreeSet<Named>) {
     }
     let dropped = before.into_iter().filter(|one| !after.contains(one) && !removed.contains(one));
     (dropped.collect(), removed)
+}
+
+/// Definitions that would be kept for the package though no revision brings them.
+fn retained(family: &Family<'_>) -> BTreeSet<Named> {
+    let after = family.rehearsed.changes.iter().filter_map(|change| change.after.as_ref());
+    let kept = after.filter(|one| one["metadata"]["labels"][LABEL_RETAINED] == *family.name);
+    kept.map(|one| (text(&one["kind"]).to_owned(), name(one).to_owned())).collect()
 }
 
 /// The fields that say something else, the first few by name.

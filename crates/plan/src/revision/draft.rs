@@ -3,10 +3,12 @@
 use super::{Trouble, World};
 use crate::authority::{Asked, rules};
 use crate::lock::Counts;
+use crate::package::pull::RECHECK;
+use crate::retention::retaining;
 use crate::step::{Action, Expect, Plan, Wake};
 use api::condition::{self, Condition, reasons, types};
 use api::pkg::ANNOTATION_PAUSED;
-use api::pkg::revision::{PolicyRule, RevisionStatus};
+use api::pkg::revision::{PolicyRule, RevisionStatus, TypedReference};
 use serde_json::Value as Json;
 
 /// The status as it will be, made as things become known.
@@ -33,6 +35,9 @@ impl Draft {
         let mut status = self.status.clone();
         set(&mut status, world, types::REVISION_HEALTHY, true, reasons::HEALTHY, None);
         actions.extend(write(world, &status));
+        if let Some(said) = newly_retained(world, &status) {
+            actions.push(event(world, true, "RetainDefinitions", said));
+        }
         if !was_healthy {
             let message = "Successfully reconciled package revision".to_owned();
             actions.push(event(world, false, "SyncPackage", message));
@@ -49,15 +54,22 @@ impl Draft {
 
     /// Something is in the way, and the revision says so.
     pub(super) fn troubled(&self, world: &World, trouble: Trouble) -> Plan {
-        let Trouble { event: reason, message, wake } = trouble;
+        let Trouble { event: told, reason: why, message, wake } = trouble;
         let mut status = self.status.clone();
-        let (of, why) = (types::REVISION_HEALTHY, reasons::UNHEALTHY);
-        set(&mut status, world, of, false, why, Some(message.clone()));
+        set(&mut status, world, types::REVISION_HEALTHY, false, why, Some(message.clone()));
         let mut actions: Vec<Action> = write(world, &status).into_iter().collect();
-        if let Some(reason) = reason.filter(|_| !actions.is_empty()) {
+        if let Some(reason) = told.filter(|_| !actions.is_empty()) {
             actions.push(event(world, true, reason, message.clone()));
         }
         Plan { actions, report: vec![message], wake }
+    }
+
+    /// The same, and this is done about it first.
+    pub(super) fn departing(&self, world: &World, mut first: Vec<Action>, message: String) -> Plan {
+        let (event, reason, wake) = (None, reasons::TERMINATING, Wake::After(RECHECK));
+        let told = self.troubled(world, Trouble { event, reason, message, wake });
+        first.extend(told.actions);
+        Plan { actions: first, ..told }
     }
 
     /// What it needs, in numbers; none is not written.
@@ -74,6 +86,25 @@ impl Draft {
         let is_shown = !all.is_empty() && rules::excess(&all).is_none();
         self.status.permission_requests =
             is_shown.then(|| all.iter().map(PolicyRule::from).collect());
+    }
+
+    /// The objects of the package.
+    pub(super) fn refer(&mut self, to: Vec<TypedReference>) {
+        self.status.object_refs = Some(to).filter(|all| !all.is_empty());
+    }
+
+    /// Definitions that the package no longer brings: whether some stay, why, and a sentence.
+    pub(super) fn retain(&mut self, world: &World, told: Option<(bool, &'static str, String)>) {
+        let of = types::DEFINITIONS_RETAINED;
+        match told {
+            Some((stay, why, said)) => {
+                set(&mut self.status, world, of, stay, why, Some(said));
+            }
+            None => {
+                let conditions = self.status.conditions.iter_mut();
+                conditions.for_each(|all| all.retain(|one| one.condition_type != of));
+            }
+        }
     }
 
     /// The image is signed as it should be.
@@ -99,6 +130,13 @@ impl Draft {
         let conditions = self.status.conditions.as_deref().unwrap_or_default();
         condition::find(conditions, types::REVISION_HEALTHY).is_some_and(|one| one.status == "True")
     }
+}
+
+/// What is told of definitions that stay, if it is news.
+fn newly_retained(world: &World, status: &RevisionStatus) -> Option<String> {
+    let now = retaining(status.conditions.as_deref().unwrap_or_default())?;
+    let was = retaining(world.revision.conditions());
+    now.message.clone().filter(|_| was.is_none())
 }
 
 /// Nothing is done to a revision that somebody paused.

@@ -14,12 +14,14 @@
 
 mod claims;
 pub mod contents;
+mod depart;
 pub mod desired;
 mod draft;
 mod fetch;
 mod objects;
 mod overlay;
 mod owners;
+mod retain;
 #[cfg(test)]
 mod tests;
 mod trust;
@@ -34,10 +36,11 @@ use crate::control::is_named;
 use crate::image_config::Treatment;
 use crate::lock::Verdict;
 use crate::package::pull::{Image, RECHECK, Unavailable};
+use crate::retention::Instances;
 use crate::runtime::Configurations;
 use crate::signature::Trust;
 use crate::step::{Action, Expect, Need, Plan, Refusal, Step, Target, Wake};
-use api::condition::{self, types};
+use api::condition::{self, reasons, types};
 use api::meta::{Meta, PackageKind, capability};
 use api::object::{ObjectMeta, OwnerReference};
 use api::pkg::lock::Lock;
@@ -61,6 +64,8 @@ pub struct World {
     pub lock: Option<Lock>,
     /// The packages there are, as the Lock's record names them: `Provider/p`.
     pub packages: BTreeSet<String>,
+    /// Whether its package is there and not on its way out.
+    pub package_stays: bool,
     /// Whether an administrator gave its package whatever is there already.
     pub adopts_existing: bool,
     /// What is known about its image; what the cache holds is found by the revision's name.
@@ -81,6 +86,11 @@ pub struct World {
     pub configurations: Option<Configurations>,
     /// What the cluster has of the objects that were asked for; nothing where there is none.
     pub seen: BTreeMap<Target, Option<Seen>>,
+    /// The definitions that are kept for the package though no revision of it brings them, once
+    /// they were asked for.
+    pub retained: Option<Vec<Target>>,
+    /// How many objects there are of definitions that were asked for.
+    pub instances: BTreeMap<Target, Instances>,
     /// What the API server would refuse, once it was asked.
     pub checked: Option<Vec<Refusal>>,
     /// What the API server refused of what was decided before.
@@ -141,6 +151,8 @@ enum Halt {
 struct Trouble {
     /// The reason of an event about it, if it is worth one.
     event: Option<&'static str>,
+    /// Why, in one word.
+    reason: &'static str,
     message: String,
     wake: Wake,
 }
@@ -149,18 +161,28 @@ impl Halt {
     /// Something that may be mended elsewhere, unseen from here.
     fn trouble(event: &'static str, message: impl Into<String>) -> Self {
         let (message, wake) = (message.into(), Wake::After(RECHECK));
-        Self::Trouble(Trouble { event: Some(event), message, wake })
+        Self::Trouble(Trouble { event: Some(event), reason: reasons::UNHEALTHY, message, wake })
     }
 
     /// Something that only a change to what is watched can mend.
     fn lasting(event: &'static str, message: impl Into<String>) -> Self {
         let (message, wake) = (message.into(), Wake::OnChange);
-        Self::Trouble(Trouble { event: Some(event), message, wake })
+        Self::Trouble(Trouble { event: Some(event), reason: reasons::UNHEALTHY, message, wake })
     }
 
     /// Something that passes by itself.
     fn waiting(message: impl Into<String>) -> Self {
-        Self::Trouble(Trouble { event: None, message: message.into(), wake: Wake::After(RECHECK) })
+        Self::passing(reasons::UNHEALTHY, message)
+    }
+
+    /// Definitions are on their way out with their objects, which what runs may have to let go of.
+    fn terminating(message: impl Into<String>) -> Self {
+        Self::passing(reasons::TERMINATING, message)
+    }
+
+    fn passing(reason: &'static str, message: impl Into<String>) -> Self {
+        let (message, wake) = (message.into(), Wake::After(RECHECK));
+        Self::Trouble(Trouble { event: None, reason, message, wake })
     }
 }
 
@@ -217,6 +239,7 @@ fn leave(world: &World, draft: &Draft) -> Result<Plan, Halt> {
     let mut actions = Vec::new();
     if has_ours {
         actions.extend(objects::bequeath(world, draft)?);
+        depart::wait_for_objects(world, draft)?;
         actions.extend(claims::leave(world));
         actions.push(world.finalizer(false));
     }

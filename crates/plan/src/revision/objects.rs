@@ -3,10 +3,12 @@
 use super::contents::Contents;
 use super::draft::Draft;
 use super::owners::{Party, Standing};
-use super::{Halt, Seen, World, bounded, claims, fetch, listing, overlay};
+use super::{Halt, Seen, World, bounded, claims, fetch, listing, overlay, retain};
 use crate::adoption::FOREIGN;
 use crate::package::pull::RECHECK;
+use crate::retention::is_definition;
 use crate::step::{Action, Expect, Need, Plan, Target, Wake, Wanted, Write};
+use api::meta::PackageKind;
 use api::object::OwnerReference;
 use api::pkg::ANNOTATION_ADOPT;
 use api::pkg::revision::{ACTIVE, Revision, TypedReference};
@@ -35,20 +37,53 @@ pub(super) fn establish(
             // What they became is told once it can be seen.
             return Ok(Plan { actions, report, wake: Wake::After(Duration::ZERO) });
         }
+        retain::tell(world, &wanted, draft)?;
+        if let Some(message) = terminating(world, &wanted) {
+            draft.refer(references(world, &wanted));
+            return Err(Halt::terminating(message));
+        }
     } else {
         let party = world.party();
         actions.extend(wanted.iter().filter_map(|one| join(world, &party, one)));
     }
-    let references = wanted.iter().map(|one| reference(world, &one.target)).collect();
-    draft.status.object_refs = Some(ordered(references)).filter(|all| !all.is_empty());
+    draft.refer(references(world, &wanted));
     Ok(draft.healthy(world, actions, &contents.warnings))
+}
+
+/// What is told of definitions that are on their way out, if there are any: everything else is in
+/// its place then, so that what runs can let go of their objects.
+fn terminating(world: &World, wanted: &[Wanted]) -> Option<String> {
+    let going = wanted.iter().filter(|one| may_finish(world, &one.target));
+    let going: Vec<String> = going.map(|one| one.target.name.clone()).collect();
+    (!going.is_empty()).then(|| {
+        format!(
+            "being deleted, with all their objects: {}; they are made again once they are gone, \
+             which may take the package's controller to let go of objects with finalizers",
+            bounded(&going, ", ")
+        )
+    })
+}
+
+/// Whether a definition of the package is on its way out, and what runs may have to help with that.
+/// Rights on what is not the package's are not had in this way.
+fn may_finish(world: &World, target: &Target) -> bool {
+    let Some(Some(seen)) = world.seen.get(target) else { return false };
+    seen.metadata.deletion_timestamp.is_some()
+        && world.kind == PackageKind::Provider
+        && is_definition(&target.kind)
+        && claims::holder(world, target).is_none()
+        && world.party().standing(seen) == Standing::Ours
+}
+
+fn references(world: &World, wanted: &[Wanted]) -> Vec<TypedReference> {
+    ordered(wanted.iter().map(|one| reference(world, &one.target)).collect())
 }
 
 /// Lets the objects of an inactive revision go, but not away: it stays one of their owners.
 ///
 /// What the active revision wants it takes by itself, so nothing is let go before that one has
 /// everything. What is still ours then is no longer part of the package: it is kept by the
-/// revisions that brought it, and goes with the last of them.
+/// revisions that brought it, and goes with the last of them, unless objects live by it ([`retain`]).
 pub(super) fn release(world: &World, draft: &Draft) -> Result<Plan, Halt> {
     let references = draft.status.object_refs.clone().unwrap_or_default();
     let targets: Vec<Target> = references.iter().map(target).collect();
@@ -56,6 +91,9 @@ pub(super) fn release(world: &World, draft: &Draft) -> Result<Plan, Halt> {
     let party = world.party();
     let successor = world.siblings.iter().find(|one| is_active(one));
     let is_done = successor.is_none_or(Revision::is_established);
+    let is_dropped =
+        |it: &&Target| successor.is_some_and(|one| one.is_established() && !brings(one, it));
+    retain::count(world, &party, targets.iter().filter(is_dropped))?;
     let mut actions = Vec::new();
     for target in &targets {
         let Some(Some(seen)) = world.seen.get(target) else { continue };
@@ -65,8 +103,8 @@ pub(super) fn release(world: &World, draft: &Draft) -> Result<Plan, Halt> {
             continue;
         }
         let mut owners = party.release(before);
-        if successor.is_some_and(|one| one.is_established() && !brings(one, target)) {
-            owners = party.without_package(owners);
+        if is_dropped(&target) {
+            owners = retain::left(world, &party, (target, seen), owners);
         }
         actions.extend(owned(target, seen, &owners));
     }
@@ -74,7 +112,8 @@ pub(super) fn release(world: &World, draft: &Draft) -> Result<Plan, Halt> {
 }
 
 /// What a revision that goes does to its objects: those that are no longer part of the package
-/// become its own alone, so that they go with it or with the last one that brought them. Which
+/// become its own alone, so that they go with it or with the last one that brought them; but
+/// definitions that objects live by become the package's. Which
 /// those are is known once the active revision has everything, so that is waited for. If there is
 /// none, the package keeps what it has.
 pub(super) fn bequeath(world: &World, draft: &Draft) -> Result<Vec<Action>, Halt> {
@@ -90,19 +129,24 @@ pub(super) fn bequeath(world: &World, draft: &Draft) -> Result<Vec<Action>, Halt
     }
     look(world, dropped.iter().map(|target| Wanted { target: target.clone(), packaged: None }))?;
     let party = world.party();
+    retain::count(world, &party, dropped.iter())?;
     let left = dropped.iter().filter_map(|target| {
         let seen = world.seen.get(target)?.as_ref()?;
         let owners = &seen.metadata.owner_references;
-        let is_ours = owners.iter().any(|one| super::owners::is_named(one, &party.revision));
-        let left = party.without_package(party.release(owners));
-        if is_ours { owned(target, seen, &left) } else { None }
+        if !owners.iter().any(|one| super::owners::is_named(one, &party.revision)) {
+            return None;
+        }
+        if retain::is_needed(world, &party, target, seen) {
+            return retain::keep(&party, target, seen);
+        }
+        owned(target, seen, &party.without_package(party.release(owners)))
     });
     Ok(left.collect())
 }
 
 /// What a revision brought: as its status has it, or, if it goes before it could tell, what is in
 /// its package, if that is at hand.
-fn brought(world: &World, draft: &Draft) -> Result<Vec<Target>, Halt> {
+pub(super) fn brought(world: &World, draft: &Draft) -> Result<Vec<Target>, Halt> {
     if let Some(told) = draft.status.object_refs.as_ref().filter(|told| !told.is_empty()) {
         return Ok(told.iter().map(target).collect());
     }
@@ -114,7 +158,7 @@ fn brought(world: &World, draft: &Draft) -> Result<Vec<Target>, Halt> {
     Ok(wanted.into_iter().map(|one| one.target).collect())
 }
 
-fn is_active(revision: &Revision) -> bool {
+pub(super) fn is_active(revision: &Revision) -> bool {
     revision.spec.desired_state == ACTIVE && revision.metadata.deletion_timestamp.is_none()
 }
 
@@ -142,6 +186,9 @@ fn control(world: &World, wanted: &[Wanted]) -> Result<(Vec<Write>, Vec<Action>)
     let (mut writes, mut owners) = (Vec::new(), Vec::new());
     for Wanted { target, packaged } in wanted {
         let Some(packaged) = packaged else { continue };
+        if may_finish(world, target) {
+            continue;
+        }
         let seen = world.seen.get(target).and_then(Option::as_ref);
         let taken = party.take(seen.map_or(&[][..], |seen| &seen.metadata.owner_references));
         if let Some(seen) = seen.filter(|seen| seen.is_same && party.controls(&seen.metadata)) {
@@ -174,7 +221,9 @@ fn disputed(world: &World, party: &Party, wanted: &[Wanted]) -> Result<(), Halt>
                 Standing::Ours | Standing::Foreign
                     if seen.metadata.deletion_timestamp.is_some() =>
                 {
-                    going.push(format!("{what} is being deleted"));
+                    if !may_finish(world, target) {
+                        going.push(format!("{what} is being deleted"));
+                    }
                 }
                 Standing::Foreign => foreign.push(what),
                 Standing::Ours => {
@@ -190,8 +239,9 @@ fn disputed(world: &World, party: &Party, wanted: &[Wanted]) -> Result<(), Halt>
     if !theirs.is_empty() {
         let ours = format!("{} {}", world.kind.as_str(), world.package_name());
         let message = format!(
-            "{why}: {}, so {ours} cannot have it; uninstall one of the two, or choose versions \
-             that do not share it",
+            "{why}: {}, so {ours} cannot have it; choose versions that do not share it, have it given \
+             up if its package no longer brings it (apron prune NAME --release), or uninstall one of \
+             the two, which deletes all objects of its kinds",
             listing(&theirs)
         );
         return Err(Halt::trouble("SyncPackage", message));

@@ -168,6 +168,14 @@ impl Party {
         owners.into_iter().filter(|one| !is_named(one, &self.package)).collect()
     }
 
+    /// The same owners with the package, if it is known which that is.
+    pub(super) fn with_package(&self, mut owners: Vec<OwnerReference>) -> Vec<OwnerReference> {
+        if !self.package.uid.is_empty() {
+            put(&mut owners, self.package.clone());
+        }
+        owners
+    }
+
     /// Another revision of ours as an owner that is not in control, with the uid it has now.
     fn stepped_back(&self, one: &OwnerReference) -> OwnerReference {
         let mut one = one.clone();

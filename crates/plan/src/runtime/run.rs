@@ -10,7 +10,7 @@ use crate::control::{self, controller_of};
 use crate::package::pull::RECHECK;
 use crate::same::{holds, is_applied, same};
 use crate::step::{Action, Expect, MANAGER, Need, Step, Target};
-use api::condition::types;
+use api::condition::{Condition, reasons, types};
 use api::pkg::revision::ControllerReference;
 use api::pkg::{ANNOTATION_ADOPT, LABEL_REVISION};
 use serde_json::Value as Json;
@@ -110,6 +110,13 @@ impl World {
     fn may_run(&self, names: &Names) -> Result<bool, Vec<Need>> {
         let healthy = self.condition_of(types::REVISION_HEALTHY);
         let is_healthy = healthy.is_some_and(|one| one.status == "True");
+        let generation = self.revision.metadata.generation;
+        // Everything is there but what goes, and that may need what runs.
+        let may_finish =
+            |one: &Condition| one.reason == reasons::TERMINATING && !one.is_past(generation);
+        if healthy.is_some_and(may_finish) {
+            return Ok(true);
+        }
         if !is_healthy || self.revision.is_established() {
             return Ok(is_healthy);
         }

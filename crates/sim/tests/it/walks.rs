@@ -16,10 +16,13 @@ const PLANS: u64 = 100;
 const TOLD: usize = 3;
 /// A bug shows in one of the first so many walks.
 const BUG_WALKS: u64 = 100;
-/// Those that do not: no law says in which order owners come, and a Deployment must be removed at
-/// the very call that something happens to.
-const UNSEEN: [&str; 2] =
-    ["turns the order of owners around", "removes a Deployment at the first attempt or never"];
+/// Those that do not: no law says in which order owners come, a Deployment must be removed at the
+/// very call that something happens to, and no walk leaves a kind behind that has objects.
+const UNSEEN: [&str; 3] = [
+    "turns the order of owners around",
+    "removes a Deployment at the first attempt or never",
+    "lets definitions go with their objects",
+];
 
 /// The ground that all walks begin from.
 fn begin() -> &'static Snapshot {

@@ -344,7 +344,7 @@ fn a_crd_has_one_owner() {
       two v1.0.0 brings the CRD buckets.example.org
       one v1.0.0 brings the CRD buckets.example.org
       only one package may own a CRD
-      hint: remove one of the packages
+      hint: move one of the packages to a version without it; removing one deletes all objects of the kinds it brought
     ");
 }
 
@@ -361,7 +361,7 @@ fn of_two_new_owners_one_wins() {
       two v1.0.0 brings the CRD buckets.example.org
       one v1.0.0 brings the CRD buckets.example.org
       only one package may own a CRD
-      hint: remove one of the packages
+      hint: move one of the packages to a version without it; removing one deletes all objects of the kinds it brought
     ");
 }
 

@@ -102,6 +102,8 @@ fn rules(suffix: &str) -> Json {
         // Definitions that packages bring, and its own at the start.
         {"apiGroups": ["apiextensions.k8s.io"],
          "resources": ["customresourcedefinitions", "customresourcedefinitions/status"], "verbs": all},
+        // How many objects there are of a kind: a definition that has some is not let go.
+        {"apiGroups": all, "resources": all, "verbs": ["list"]},
         // Certificates, credentials for registries and keys for signatures; what packages run as;
         // how they are reached.
         {"apiGroups": [""], "resources": ["secrets", "serviceaccounts", "services"],

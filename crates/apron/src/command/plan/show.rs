@@ -36,6 +36,7 @@ fn package(one: &PackagePreview) -> Vec<String> {
         add(format!("revision {revision} waits: apron activate {}", one.name));
     }
     one.objects.iter().for_each(|object| add(told(object)));
+    one.definitions_retained.iter().for_each(|told| add(format!("! {told}")));
     one.permissions_gained.iter().for_each(|it| add(format!("+ may {}", may(it))));
     one.permissions_lost.iter().for_each(|it| add(format!("- may no longer {}", may(it))));
     one.runtime.iter().for_each(|line| add(format!("> {line}")));
@@ -51,7 +52,10 @@ fn told(object: &ObjectPreview) -> String {
         ObjectAction::Keep => {
             (' ', ": no longer part of the package, stays with its older revision".to_owned())
         }
-        ObjectAction::Remove => ('-', ": goes, with all objects of its kind".to_owned()),
+        ObjectAction::Retain => {
+            (' ', ": no longer part of the package, stays for its objects".to_owned())
+        }
+        ObjectAction::Remove => ('-', ": goes".to_owned()),
     };
     let details = match details.as_slice() {
         [] => String::new(),

@@ -78,7 +78,11 @@ async fn make(plane: &Plane, one: &Local) -> Outcome {
     }
     Err(Failure::new(
         format!("{} {} is installed already, from somewhere else", lower(one.kind), one.name),
-        format!("remove it with `apron uninstall {}`, or use another --data-dir", one.name),
+        format!(
+            "use another --data-dir, or remove it with `apron uninstall {}`, and with it all objects \
+             of the kinds it brought",
+            one.name
+        ),
     ))
 }
 

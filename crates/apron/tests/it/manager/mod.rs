@@ -15,6 +15,7 @@ mod packages;
 mod plans;
 mod policies;
 pub(crate) mod process;
+mod retention;
 mod revisions;
 mod runtimes;
 mod signer;
@@ -29,7 +30,7 @@ use stage::{Backend, Manner, Stage};
 type Scenario = (&'static str, fn(&Stage));
 
 /// Everything there is to play on a stage that others share.
-const CHAPTERS: [&[Scenario]; 13] = [
+const CHAPTERS: [&[Scenario]; 14] = [
     adoption::ALL,
     authority::ALL,
     dependencies::ALL,
@@ -39,6 +40,7 @@ const CHAPTERS: [&[Scenario]; 13] = [
     packages::ALL,
     plans::ALL,
     policies::ALL,
+    retention::ALL,
     revisions::ALL,
     runtimes::ALL,
     trust::ALL,
@@ -119,6 +121,16 @@ fn revisions_become_objects_on_the_embedded_server() {
 #[test]
 fn revisions_become_objects_on_a_real_server() {
     play(Backend::Real, revisions::ALL);
+}
+
+#[test]
+fn what_lives_is_kept_on_the_embedded_server() {
+    play(Backend::Embedded, retention::ALL);
+}
+
+#[test]
+fn what_lives_is_kept_on_a_real_server() {
+    play(Backend::Real, retention::ALL);
 }
 
 #[test]

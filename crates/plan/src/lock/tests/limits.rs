@@ -407,10 +407,10 @@ fn two_packages_with_the_same_crd_have_exactly_one_winner() {
     cluster.install("Provider", "b", "r.io/b:v2.0.0");
     told.extend(["\nb lets go of it".to_owned(), cluster.run(), cluster.show(), owners(&cluster)]);
     assert_snapshot!(told.join("\n"), @r"
-    event a: r.io/a v1.0.0 brings the CRD things.org; r.io/b v1.0.0 brings the CRD things.org; only one package may own a CRD; hint: remove one of the packages
+    event a: r.io/a v1.0.0 brings the CRD things.org; r.io/b v1.0.0 brings the CRD things.org; only one package may own a CRD; hint: move one of the packages to a version without it; removing one deletes all objects of the kinds it brought
     # again in 60 s
 
-    Provider a r.io/a:v1.0.0 conflict: r.io/a v1.0.0 brings the CRD things.org; r.io/b v1.0.0 brings the CRD things.org; only one package may own a CRD; hint: remove one of the packages
+    Provider a r.io/a:v1.0.0 conflict: r.io/a v1.0.0 brings the CRD things.org; r.io/b v1.0.0 brings the CRD things.org; only one package may own a CRD; hint: move one of the packages to a version without it; removing one deletes all objects of the kinds it brought
     Provider b r.io/b:v1.0.0 resolved 0/0/0
     things.org is Provider/b's
 
@@ -442,7 +442,7 @@ fn two_packages_with_the_same_crd_at_once_have_exactly_one_winner_too() {
     cluster.run();
     assert_snapshot!(format!("{}\n{}", cluster.show(), owners(&cluster)), @r"
     Provider a r.io/a:v1.0.0 resolved 0/0/0
-    Provider b r.io/b:v1.0.0 conflict: r.io/b v1.0.0 brings the CRD things.org; r.io/a v1.0.0 brings the CRD things.org; only one package may own a CRD; hint: remove one of the packages
+    Provider b r.io/b:v1.0.0 conflict: r.io/b v1.0.0 brings the CRD things.org; r.io/a v1.0.0 brings the CRD things.org; only one package may own a CRD; hint: move one of the packages to a version without it; removing one deletes all objects of the kinds it brought
     things.org is Provider/a's
     ");
 }

@@ -8,6 +8,7 @@ use crate::authority::{Allowed, Place};
 use crate::image_config::Treatment;
 use crate::lock::{Counts, Verdict};
 use crate::package::pull::Image;
+use crate::retention::Instances;
 use crate::runtime::Configurations;
 use crate::signature::Trust;
 use crate::step::{Action, Expect, Need, Packaged, Refusal, Step, Target, Wake, Write};
@@ -54,6 +55,8 @@ pub(super) struct Cluster {
     published: BTreeMap<Digest, (Arc<Contents>, Vec<Json>)>,
     tags: BTreeMap<String, Digest>,
     counter: u64,
+    /// How many objects there are of definitions, by name.
+    pub(super) instances: BTreeMap<String, Instances>,
 }
 
 impl Cluster {
@@ -90,6 +93,7 @@ impl Cluster {
             published: BTreeMap::new(),
             tags: BTreeMap::new(),
             counter: 0,
+            instances: BTreeMap::new(),
         }
     }
 
@@ -172,6 +176,10 @@ impl Cluster {
             siblings,
             lock: self.lock.clone(),
             packages: self.packages.clone(),
+            package_stays: {
+                let label = &revision.metadata.labels["pkg.crossplane.io/package"];
+                self.packages.contains(&format!("{}/{label}", self.kinds[name].as_str()))
+            },
             adopts_existing: self.adopts_existing,
             image: Image { cached: self.cached(&revision), ..Image::default() },
             treatment: self.treatment.clone(),
@@ -181,6 +189,8 @@ impl Cluster {
             certificate: None,
             configurations: None,
             seen: BTreeMap::new(),
+            retained: None,
+            instances: BTreeMap::new(),
             checked: None,
             allowed: None,
             refused: self.refused.clone(),
@@ -252,6 +262,17 @@ impl Cluster {
                 let refused = writes.iter().filter_map(|write| self.refusal(&write.target));
                 world.checked = Some(refused.collect());
             }
+            Need::Retained => {
+                let label = world.revision.metadata.labels["pkg.crossplane.io/package"].as_str();
+                let kept = self.objects.iter().filter(|(_, live)| {
+                    live["metadata"]["labels"]["pkg.crossplane.io/retained-for"] == label
+                });
+                world.retained = Some(kept.map(|(target, _)| target.clone()).collect());
+            }
+            Need::Instances(targets) => world.instances.extend(targets.into_iter().map(|one| {
+                let count = self.instances.get(&one.name).copied();
+                (one, count.unwrap_or(Instances::exactly(0)))
+            })),
             other => panic!("no business of a revision: {other:?}"),
         }
     }

@@ -46,7 +46,7 @@ fn the_new_revision_waits_for_the_old_one_to_step_back_and_takes_over() {
     # 2 of 2 objects are written
     # again at once
     --
-    status RevisionHealthy=True HealthyPackageRevision; {"resolvedImage":"registry.example.org/p:v2","objectRefs":[{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","name":"users.example.org","uid":"uid-users.example.org"},{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","name":"buckets.example.org","uid":"uid-buckets.example.org"}]}
+    status RevisionHealthy=True HealthyPackageRevision, DefinitionsRetained=False NoObjects (no longer part of the package, without objects; they go with the last revision that brought them: keys.example.org); {"resolvedImage":"registry.example.org/p:v2","objectRefs":[{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","name":"users.example.org","uid":"uid-users.example.org"},{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","name":"buckets.example.org","uid":"uid-buckets.example.org"}]}
     event Normal SyncPackage: Successfully reconciled package revision
     ==
     change CustomResourceDefinition keys.example.org: owned by OLD
@@ -78,7 +78,7 @@ fn an_old_revision_comes_back_with_all_it_had() {
     --
     status RevisionHealthy=True HealthyPackageRevision; {"resolvedImage":"registry.example.org/p:v1","objectRefs":[{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","name":"keys.example.org","uid":"uid-keys.example.org"},{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","name":"buckets.example.org","uid":"uid-buckets.example.org"}]}
     ==
-    status RevisionHealthy=True HealthyPackageRevision; {"resolvedImage":"registry.example.org/p:v2","objectRefs":[{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","name":"buckets.example.org","uid":"uid-buckets.example.org"}]}
+    status DefinitionsRetained=False NoObjects (no longer part of the package, without objects; they go with the last revision that brought them: keys.example.org), RevisionHealthy=True HealthyPackageRevision; {"resolvedImage":"registry.example.org/p:v2","objectRefs":[{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","name":"buckets.example.org","uid":"uid-buckets.example.org"}]}
     ==
     buckets.example.org: OLD* p NEW
     ==

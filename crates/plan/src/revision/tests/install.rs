@@ -281,7 +281,7 @@ fn definitions_can_be_left_to_crossplane_and_stay_activated() {
     # 2 of 2 objects are written
     # again at once
     --
-    status RevisionHealthy=True HealthyPackageRevision; {"capabilities":["SafeStart"],"objectRefs":[{"apiVersion":"apiextensions.crossplane.io/v1alpha1","kind":"ManagedResourceDefinition","name":"keys.example.org","uid":"uid-keys.example.org"},{"apiVersion":"apiextensions.crossplane.io/v1alpha1","kind":"ManagedResourceDefinition","name":"buckets.example.org","uid":"uid-buckets.example.org"}],"resolvedImage":"registry.example.org/p:v2"}
+    status DefinitionsRetained=False NoObjects (no longer part of the package, without objects; they go with the last revision that brought them: ProviderConfig.example.org), RevisionHealthy=True HealthyPackageRevision; {"capabilities":["SafeStart"],"objectRefs":[{"apiVersion":"apiextensions.crossplane.io/v1alpha1","kind":"ManagedResourceDefinition","name":"keys.example.org","uid":"uid-keys.example.org"},{"apiVersion":"apiextensions.crossplane.io/v1alpha1","kind":"ManagedResourceDefinition","name":"buckets.example.org","uid":"uid-buckets.example.org"}],"resolvedImage":"registry.example.org/p:v2"}
     event Normal SyncPackage: Successfully reconciled package revision
     "#);
 }

@@ -3,10 +3,12 @@
 mod adoption;
 mod authority;
 mod cluster;
+mod depart;
 mod desired;
 mod handover;
 mod install;
 mod refusal;
+mod retention;
 mod show;
 mod signed;
 

@@ -35,12 +35,12 @@ fn of_two_packages_that_want_one_object_one_wins_and_the_other_says_so() {
     assert_snapshot!(told.join("\n==\n"), @r#"
     add finalizer revision.pkg.crossplane.io
     --
-    status RevisionHealthy=False UnhealthyPackageRevision (cannot establish control of object: CustomResourceDefinition buckets.example.org belongs to Provider p, so Provider q cannot have it; uninstall one of the two, or choose versions that do not share it); {"resolvedImage":"registry.example.org/q:v1"}
-    event Warning SyncPackage: cannot establish control of object: CustomResourceDefinition buckets.example.org belongs to Provider p, so Provider q cannot have it; uninstall one of the two, or choose versions that do not share it
-    # cannot establish control of object: CustomResourceDefinition buckets.example.org belongs to Provider p, so Provider q cannot have it; uninstall one of the two, or choose versions that do not share it
+    status RevisionHealthy=False UnhealthyPackageRevision (cannot establish control of object: CustomResourceDefinition buckets.example.org belongs to Provider p, so Provider q cannot have it; choose versions that do not share it, have it given up if its package no longer brings it (apron prune NAME --release), or uninstall one of the two, which deletes all objects of its kinds); {"resolvedImage":"registry.example.org/q:v1"}
+    event Warning SyncPackage: cannot establish control of object: CustomResourceDefinition buckets.example.org belongs to Provider p, so Provider q cannot have it; choose versions that do not share it, have it given up if its package no longer brings it (apron prune NAME --release), or uninstall one of the two, which deletes all objects of its kinds
+    # cannot establish control of object: CustomResourceDefinition buckets.example.org belongs to Provider p, so Provider q cannot have it; choose versions that do not share it, have it given up if its package no longer brings it (apron prune NAME --release), or uninstall one of the two, which deletes all objects of its kinds
     # again in 60 s
     ==
-    # cannot establish control of object: CustomResourceDefinition buckets.example.org belongs to Provider p, so Provider q cannot have it; uninstall one of the two, or choose versions that do not share it
+    # cannot establish control of object: CustomResourceDefinition buckets.example.org belongs to Provider p, so Provider q cannot have it; choose versions that do not share it, have it given up if its package no longer brings it (apron prune NAME --release), or uninstall one of the two, which deletes all objects of its kinds
     # again in 60 s
     ==
     change Lock lock: {"customResourceDefinitions":{"users.example.org":"Provider/q","buckets.example.org":"Provider/q"}}
@@ -118,9 +118,9 @@ fn an_object_that_something_else_controls_is_left_alone() {
         "CompositeResourceDefinition", "name": "x", "uid": "u", "controller": true}]);
     cluster.objects.values_mut().next().unwrap()["metadata"]["ownerReferences"] = owner;
     assert_snapshot!(cluster.settle(&name), @r#"
-    status RevisionHealthy=False UnhealthyPackageRevision (cannot establish control of object: CustomResourceDefinition buckets.example.org belongs to CompositeResourceDefinition x, so Provider p cannot have it; uninstall one of the two, or choose versions that do not share it); {"resolvedImage":"registry.example.org/p:v1","objectRefs":[{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","name":"buckets.example.org","uid":"uid-buckets.example.org"}]}
-    event Warning SyncPackage: cannot establish control of object: CustomResourceDefinition buckets.example.org belongs to CompositeResourceDefinition x, so Provider p cannot have it; uninstall one of the two, or choose versions that do not share it
-    # cannot establish control of object: CustomResourceDefinition buckets.example.org belongs to CompositeResourceDefinition x, so Provider p cannot have it; uninstall one of the two, or choose versions that do not share it
+    status RevisionHealthy=False UnhealthyPackageRevision (cannot establish control of object: CustomResourceDefinition buckets.example.org belongs to CompositeResourceDefinition x, so Provider p cannot have it; choose versions that do not share it, have it given up if its package no longer brings it (apron prune NAME --release), or uninstall one of the two, which deletes all objects of its kinds); {"resolvedImage":"registry.example.org/p:v1","objectRefs":[{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","name":"buckets.example.org","uid":"uid-buckets.example.org"}]}
+    event Warning SyncPackage: cannot establish control of object: CustomResourceDefinition buckets.example.org belongs to CompositeResourceDefinition x, so Provider p cannot have it; choose versions that do not share it, have it given up if its package no longer brings it (apron prune NAME --release), or uninstall one of the two, which deletes all objects of its kinds
+    # cannot establish control of object: CustomResourceDefinition buckets.example.org belongs to CompositeResourceDefinition x, so Provider p cannot have it; choose versions that do not share it, have it given up if its package no longer brings it (apron prune NAME --release), or uninstall one of the two, which deletes all objects of its kinds
     # again in 60 s
     "#);
 }
@@ -135,8 +135,8 @@ fn an_object_that_is_being_deleted_is_waited_for() {
     cluster.objects.clear();
     told.push(cluster.settle(&name));
     assert_snapshot!(told.join("\n==\n"), @r#"
-    status RevisionHealthy=False UnhealthyPackageRevision (cannot establish control of object: CustomResourceDefinition buckets.example.org is being deleted); {"resolvedImage":"registry.example.org/p:v1","objectRefs":[{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","name":"buckets.example.org","uid":"uid-buckets.example.org"}]}
-    # cannot establish control of object: CustomResourceDefinition buckets.example.org is being deleted
+    status RevisionHealthy=False TerminatingDefinitions (being deleted, with all their objects: buckets.example.org; they are made again once they are gone, which may take the package's controller to let go of objects with finalizers); {"resolvedImage":"registry.example.org/p:v1","objectRefs":[{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","name":"buckets.example.org","uid":"uid-buckets.example.org"}]}
+    # being deleted, with all their objects: buckets.example.org; they are made again once they are gone, which may take the package's controller to let go of objects with finalizers
     # again in 60 s
     ==
     create CustomResourceDefinition buckets.example.org owned by p-ca2815f8b304* p
