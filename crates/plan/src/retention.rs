@@ -48,6 +48,7 @@ impl Instances {
     }
 
     /// All of these together.
+    #[must_use]
     pub fn and(self, more: Self) -> Self {
         let least = self.least.saturating_add(more.least);
         Self { least, is_exact: self.is_exact && more.is_exact }

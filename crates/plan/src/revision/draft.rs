@@ -96,14 +96,10 @@ impl Draft {
     /// Definitions that the package no longer brings: whether some stay, why, and a sentence.
     pub(super) fn retain(&mut self, world: &World, told: Option<(bool, &'static str, String)>) {
         let of = types::DEFINITIONS_RETAINED;
-        match told {
-            Some((stay, why, said)) => {
-                set(&mut self.status, world, of, stay, why, Some(said));
-            }
-            None => {
-                let conditions = self.status.conditions.iter_mut();
-                conditions.for_each(|all| all.retain(|one| one.condition_type != of));
-            }
+        if let Some((stay, why, said)) = told {
+            set(&mut self.status, world, of, stay, why, Some(said));
+        } else if let Some(conditions) = &mut self.status.conditions {
+            conditions.retain(|one| one.condition_type != of);
         }
     }
 
