@@ -155,6 +155,7 @@ mod tests {
         check(&["apron", "install", "provider", "a/b:v1", "b"], true);
         check(&["apron", "install", "a/b:v1", "b", "c"], false);
         check(&["apron", "install", "provider"], false);
+        check(&["apron", "install", "configuration.xpkg"], true);
         check(&["apron", "install", "bogus", "a/b:v1"], false);
         check(&["apron", "install", "provider", "provider"], true);
         check(&["apron", "diff", "a/b:v1", "a/b:v2", "--fail-on", "warning"], true);

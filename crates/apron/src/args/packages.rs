@@ -358,7 +358,8 @@ fn take_kind(words: &mut Vec<String>) -> Option<PackageKind> {
 /// would name images in a registry of the world.
 fn refuse_misread(package: &str, name: Option<&str>) -> Result<(), clap::Error> {
     let wrong = match name {
-        None if kind_named(package).is_some() => {
+        // With a dot it is rather a file than a kind with its group.
+        None if !package.contains('.') && kind_named(package).is_some() => {
             format!(
                 "`{package}` is a kind, and a reference is missing: give [KIND] REFERENCE [NAME]\n"
             )
