@@ -116,7 +116,7 @@ fn versions(spec: &Node<'_>, storage: &str) -> (Vec<ServedVersion>, Vec<Schema>)
 }
 
 fn pack(schema: &Node<'_>) -> Option<Schema> {
-    let bytes = canonical(&schema.to_json());
+    let bytes = canonical(schema.to_json());
     let digest = Digest::of(&bytes).to_string();
     compress(&bytes).ok().map(|compressed| Schema { digest, compressed })
 }

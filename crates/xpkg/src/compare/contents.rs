@@ -5,7 +5,7 @@ use crate::open::{self, OpenError};
 use api::meta::Meta;
 use oci::Digest;
 use serde::Serialize;
-use serde_json::{Map, Value as Json};
+use serde_json::{Map, Value as Json, json};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io::Read;
@@ -72,9 +72,10 @@ pub(super) struct Object {
 impl Object {
     fn of(node: &Node<'_>, key: &ObjectKey) -> Self {
         let mut json = node.to_json();
-        sort_keys(&mut json);
+        json.sort_all_objects();
         let digest = Digest::of(json.to_string().as_bytes());
         let definition = key.is_definition().then(|| {
+            give_each_version_its_own(&mut json);
             drop_descriptions(&mut json);
             json.to_string()
         });
@@ -123,19 +124,26 @@ pub(super) fn all_keys<'a>(
     old.objects.keys().chain(added)
 }
 
-/// Orders the keys of all mappings, so that equal values are equal texts.
-fn sort_keys(value: &mut Json) {
-    match value {
-        Json::Array(items) => items.iter_mut().for_each(sort_keys),
-        Json::Object(entries) => {
-            let mut sorted: Vec<(String, Json)> = std::mem::take(entries).into_iter().collect();
-            sorted.sort_unstable_by(|left, right| left.0.cmp(&right.0));
-            for (_, value) in &mut sorted {
-                sort_keys(value);
+/// Definitions of `v1beta1` may say once for all versions what each says itself since `v1`, and may
+/// have one version without a list.
+fn give_each_version_its_own(definition: &mut Json) {
+    if definition["apiVersion"] != "apiextensions.k8s.io/v1beta1" {
+        return;
+    }
+    let Some(spec) = definition.get_mut("spec").and_then(Json::as_object_mut) else { return };
+    let (schema, subresources) =
+        (spec.get("validation").cloned(), spec.get("subresources").cloned());
+    if let (None, Some(name)) = (spec.get("versions"), spec.get("version").cloned()) {
+        let only = json!([{"name": name, "served": true, "storage": true}]);
+        spec.insert("versions".to_owned(), only);
+    }
+    let versions = spec.get_mut("versions").and_then(Json::as_array_mut).into_iter().flatten();
+    for version in versions.filter_map(Json::as_object_mut) {
+        for (field, common) in [("schema", &schema), ("subresources", &subresources)] {
+            if let Some(common) = common {
+                version.entry(field).or_insert_with(|| common.clone());
             }
-            *entries = sorted.into_iter().collect();
         }
-        _ => {}
     }
 }
 

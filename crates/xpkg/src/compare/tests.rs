@@ -174,6 +174,25 @@ fn versions_are_told_by_what_is_served_and_stored() {
 }
 
 #[test]
+fn definitions_of_v1beta1_are_compared_with_themselves_and_with_v1() {
+    let fields = |names: &[&str]| {
+        let all = names.iter().map(|name| ((*name).to_owned(), json!({"type": "string"})));
+        json!({"type": "object", "properties": all.collect::<serde_json::Map<_, _>>()})
+    };
+    let old_form = |names: &[&str]| {
+        json!({"apiVersion": "apiextensions.k8s.io/v1beta1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": "widgets.example.org"}, "spec": {"group": "example.org",
+            "scope": "Namespaced", "names": {"kind": "Widget", "plural": "widgets"}, "version": "v1",
+            "validation": {"openAPIV3Schema": fields(names)}}})
+    };
+    let gone = ["breaking field-removed b: removed"];
+    assert_eq!(of_definitions(&old_form(&["a", "b"]), &old_form(&["a"])), gone);
+    assert_eq!(of_definitions(&old_form(&["a", "b"]), &definition(&fields(&["a"]))), gone);
+    let same = of_definitions(&old_form(&["a"]), &definition(&fields(&["a"])));
+    assert_eq!(same, ["note description : described otherwise"]);
+}
+
+#[test]
 fn composite_resources_lose_claims_and_keys() {
     let composite = |claims: Json, keys: Json| {
         json!({"apiVersion": "apiextensions.crossplane.io/v1", "kind": "CompositeResourceDefinition",
