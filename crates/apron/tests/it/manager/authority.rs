@@ -3,6 +3,7 @@
 //! allowed; one group of the community is open.
 
 use super::Scenario;
+use super::made_up::packages_of_any_content_get_what_was_allowed;
 use super::revisions::{crd, path};
 use super::runtimes::{deployments, role};
 use super::stage::{Stage, condition, packages};
@@ -18,6 +19,7 @@ pub(super) const ALL: &[Scenario] = &[
     ("h7: webhooks at an address", h7_no_webhook_is_called_at_an_address),
     ("h7: webhooks in a plan", h7_a_plan_says_what_webhooks_are_about),
     ("h7: webhooks about others", h7_webhooks_about_kinds_of_others_are_allowed_or_not_there),
+    ("c1, c2, h1, h7: packages of any content", packages_of_any_content_get_what_was_allowed),
 ];
 
 /// What the manager is told.
@@ -28,7 +30,7 @@ const WEBHOOKS: &str = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookcon
 
 /// Builds a package as somebody would who does not ask `apron lint`, pushes it and gives its
 /// reference.
-fn push_unlinted(stage: &Stage, name: &str, spec: &Json, objects: &[Json]) -> String {
+pub(super) fn push_unlinted(stage: &Stage, name: &str, spec: &Json, objects: &[Json]) -> String {
     let root = format!("unlinted/{name}");
     let metadata = json!({
         "apiVersion": "meta.pkg.crossplane.io/v1", "kind": "Provider", "metadata": {"name": name},

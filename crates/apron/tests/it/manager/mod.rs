@@ -10,6 +10,7 @@ mod authority;
 mod dependencies;
 mod functions;
 mod guide;
+mod made_up;
 mod mistakes;
 mod packages;
 mod plans;
