@@ -15,10 +15,10 @@ RUN apt-get update && apt-get install -y --no-install-recommends cmake && rm -rf
 WORKDIR /src
 COPY . .
 ENV AWS_LC_SYS_USE_SYSTEM=0
-RUN cargo build --release --locked -p apron
+RUN cargo build --profile dist --locked -p apron
 
 FROM ${RUN_IMAGE}
 RUN apt-get update && apt-get install -y --no-install-recommends ca-certificates && rm -rf /var/lib/apt/lists/*
-COPY --from=build /src/target/release/apron /usr/local/bin/apron
+COPY --from=build /src/target/dist/apron /usr/local/bin/apron
 USER 65532:65532
 ENTRYPOINT ["/usr/local/bin/apron"]

@@ -47,12 +47,12 @@ check: ## The quick part of `test`: formatting, lints, tests of the rooms withou
 	cargo test --workspace --lib
 
 .PHONY: build
-build: ## The release binary, target/release/apron
-	cargo build --release --locked -p apron
+build: ## The binary that is shipped, target/dist/apron
+	cargo build --profile dist --locked -p apron
 
 .PHONY: install
 install: build ## Install apron, and the link kubectl-crossplane, into PREFIX (/usr/local)
-	install -D target/release/apron $(DESTDIR)$(or $(PREFIX),/usr/local)/bin/apron
+	install -D target/dist/apron $(DESTDIR)$(or $(PREFIX),/usr/local)/bin/apron
 	ln -sf apron $(DESTDIR)$(or $(PREFIX),/usr/local)/bin/kubectl-crossplane
 
 .PHONY: bench
@@ -80,7 +80,7 @@ bench-apiserver: build ## Speed and memory of apron's API server beside etcd and
 bench-manager: build ## Install 2,065 CRDs with apron, with bare creates and with upstream's core
 	@scripts/setup bench
 	@scripts/peers
-	cargo build --release --locked -p apron-controller --example bare
+	cargo build --profile dist --locked -p apron-controller --example bare
 	@scripts/bench-manager
 
 .PHONY: fuzz

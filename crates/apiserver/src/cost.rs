@@ -10,15 +10,15 @@ use std::time::Duration;
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Map, Value, json};
 
-use crate::apply::fieldpath::Set;
-use crate::apply::types::Schema;
-use crate::apply::{self, ApplyContext, Timestamp};
 use crate::kind::Kinds;
 use crate::kind::shape;
-use crate::object::selector::{Fields, Labels};
-use crate::object::{path, strict};
-use crate::patch::{self, strategic};
-use crate::schema::{Root, Structural};
+use apply::fieldpath::Set;
+use apply::patch::{self, strategic};
+use apply::types::Schema;
+use apply::{self, ApplyContext, Timestamp};
+use schema::object::selector::{Fields, Labels};
+use schema::object::{path, strict};
+use schema::{Root, Structural};
 
 /// More than linear work that is sorted takes, less than a square.
 const GROWTH_MAX: f64 = 10.0;
@@ -156,7 +156,8 @@ fn h5_faults_are_linear() {
         known.prune(&mut object.clone(), Root::Resource)
     });
     let errors = |count: usize| {
-        let one = |at: usize| crate::object::field_error::FieldError::required(&at.to_string(), "");
+        let one =
+            |at: usize| schema::object::field_error::FieldError::required(&at.to_string(), "");
         (0..count).map(one).collect::<Vec<_>>()
     };
     check("causes", 5_000, errors, |errors| {
@@ -170,7 +171,7 @@ fn h5_checks_of_built_in_kinds_are_linear() {
         let finalizers: Vec<String> = (0..count).map(|at| format!("a/f{at}")).collect();
         json!({"metadata": {"finalizers": finalizers, "deletionTimestamp": "now"}})
     };
-    check("finalizers", 5_000, held, |object| crate::object::meta::check_update(object, object));
+    check("finalizers", 5_000, held, |object| schema::object::meta::check_update(object, object));
     let kinds = Kinds::new();
     let kind = kinds.find("apps", "v1", "deployments").unwrap();
     let deployment =
@@ -189,7 +190,7 @@ fn yaml_bodies_are_linear() {
         lines.concat()
     };
     check("keys set twice", 5_000, text, |text| {
-        crate::object::lines::parse(text.as_bytes()).unwrap()
+        schema::object::lines::parse(text.as_bytes()).unwrap()
     });
 }
 

@@ -8,7 +8,7 @@
 use serde_json::{Map, Value};
 
 use crate::log::{Expired, Log};
-use crate::object::{meta_text, metadata, metadata_mut};
+use schema::object::{meta_text, metadata, metadata_mut};
 
 /// Metadata that means something to this server only.
 const OWN: [&str; 9] = [
@@ -45,7 +45,7 @@ pub fn export(log: &Log, status: bool) -> Result<Export, Expired> {
         if !object.is_object() || is_furniture(&object) {
             continue;
         }
-        if crate::object::is_deleting(&object) {
+        if schema::object::is_deleting(&object) {
             export.deleting += 1;
             continue;
         }

@@ -11,9 +11,9 @@
 //!            rest ── create, get, list, watch, update, patch, delete, scale
 //!             │  ╲ admission ── webhooks, through outbound
 //!             │  ╲
-//!      object │   kind ◄── crd, wire  discovery
-//!  (metadata, │   (what is served)    (what may be asked)
-//!   selectors)│    ╲ schema ── cel
+//!             │   kind ◄── crd, wire  discovery
+//!             │   (what is served)    (what may be asked)
+//!             │
 //!            log ── one writer, every version, durable before answered
 //!             │  ╲
 //!             │   upkeep ── what follows from a write: garbage, namespaces, Deployments
@@ -24,8 +24,9 @@
 //! The server is a value: [`router`] gives an `axum::Router`, which a shell may bind to a
 //! socket with TLS, or a client in the same process may call directly.
 //!
-//! The room refuses to know what the objects are for. It imports no other room but `yaml`, opens no
-//! socket, and takes the time and its randomness from a [`World`].
+//! What an object may look like is told by room `schema`, how writers share one by room `apply`.
+//!
+//! The room refuses to know what the objects are for. It opens no socket, and takes the time and its randomness from a [`World`].
 //!
 //! Start reading at [`log`], then [`rest`].
 //!
@@ -35,10 +36,8 @@
 
 #[cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 mod admission;
-pub mod apply;
 #[cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 pub mod auth;
-mod cel;
 #[cfg(test)]
 mod cost;
 #[cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
@@ -51,16 +50,12 @@ pub mod http;
 #[cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 pub mod kind;
 pub mod log;
-pub mod object;
 pub mod openapi;
 #[cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 pub mod outbound;
 #[cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
-pub mod patch;
-#[cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 pub mod rest;
 pub mod runtime;
-pub mod schema;
 #[cfg(test)]
 mod testing;
 #[cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]

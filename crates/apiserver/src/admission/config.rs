@@ -7,9 +7,9 @@ use serde_json::Value;
 
 use super::Action;
 use crate::Server;
-use crate::cel::{self, Program, value::Trouble};
 use crate::kind::Kind;
-use crate::object::selector::Labels;
+use schema::cel::{self, Program, Trouble};
+use schema::object::selector::Labels;
 
 /// The group of the configurations.
 pub(super) const GROUP: &str = "admissionregistration.k8s.io";
@@ -194,12 +194,9 @@ impl Hook {
     /// Whether all conditions hold; one that cannot be evaluated counts only if none is false.
     pub(super) fn conditions(&self, request: &Value) -> Result<bool, String> {
         let null = Value::Null;
-        let part = |field: &str| cel::plain(request.get(field).unwrap_or(&null));
-        let names = [
-            ("request", cel::plain(request)),
-            ("object", part("object")),
-            ("oldObject", part("oldObject")),
-        ];
+        let part = |field: &str| request.get(field).unwrap_or(&null);
+        let names =
+            [("request", request), ("object", part("object")), ("oldObject", part("oldObject"))];
         let (mut trouble, mut left) = (Vec::new(), CONDITIONS_LIMIT);
         for (text, program) in &self.conditions {
             let program = match program {
@@ -209,7 +206,7 @@ impl Hook {
                     continue;
                 }
             };
-            let outcome = program.truth(&names, left.min(cel::CALL_LIMIT));
+            let outcome = program.holds(&names, left.min(cel::CALL_LIMIT));
             left = left.saturating_sub(outcome.cost);
             match outcome.value {
                 Ok(true) => {}

@@ -22,8 +22,8 @@ pub(crate) use config::Hooks;
 use crate::Server;
 use crate::http::status::Failure;
 use crate::kind::Kind;
-use crate::patch;
 use crate::rest::{Change, Request};
+use apply::patch;
 use config::{Hook, Sort};
 use review::Verdict;
 
@@ -48,7 +48,7 @@ impl Action<'_> {
             None => self
                 .object
                 .as_ref()
-                .map(|object| crate::object::meta_text(object, "name"))
+                .map(|object| schema::object::meta_text(object, "name"))
                 .unwrap_or_default(),
         }
     }

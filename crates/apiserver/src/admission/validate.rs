@@ -5,11 +5,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::cel::Program;
-use crate::cel::types::{Object, Type};
 use crate::kind::Kind;
-use crate::object::field_error;
-use crate::schema::{self, FieldError, Path, names};
+use schema::cel::{Object, Program, Type};
+use schema::object::field_error;
+use schema::{self, FieldError, Path, names};
 
 /// The most conditions of one webhook.
 const CONDITIONS_MAX: usize = 64;

@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 use super::policy::{GROUP, Role};
 use super::rule::Rule;
 use crate::Server;
-use crate::object::selector::Labels;
 use crate::rest::Own;
+use schema::object::selector::Labels;
 
 const MANAGER: &str = "clusterrole-aggregation-controller";
 /// Roles may gather roles that gather; those that gather each other never come to an end.

@@ -6,7 +6,7 @@ use super::User;
 use crate::http::query::Query;
 use crate::http::status::{Failure, details};
 use crate::http::target::percent_decode;
-use crate::object::selector::Fields;
+use schema::object::selector::Fields;
 
 /// Who wants to do what.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -10,8 +10,8 @@ use super::rule::{Rule, missing};
 use crate::Server;
 use crate::http::status::Failure;
 use crate::kind::Kind;
-use crate::object::{map_at, meta_text, metadata, metadata_mut};
 use crate::rest::Own;
+use schema::object::{map_at, meta_text, metadata, metadata_mut};
 
 /// Objects as a new cluster has them; the tests hold them against a real one.
 const DOCUMENT: &str = include_str!("../../data/rbac.json");

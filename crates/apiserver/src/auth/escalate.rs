@@ -9,8 +9,8 @@ use super::policy::{GROUP, MASTERS, RoleRef};
 use super::rule::{Rule, describe, missing, quoted, together};
 use crate::Server;
 use crate::http::status::{Failure, details};
-use crate::object::{meta_text, metadata_mut};
 use crate::rest::Request;
+use schema::object::{meta_text, metadata_mut};
 
 /// Refuses an object (that was `old` before) if it would give more than its writer has.
 pub(crate) fn check(

@@ -7,10 +7,10 @@ use crate::Server;
 use crate::http::body;
 use crate::http::status::{Failure, details};
 use crate::kind::{self, Kind};
-use crate::object::field_error::FieldError;
-use crate::object::{map_at, meta_text, metadata_mut, time};
 use crate::rest::{Answer, Request, place, track_new};
 use crate::world;
+use schema::object::field_error::FieldError;
+use schema::object::{map_at, meta_text, metadata_mut, time};
 
 const GROUP: &str = "authentication.k8s.io";
 const KIND: &str = "TokenRequest";

@@ -17,7 +17,7 @@ use super::{
 use crate::Server;
 use crate::http::status::Failure;
 use crate::http::target::percent_decode;
-use crate::object::name::{NameRule, check as check_name};
+use schema::object::name::{NameRule, check as check_name};
 
 const REVIEWS: &str = "authentication.k8s.io";
 const EXTRA: &str = "impersonate-extra-";

@@ -161,7 +161,7 @@ fn service_account_groups(namespace: &str) -> Vec<String> {
 
 /// The namespace and name in a service account's user name.
 fn split_service_account(user: &str) -> Option<(&str, &str)> {
-    use crate::object::name::{NameRule, check};
+    use schema::object::name::{NameRule, check};
     let (namespace, name) = user.strip_prefix("system:serviceaccount:")?.split_once(':')?;
     let fits =
         check(NameRule::Label, namespace).is_empty() && check(NameRule::Subdomain, name).is_empty();

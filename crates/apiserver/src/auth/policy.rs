@@ -14,7 +14,7 @@ use super::User;
 use super::ask::Attributes;
 use super::rule::{Rule, together};
 use crate::log::Log;
-use crate::object::metadata;
+use schema::object::metadata;
 
 /// The group of roles and bindings.
 pub const GROUP: &str = "rbac.authorization.k8s.io";

@@ -11,9 +11,9 @@ use super::{User, authorize, who};
 use crate::Server;
 use crate::http::body;
 use crate::http::status::Failure;
-use crate::object::field_error::FieldError;
-use crate::object::{meta_text, metadata, metadata_mut, time};
 use crate::rest::{Answer, Request, track_new};
+use schema::object::field_error::FieldError;
+use schema::object::{meta_text, metadata, metadata_mut, time};
 
 /// Answers the question in the body.
 pub(crate) fn create(server: &Server, request: &Request) -> Result<Answer, Failure> {

@@ -17,7 +17,7 @@ use super::rule::quoted;
 use super::who::{Accepted, INVALID, Rejected};
 use super::{User, service_account, service_account_groups};
 use crate::Server;
-use crate::object::{meta_text, time};
+use schema::object::{meta_text, time};
 
 /// The only algorithm: a token cannot choose another.
 pub(super) const ALGORITHM: &str = "ES256";

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::policy::GROUP;
 use crate::kind::Kind;
-use crate::object::field_error::FieldError;
-use crate::object::name::{NameRule, check as check_name, check_label_value, check_qualified};
+use schema::object::field_error::FieldError;
+use schema::object::name::{NameRule, check as check_name, check_label_value, check_qualified};
 
 /// What is wrong with a role or a binding.
 pub fn check(kind: &Kind, object: &Value, old: Option<&Value>) -> Vec<FieldError> {

@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 
 use crate::Server;
 use crate::http::status::Failure;
-use crate::object::meta_text;
 use crate::outbound;
+use schema::object::meta_text;
 
 /// How long a webhook may take; upstream's limit.
 const TIMEOUT: Duration = Duration::from_secs(30);

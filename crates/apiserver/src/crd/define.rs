@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use super::convert::Conversion;
 use crate::Server;
 use crate::kind::{Claim, Kind, LazyShape, Scale};
-use crate::object::meta_text;
-use crate::object::name::NameRule;
+use schema::object::meta_text;
+use schema::object::name::NameRule;
 
 /// The kinds a definition serves now; none before its names are accepted. Their shapes are
 /// read from its stored text when they are first needed.

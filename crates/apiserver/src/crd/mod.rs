@@ -16,8 +16,8 @@ use serde_json::{Value, json};
 use crate::Server;
 use crate::kind::Kind;
 use crate::log::{Expect, Write};
-use crate::object::{is_deleting, map_at, meta_list, meta_text, metadata_mut, time};
 use crate::rest::{close, open, track_own};
+use schema::object::{is_deleting, map_at, meta_list, meta_text, metadata_mut, time};
 
 pub use define::kinds;
 
@@ -183,7 +183,7 @@ async fn change(
             return Some((object, entry.value));
         }
         next = track_own(server, kind, &object, next);
-        crate::apply::keep_times(&object, &mut next);
+        apply::keep_times(&object, &mut next);
         let gone = is_deleting(&next) && meta_list(&next, "finalizers").is_empty();
         let value = (!gone).then(|| close(kind, &next));
         if gone {

@@ -8,8 +8,8 @@ use super::negotiate;
 use super::query::FieldValidation;
 use super::status::Failure;
 use crate::kind::Kind;
-use crate::object::field_error::FieldError;
-use crate::object::{lines, meta, strict};
+use schema::object::field_error::FieldError;
+use schema::object::{json_type_name, lines, meta, strict};
 
 /// The biggest body accepted.
 pub const BODY_MAX: usize = 3 << 20;
@@ -161,65 +161,67 @@ fn unrecognized(kind: &Kind, bytes: &[u8], why: &str) -> Failure {
 }
 
 fn check_kind(kind: &Kind, media: &str, bytes: &[u8], object: &Value) -> Result<(), Failure> {
-    let what = match object {
-        Value::Object(_) => "",
-        Value::Array(_) => "array",
-        Value::String(_) => "string",
-        Value::Bool(_) => "bool",
-        _ => "number",
-    };
-    if !what.is_empty() {
-        let why = format!(
-            "couldn't get version/kind; json parse error: json: cannot unmarshal {what} into Go \
-             value of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind \
-             string \"json:\\\"kind,omitempty\\\"\" }}"
-        );
-        return Err(unrecognized(kind, bytes, &why));
-    }
-    for (field, value) in ["apiVersion", "kind"].map(|field| (field, &object[field])) {
-        let what = match value {
-            Value::Null | Value::String(_) => continue,
-            Value::Object(_) => "object",
-            Value::Array(_) => "array",
-            Value::Bool(_) => "bool",
-            Value::Number(_) => "number",
-        };
-        return Err(Failure::bad_request(format!(
-            "couldn't get version/kind; json parse error: json: cannot unmarshal {what} into Go \
-             struct field .{field} of type string"
-        )));
-    }
+    check_type_meta(kind, bytes, object)?;
     let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
     let (version, name) = (text("apiVersion"), text("kind"));
-    // Only JSON is looked at for its version before that is compared.
-    let unsaid = name.is_empty() || (version.is_empty() && media != negotiate::YAML);
-    if kind.custom && unsaid {
-        let why = format!(
-            "Object '{}' is missing in '{}'",
-            if name.is_empty() { "Kind" } else { "apiVersion" },
-            String::from_utf8_lossy(bytes),
-        );
-        return Err(unrecognized(kind, bytes, &why));
-    }
-    if !kind.custom && (name.is_empty() || version.is_empty()) {
+    if kind.custom {
+        // Only JSON is looked at for its version before that is compared.
+        if name.is_empty() || (version.is_empty() && media != negotiate::YAML) {
+            let missing = if name.is_empty() { "Kind" } else { "apiVersion" };
+            let body = String::from_utf8_lossy(bytes);
+            let why = format!("Object '{missing}' is missing in '{body}'");
+            return Err(unrecognized(kind, bytes, &why));
+        }
+    } else if name.is_empty() || version.is_empty() {
         // Upstream takes what the URL says for what the body leaves out.
         return Ok(());
     }
     if name == kind.kind && version == kind.api_version() {
         return Ok(());
     }
-    if kind.custom && version == kind.api_version() {
+    if kind.custom {
+        return Err(describe_custom_mismatch(kind, version, name, object));
+    }
+    Err(describe_builtin_mismatch(kind, version, name))
+}
+
+/// Refuses a body whose version and kind cannot be read at all.
+fn check_type_meta(kind: &Kind, bytes: &[u8], object: &Value) -> Result<(), Failure> {
+    if !object.is_object() {
+        let found = if object.is_null() { "number" } else { json_type_name(object) };
+        let why = format!(
+            "couldn't get version/kind; json parse error: json: cannot unmarshal {found} into Go \
+             value of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind \
+             string \"json:\\\"kind,omitempty\\\"\" }}"
+        );
+        return Err(unrecognized(kind, bytes, &why));
+    }
+    for (field, value) in ["apiVersion", "kind"].map(|field| (field, &object[field])) {
+        if !value.is_null() && !value.is_string() {
+            return Err(Failure::bad_request(format!(
+                "couldn't get version/kind; json parse error: json: cannot unmarshal {} into Go \
+                 struct field .{field} of type string",
+                json_type_name(value)
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn describe_custom_mismatch(kind: &Kind, version: &str, name: &str, object: &Value) -> Failure {
+    if version == kind.api_version() {
         let why = format!("must be {}", kind.kind);
         let wrong = FieldError::invalid("kind", &Value::from(name), &why);
-        let named = crate::object::meta_text(object, "name");
-        return Err(Failure::invalid(name, &kind.group, named, &[wrong]));
+        let named = schema::object::meta_text(object, "name");
+        return Failure::invalid(name, &kind.group, named, &[wrong]);
     }
-    if kind.custom {
-        return Err(Failure::bad_request(format!(
-            "the API version in the data ({version}) does not match the expected API version ({})",
-            kind.api_version()
-        )));
-    }
+    Failure::bad_request(format!(
+        "the API version in the data ({version}) does not match the expected API version ({})",
+        kind.api_version()
+    ))
+}
+
+fn describe_builtin_mismatch(kind: &Kind, version: &str, name: &str) -> Failure {
     let plain = version.rsplit_once('/').map_or(version, |(_, plain)| plain);
     let why = if version == kind.api_version() && crate::kind::is_builtin(version, name) {
         let package = match kind.group.split('.').next() {
@@ -233,8 +235,8 @@ fn check_kind(kind: &Kind, media: &str, bytes: &[u8], object: &Value) -> Result<
              \"pkg/runtime/scheme.go:111\""
         )
     };
-    Err(Failure::bad_request(format!(
+    Failure::bad_request(format!(
         "{name} in version {plain:?} cannot be handled as a {}: {why}",
         kind.kind
-    )))
+    ))
 }

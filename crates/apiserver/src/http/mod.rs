@@ -249,8 +249,8 @@ async fn objects(
         "application/json".clone_into(&mut media);
     }
     if media == negotiate::YAML && parts.method == http::Method::DELETE && !body.is_empty() {
-        let (options, _) = crate::object::lines::parse(&body).map_err(Failure::bad_request)?;
-        body = crate::object::text(&options).into();
+        let (options, _) = schema::object::lines::parse(&body).map_err(Failure::bad_request)?;
+        body = schema::object::text(&options).into();
     }
     let request = rest::Request {
         kind,
@@ -351,7 +351,7 @@ fn text(code: u16, what: impl Into<Body>) -> Response<Body> {
 }
 
 fn json_answer(code: u16, value: &Value) -> Response<Body> {
-    let mut text = crate::object::text(value);
+    let mut text = schema::object::text(value);
     text.push(b'\n');
     answer(code, "application/json", Body::from(text))
 }

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::status::Failure;
 use super::target::percent_decode;
-use crate::object::field_error::FieldError;
+use schema::object::field_error::FieldError;
 
 /// The query string as pairs.
 #[derive(Debug, Clone, Default)]

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use serde_json::{Map, Value, json};
 
 use crate::kind::Kind;
-use crate::object::field_error::FieldError;
+use schema::object::field_error::FieldError;
 
 /// Why a request was refused.
 #[derive(Debug, Clone, PartialEq)]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{Kind, LazyShape, Scale};
-use crate::object::name::NameRule;
+use schema::object::name::NameRule;
 
 /// A row: what differs between built-in kinds.
 struct Row {

@@ -3,8 +3,8 @@
 use serde_json::{Map, Value, json};
 
 use super::Kind;
-use crate::object::field_error::FieldError;
-use crate::object::meta;
+use schema::object::field_error::FieldError;
+use schema::object::meta;
 
 /// What is wrong with a built-in object.
 pub fn check(kind: &Kind, object: &Value, old: Option<&Value>) -> Vec<FieldError> {

@@ -5,7 +5,7 @@ use base64::Engine;
 use serde_json::{Map, Value, json};
 
 use super::{Kind, event, pod, service};
-use crate::object::{map_at, meta_text, metadata_mut};
+use schema::object::{map_at, meta_text, metadata_mut};
 
 /// Brings an incoming built-in object into the form that is stored.
 pub(super) fn complete(kind: &Kind, object: &mut Value) {

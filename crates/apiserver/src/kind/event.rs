@@ -4,8 +4,8 @@
 use serde_json::{Value, json};
 
 use super::Kind;
-use crate::object::field_error::FieldError;
-use crate::object::{meta_text, name};
+use schema::object::field_error::FieldError;
+use schema::object::{meta_text, name};
 
 /// The group of the newer API.
 pub(crate) const GROUP: &str = "events.k8s.io";
@@ -232,7 +232,7 @@ fn unchanged(event: &Value, old: &Value, wrong: &mut Vec<FieldError>) {
 pub(crate) fn last_heard(event: &Value) -> Option<u64> {
     let times =
         ["/metadata/creationTimestamp", "/lastTimestamp", "/series/lastObservedTime", "/eventTime"];
-    times.iter().filter_map(|pointer| crate::object::time::parse(text(event, pointer))).max()
+    times.iter().filter_map(|pointer| schema::object::time::parse(text(event, pointer))).max()
 }
 
 /// The text of an event's source, which selectors compare.

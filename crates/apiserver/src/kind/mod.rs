@@ -7,6 +7,8 @@ mod builtin;
 mod check;
 mod defaults;
 pub(crate) mod event;
+#[cfg(test)]
+mod merging_tests;
 mod pod;
 pub mod print;
 mod required;
@@ -20,7 +22,7 @@ use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 use serde_json::Value;
 
 use crate::crd::convert::Conversion;
-use crate::object::name::NameRule;
+use schema::object::name::NameRule;
 
 pub use check::check;
 pub use defaults::{blank, prepare};
@@ -320,7 +322,7 @@ impl Kinds {
 
 /// The value a field selector compares: a path's text in an object.
 pub fn field_text(object: &Value, path: &str) -> String {
-    match crate::object::path::find(object, &format!(".{path}")).first() {
+    match schema::object::path::find(object, &format!(".{path}")).first() {
         Some(Value::String(text)) => text.clone(),
         Some(Value::Object(_)) if path == "source" => event::source(object),
         Some(Value::Null) | None => String::new(),

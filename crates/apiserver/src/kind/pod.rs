@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::defaults::{map_of, set_default};
-use crate::object::map_at;
+use schema::object::map_at;
 
 type Object = Map<String, Value>;
 

@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use serde_json::{Map, Value, json};
 
 use super::Kind;
-use crate::object::field_error::FieldError;
-use crate::object::name::{self, NameRule};
+use schema::object::field_error::FieldError;
+use schema::object::name::{self, NameRule};
 
 /// What is missing in an object, or contradicts itself. What was there before is not
 /// judged again.

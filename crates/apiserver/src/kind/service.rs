@@ -6,7 +6,7 @@
 use serde_json::{Value, json};
 
 use super::defaults::{map_of, set_default};
-use crate::object::map_at;
+use schema::object::map_at;
 
 /// The lowest port that nodes give to services, and how many there are.
 const NODE_PORTS: (u64, u64) = (30_000, 2_768);

@@ -7,10 +7,10 @@ use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
 use super::Kind;
-use crate::apply::types::Schema;
-use crate::patch::strategic::Meta;
-use crate::schema::columns::Columns;
-use crate::schema::{FieldError, Malformed, Root, Structural};
+use apply::patch::strategic::Meta;
+use apply::types::Schema;
+use schema::columns::Columns;
+use schema::{FieldError, Malformed, Root, Structural};
 
 /// The shapes of built-in kinds, as the real server describes them. Written by the
 /// differential test, which also checks that it is still true.
@@ -83,7 +83,7 @@ fn builtin(api_version: &str, kind: &str) -> Shape {
     let name = component(api_version, kind);
     let unfolded = unfold(components, &json!({"$ref": format!("#/{name}")}), 0);
     Shape {
-        structural: Structural::compile_stored(&mut crate::schema::Pool::default(), &unfolded),
+        structural: Structural::compile_stored(&mut schema::Pool::default(), &unfolded),
         types: Schema::from_components(components, name),
         columns: None,
         declared: Value::Null,
@@ -137,7 +137,7 @@ fn described() -> impl Iterator<Item = (&'static String, &'static Value)> {
 /// Every object says what it is and has metadata, whatever its definition says.
 fn identify(schema: &mut Value) {
     let texts = [("apiVersion", crate::openapi::API_VERSION), ("kind", crate::openapi::KIND)];
-    let properties = crate::object::map_at(schema, "properties");
+    let properties = schema::object::map_at(schema, "properties");
     for (name, text) in texts {
         properties.insert(name.to_owned(), json!({"type": "string", "description": text}));
     }
@@ -198,7 +198,7 @@ fn custom(version: &Value, preserve: bool) -> Shape {
         map.insert("x-kubernetes-preserve-unknown-fields".to_owned(), json!(true));
     }
     Shape {
-        structural: Structural::compile_stored(&mut crate::schema::Pool::default(), &open),
+        structural: Structural::compile_stored(&mut schema::Pool::default(), &open),
         types: Schema::from_crd(schema, preserve),
         columns: Some(Columns::compile(version)),
         declared: open,
@@ -217,7 +217,7 @@ impl Shape {
             let grace = object.pointer("/metadata/deletionGracePeriodSeconds").cloned();
             unknown.extend(self.structural.coerce(object, Malformed::Drop).unwrap_or_default());
             if let Some(grace) = grace.filter(Value::is_i64) {
-                crate::object::metadata_mut(object)
+                schema::object::metadata_mut(object)
                     .insert("deletionGracePeriodSeconds".to_owned(), grace);
             }
         }

@@ -6,7 +6,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::object::{json_type_name, time};
+use schema::object::{json_type_name, time};
 
 /// What text values of some fields are called, where it is not `string`.
 const NAMED: &[(&str, &str, &str)] = &[

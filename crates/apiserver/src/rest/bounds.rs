@@ -6,16 +6,16 @@ use serde_json::{Value, json};
 
 use crate::http::status::Failure;
 use crate::kind::Kind;
-use crate::object::depth::{self, DEPTH_MAX};
-use crate::object::field_error::FieldError;
-use crate::object::{meta_text, metadata};
+use schema::object::depth::{self, DEPTH_MAX};
+use schema::object::field_error::FieldError;
+use schema::object::{meta_text, metadata};
 
 /// The longest text of a stored object: what etcd takes unless it is told otherwise.
 pub(crate) const STORED_MAX: usize = 3 << 19;
 
 /// The text of what is stored, in exactly as many bytes as it has: it stays for long.
 pub(super) fn encode(packed: &Value) -> Bytes {
-    Bytes::from(crate::object::text(packed).into_boxed_slice())
+    Bytes::from(schema::object::text(packed).into_boxed_slice())
 }
 
 /// The text of what a client wants to be stored. What is too big or too deep already may stay so,
@@ -44,7 +44,7 @@ pub(super) fn encode_bounded(
 /// only take something away.
 fn own_size(object: &Value, size: usize) -> usize {
     const FIELD: &str = "managedFields";
-    let named = |owners| crate::object::text(&json!({FIELD: owners})).len();
+    let named = |owners| schema::object::text(&json!({FIELD: owners})).len();
     size.saturating_sub(metadata(object).get(FIELD).map_or(0, named))
 }
 

@@ -12,9 +12,9 @@ use crate::http::body;
 use crate::http::query::WriteOptions;
 use crate::http::status::Failure;
 use crate::kind::{self, Kind};
-use crate::object::field_error::FieldError;
-use crate::object::{self, meta, meta_text, metadata_mut, time};
 use crate::{crd, world};
+use schema::object::field_error::FieldError;
+use schema::object::{self, meta, meta_text, metadata_mut, time};
 
 /// How often a generated name is tried again when it is taken.
 const GENERATE_TRIES: usize = 8;

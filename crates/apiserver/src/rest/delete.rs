@@ -12,8 +12,8 @@ use crate::http::status::{self, Failure};
 use crate::kind::shape::find_options_fault;
 use crate::kind::{Kind, split_key};
 use crate::log::Entry;
-use crate::object::field_error::FieldError;
-use crate::object::{
+use schema::object::field_error::FieldError;
+use schema::object::{
     is_deleting, json_type_name, map_at, meta_list, meta_text, metadata, metadata_mut, strict, time,
 };
 

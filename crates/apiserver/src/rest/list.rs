@@ -19,9 +19,9 @@ use crate::http::status::Failure;
 use crate::http::syntax;
 use crate::kind::{Kind, field_text};
 use crate::log::{Entry, Snapshot};
-use crate::object;
-use crate::object::field_error::FieldError;
-use crate::object::selector::{Fields, Labels};
+use schema::object;
+use schema::object::field_error::FieldError;
+use schema::object::selector::{Fields, Labels};
 
 /// Go's decoder does not mind stray bits at the end.
 const TOKEN: GeneralPurpose =

@@ -178,7 +178,7 @@ pub async fn serve(
     }
     if method != "GET" {
         let made = match &answer {
-            Answer::Object { body, .. } => crate::object::meta_text(body, "name").to_owned(),
+            Answer::Object { body, .. } => schema::object::meta_text(body, "name").to_owned(),
             Answer::Text { .. } | Answer::Stream(_) => String::new(),
         };
         follow(server, &kind, &name.unwrap_or(made)).await;
@@ -211,7 +211,7 @@ pub(crate) fn furnished(server: &Server, kind: &Arc<Kind>, name: &str) -> Value 
 
 /// An object that the server makes itself, with all that it adds.
 pub(crate) fn prepared(server: &Server, kind: &Arc<Kind>, name: &str, mut object: Value) -> Value {
-    let namespace = crate::object::meta_text(&object, "namespace").to_owned();
+    let namespace = schema::object::meta_text(&object, "namespace").to_owned();
     let namespace = (!namespace.is_empty()).then_some(namespace.as_str());
     update::fill(kind, &mut object);
     let (request, options) = (own::request(kind, namespace, name), own::options("kube-apiserver"));

@@ -15,7 +15,7 @@ use crate::http::query::{FieldValidation, Query, WriteOptions};
 use crate::http::status::Failure;
 use crate::http::target::Target;
 use crate::kind::{Kind, split_key};
-use crate::object::meta_text;
+use schema::object::meta_text;
 
 /// The name under which upkeep writes, as upstream's controllers do.
 const AGENT: &str = "kube-controller-manager";

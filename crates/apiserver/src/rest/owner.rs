@@ -6,14 +6,14 @@ use serde_json::{Value, json};
 
 use super::Request;
 use crate::Server;
-use crate::apply::fieldpath::{Path, Set};
-use crate::apply::types::Schema;
-use crate::apply::{self, ApplyContext, ApplyError, ConvertError, Converter, Timestamp};
 use crate::crd::convert::Source;
 use crate::http::query::WriteOptions;
 use crate::http::status::Failure;
 use crate::kind::Kind;
-use crate::object::{meta, metadata_mut};
+use apply::fieldpath::{Path, Set};
+use apply::types::Schema;
+use apply::{self, ApplyContext, ApplyError, ConvertError, Converter, Timestamp};
+use schema::object::{meta, metadata_mut};
 
 /// Writes into `new` who owns its fields after a create, a replacement or a patch.
 pub(crate) fn track(

@@ -11,10 +11,10 @@ use crate::http::body;
 use crate::http::query::WriteOptions;
 use crate::http::status::Failure;
 use crate::kind::shape;
-use crate::object::field_error::FieldError;
-use crate::object::{lines, meta_text, strict};
-use crate::patch::{self, strategic, strategic::StrategicError};
-use crate::schema::text;
+use apply::patch::{self, strategic, strategic::StrategicError};
+use schema::object::field_error::FieldError;
+use schema::object::{lines, meta_text, strict};
+use schema::text;
 
 const JSON: &str = "application/json-patch+json";
 const MERGE: &str = "application/merge-patch+json";

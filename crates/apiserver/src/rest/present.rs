@@ -6,7 +6,7 @@ use super::Request;
 use crate::Server;
 use crate::http::negotiate::Form;
 use crate::kind::{Column, Kind, print};
-use crate::object::meta_text;
+use schema::object::meta_text;
 
 /// One object.
 pub(crate) fn one(server: &Server, request: &Request, object: Value) -> Value {

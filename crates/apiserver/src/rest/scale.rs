@@ -12,9 +12,9 @@ use crate::http::body;
 use crate::http::query::WriteOptions;
 use crate::http::status::Failure;
 use crate::kind::Scale;
-use crate::object::field_error::FieldError;
-use crate::object::{map_at, meta_text, metadata, path};
-use crate::patch as rules;
+use apply::patch as rules;
+use schema::object::field_error::FieldError;
+use schema::object::{map_at, meta_text, metadata, path};
 
 /// The scale of an object.
 pub(crate) async fn get(server: &Server, request: &Request) -> Result<Answer, Failure> {

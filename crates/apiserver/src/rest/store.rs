@@ -16,7 +16,7 @@ use crate::http::query::WriteOptions;
 use crate::http::status::Failure;
 use crate::kind::{Kind, event};
 use crate::log::{Entry, Expect, Write, WriteError};
-use crate::object::metadata_mut;
+use schema::object::metadata_mut;
 
 /// How often a change is tried again when others are faster.
 const TRIES_MAX: usize = 64;
@@ -368,7 +368,7 @@ pub(crate) fn check_namespace(
         .log
         .get(&namespaces.key(None, namespace))
         .ok_or_else(|| Failure::not_found(&namespaces, namespace))?;
-    if !crate::object::is_deleting(&open(&namespaces, &entry)?) {
+    if !schema::object::is_deleting(&open(&namespaces, &entry)?) {
         return Ok(());
     }
     let why = format!(

@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 use super::bounds::STORED_MAX;
 use crate::Server;
 use crate::log::{Expect, Log, Write};
-use crate::object::depth::{DEPTH_MAX, measure};
 use crate::testing::{answer_as, ask, ask_as, send, server, server_with_widgets};
+use schema::object::depth::{DEPTH_MAX, measure};
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const WIDGETS: &str = "/apis/example.org/v1/namespaces/default/widgets";

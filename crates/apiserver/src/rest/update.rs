@@ -7,15 +7,13 @@ use serde_json::{Value, json};
 use super::store::{self, Change};
 use super::{Answer, Request, create, owner, present};
 use crate::Server;
-use crate::apply;
 use crate::auth;
 use crate::crd;
 use crate::http::body;
 use crate::http::status::Failure;
 use crate::kind::{self, Kind};
-use crate::object::field_error::FieldError;
-use crate::object::{is_deleting, meta, meta_list, meta_text, metadata, metadata_mut};
-use crate::schema;
+use schema::object::field_error::FieldError;
+use schema::object::{is_deleting, meta, meta_list, meta_text, metadata, metadata_mut};
 
 /// Replaces an object by the one in the body.
 pub(crate) async fn update(server: &Arc<Server>, request: &Request) -> Result<Answer, Failure> {
@@ -196,7 +194,7 @@ fn carry_over(old: &Value, new: &mut Value) {
 /// A write to the object leaves its status alone, one to its status all the rest.
 fn keep_other_half(kind: &Kind, subresource: &str, old: &Value, new: &mut Value) {
     if subresource != "finalize" && kind.kind == "Namespace" && kind.group.is_empty() {
-        let spec = crate::object::map_at(new, "spec");
+        let spec = schema::object::map_at(new, "spec");
         match old.pointer("/spec/finalizers").cloned() {
             Some(finalizers) => spec.insert("finalizers".to_owned(), finalizers),
             None => spec.shift_remove("finalizers"),

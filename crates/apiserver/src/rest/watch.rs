@@ -23,7 +23,7 @@ use crate::http::query::Query;
 use crate::http::status::Failure;
 use crate::kind::Kind;
 use crate::log::{Entry, Event};
-use crate::object::field_error::FieldError;
+use schema::object::field_error::FieldError;
 
 /// How long a watch without a timeout lasts.
 const TIMEOUT: Duration = Duration::from_secs(1800);
@@ -141,7 +141,7 @@ impl Told {
 /// An event in words.
 fn words(kind: &str, object: &Value) -> Bytes {
     let mut text = format!("{{\"type\":\"{kind}\",\"object\":").into_bytes();
-    text.extend(crate::object::text(object));
+    text.extend(schema::object::text(object));
     text.extend(b"}\n");
     Bytes::from(text)
 }

@@ -10,8 +10,8 @@ use super::stored::{FOREGROUND, ORPHAN, Owner, Stored};
 use crate::Server;
 use crate::http::status::Failure;
 use crate::kind::{Kind, split_key};
-use crate::object::{metadata_mut, time};
 use crate::rest::{Own, Propagation};
+use schema::object::{metadata_mut, time};
 
 /// What the references of an object turn out to be.
 #[derive(Default)]

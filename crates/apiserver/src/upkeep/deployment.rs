@@ -7,9 +7,9 @@ use serde_json::{Map, Value, json};
 use super::Outcome;
 use crate::Server;
 use crate::kind::split_key;
-use crate::object::{map_at, meta_text, metadata, time};
 use crate::rest::Own;
 use crate::runtime::Pods;
+use schema::object::{map_at, meta_text, metadata, time};
 
 /// Makes a Deployment's status say what its pods are.
 pub(super) async fn settle(server: &Arc<Server>, key: &str) -> Outcome {

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use super::Outcome;
 use crate::Server;
-use crate::object::{is_deleting, meta_text};
 use crate::rest::Own;
+use schema::object::{is_deleting, meta_text};
 
 /// The service account of those who ask for none.
 const ACCOUNT: &str = "default";

@@ -11,8 +11,8 @@ use super::stored::Stored;
 use crate::Server;
 use crate::http::status::Failure;
 use crate::kind::Kind;
-use crate::object::{is_deleting, map_at, meta_text, time};
 use crate::rest::{Own, delete_all, open};
+use schema::object::{is_deleting, map_at, meta_text, time};
 
 /// The finalizer in `spec` that stands for the content.
 const CONTENT: &str = "kubernetes";

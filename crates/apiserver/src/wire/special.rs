@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::protobuf::{Malformed, Reader, Result, message, value};
 use super::table::{self, Form, SCHEMA};
 use super::typed;
-use crate::schema::clock;
+use schema::clock;
 
 /// The first and the last second that a time can be written for.
 const YEAR_ZERO: i64 = -62_167_219_200;

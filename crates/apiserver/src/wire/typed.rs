@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::object::quantity::{self, Finest};
+use schema::object::quantity::{self, Finest};
 
 use super::table::{self, Empty, Field, Form, SCHEMA, Type};
 

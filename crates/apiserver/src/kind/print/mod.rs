@@ -9,7 +9,7 @@ mod service;
 use serde_json::{Value, json};
 
 use super::Column;
-use crate::object::{metadata, time};
+use schema::object::{metadata, time};
 
 /// The columns of a kind, by its plural; a `+` marks those that only wide tables show.
 pub(super) fn columns(plural: &str) -> Vec<Column> {

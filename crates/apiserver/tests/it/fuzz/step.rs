@@ -190,7 +190,7 @@ impl Step {
             }
             Way::PutEdited => {
                 let mut edited = live.cloned().unwrap_or_else(|| json!({}));
-                apiserver::patch::merge(&mut edited, &self.body);
+                apply::patch::merge(&mut edited, &self.body);
                 body = edited;
                 if self.owners != Owners::Nothing {
                     self.add_owners(&mut body, live);

@@ -10,4 +10,6 @@ fn h2_a_panic_unwinds_in_what_is_shipped() {
     let release = release.split("\n[").next().unwrap();
     assert!(release.contains("panic = \"unwind\""), "{release}");
     assert!(!toml.contains("panic = \"abort\""));
+    let shipped = toml.split("[profile.dist]").nth(1).unwrap();
+    assert!(shipped.contains("inherits = \"release\""), "{shipped}");
 }
