@@ -45,7 +45,7 @@ mod record;
 mod words;
 
 pub use grammar::KindReference;
-pub use index::{Head, Index, IndexError, PAGE_LENGTH_MAX, Question, Rights};
+pub use index::{Head, Index, IndexError, PAGE_LENGTH_MAX, Question, Rights, Shelf, ShelfQuestion};
 pub use read::{Incomplete, read};
 pub use record::{
     Definition, Dependency, Origin, Outcome, Package, Permission, Schema, ServedVersion,

@@ -13,6 +13,7 @@ mod problem;
 mod query;
 
 pub use problem::Problem;
+pub use query::{Query, decode, encode};
 
 use crate::index::{Index, IndexError, Rights};
 use async_trait::async_trait;
@@ -26,7 +27,6 @@ use http::header::{IF_NONE_MATCH, LINK, VARY};
 use http::request::Parts;
 use http::{HeaderMap, Method, StatusCode};
 use oci::Digest;
-use query::Query;
 use std::sync::Arc;
 
 /// Where all of it is.

@@ -30,6 +30,26 @@ impl Problem {
         self
     }
 
+    /// The status it is answered with.
+    pub fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    /// What is wrong, in a sentence.
+    pub fn detail(&self) -> &str {
+        &self.detail
+    }
+
+    /// What to do about it.
+    pub fn hint(&self) -> &str {
+        &self.hint
+    }
+
+    /// Headers that belong to it.
+    pub fn headers(&self) -> &[(HeaderName, String)] {
+        &self.headers
+    }
+
     /// The same with what may be meant.
     #[must_use]
     pub(super) fn suggesting(self, suggestions: Vec<String>) -> Self {

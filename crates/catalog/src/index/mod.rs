@@ -8,10 +8,12 @@ mod order;
 mod packages;
 mod rights;
 mod search;
+mod shelf;
 mod tables;
 mod write;
 
 pub use rights::Rights;
+pub use shelf::{Shelf, ShelfQuestion};
 
 use rights::Reader;
 use rusqlite::Connection;

@@ -75,7 +75,8 @@ pub(crate) async fn run(request: &Request, environment: &environment::Settings) 
     let index = catalog::open(&request.directory.join(catalog::FILE))?;
     let router = ::registry::router(registry.clone(), options.clone())
         .merge(auth.routes())
-        .merge(catalog::routes(index.clone(), options));
+        .merge(catalog::routes(index.clone(), options.clone()))
+        .merge(catalog::explorer_pages(index.clone(), options));
     tokio::spawn(auth.clone().keep_fresh());
     if let Some(tls) = &tls {
         tokio::spawn(tls.clone().keep_fresh());
@@ -219,6 +220,7 @@ fn introduce(request: &Request, address: SocketAddr) {
         "serving {} from {place}",
         output::bold(format_args!("{scheme}://{address}"))
     ));
+    output::print(format_args!("  look  {scheme}://{address}/ (what is in its packages)"));
     output::print(format_args!("  push  apron push -f package.xpkg {address}/team/package:v1.0.0"));
     output::print(format_args!("  pull  apron pull {address}/team/package:v1.0.0"));
     output::print("  stop  Ctrl-C");

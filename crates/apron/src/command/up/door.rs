@@ -32,6 +32,8 @@ pub(super) struct Images {
     /// For this process.
     pub(super) inner: axum::Router,
     pub(super) vouched: Vouched,
+    /// The address that opens the explorer.
+    pub(super) explorer: String,
     /// What the kubeconfig says of it.
     pub(super) own: OwnRegistry,
 }
@@ -56,8 +58,10 @@ pub(super) fn images(request: &Request, home: &Home, address: SocketAddr) -> Out
     let auth = Auth::open(settings).map_err(|error| cannot_guard(&error))?;
     let options = Options { hosts: Hosts::of(address, &[]).always(), ..Options::guarded(auth) };
     let index = open_catalog(request, home)?;
+    let pass = catalog::Pass::from_key(&password, address);
     let outer = ::registry::router(registry.clone(), options.clone())
-        .merge(catalog::routes(index.clone(), options));
+        .merge(catalog::routes(index.clone(), options.clone()))
+        .merge(catalog::control_plane_pages(index.clone(), options, &pass));
     let inner = ::registry::router(registry.clone(), Options::open());
     Ok(Images {
         outer: vouched.within(outer, Some(&password)),
@@ -65,6 +69,7 @@ pub(super) fn images(request: &Request, home: &Home, address: SocketAddr) -> Out
         registry,
         index,
         vouched,
+        explorer: pass.address(address),
         own: OwnRegistry { address, credential: Some((USER.to_owned(), password)) },
     })
 }

@@ -40,6 +40,8 @@ const COLLECT_INTERVAL: Duration = Duration::from_secs(3600);
 pub(super) struct Plane {
     api: SocketAddr,
     registry: SocketAddr,
+    /// The address that opens the explorer.
+    explorer: String,
     kubeconfig: PathBuf,
     /// Where data are kept, in words.
     kept: String,
@@ -64,7 +66,7 @@ impl Plane {
         let mut tasks = JoinSet::new();
         let listener = bind(request.registry_listen, REGISTRY, "--registry-listen").await?;
         let registry = address(&listener)?;
-        let Images { registry: images, index, outer, inner, vouched, own } =
+        let Images { registry: images, index, outer, inner, vouched, explorer, own } =
             door::images(request, home, registry)?;
         let (doors, limits) = own_registry::doors();
         tasks.spawn(listen::serve(listener, outer, doors, limits, done(&told)));
@@ -103,6 +105,7 @@ impl Plane {
         Ok(Self {
             api,
             registry,
+            explorer,
             kubeconfig,
             kept,
             cluster,
@@ -123,6 +126,7 @@ impl Plane {
         output::print(format_args!("  API       https://{}", self.api));
         let registry = self.registry;
         output::print(format_args!("  registry  http://{registry}"));
+        output::print(format_args!("  explorer  {}", self.explorer));
         output::print(format_args!(
             "  log in    apron registry password | \
              docker login --username apron --password-stdin {registry}"

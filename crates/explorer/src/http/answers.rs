@@ -1,0 +1,224 @@
+//! From addresses to questions, and from answers to pages.
+
+use super::no_page;
+use super::route::Route;
+use crate::page::home::{CARDS, home_page};
+use crate::page::kind::{KindView, kind_page};
+use crate::page::package::{PackagePart, PackageView, package_page};
+use crate::page::search::{kinds_page, search_page, search_suggestions};
+use crate::page::{PageSite, group};
+use ::http::StatusCode;
+use catalog::answer::{Found, KindSummary, VersionDetail};
+use catalog::http::{Problem, Query};
+use catalog::{Dependency, Index, KindReference, Question, Rights, ShelfQuestion};
+use serde_json::Value as Json;
+use std::collections::BTreeMap;
+
+/// Kinds on one page.
+const KINDS: usize = 100;
+/// The last page that is counted to.
+const PAGE_MAX: usize = 100_000;
+/// Dependencies that are looked up.
+const NEIGHBOURS_MAX: usize = 100;
+
+/// A page, for an asker with these rights.
+pub(super) fn answer_route(
+    index: &Index,
+    rights: &Rights,
+    site: &PageSite,
+    route: Route,
+) -> Result<String, Problem> {
+    let desk = Desk { index, rights, site };
+    match route {
+        Route::Home(query) => desk.answer_home(&query),
+        Route::Search(words) => Ok(search_page(site, &words, &desk.look_for(&words)?)),
+        Route::Suggest(words) => Ok(search_suggestions(&words, &desk.look_for(&words)?)),
+        Route::Kinds(query) => desk.answer_kinds(&query),
+        Route::Package { repository, reference, query } => {
+            desk.answer_package(&repository, reference, &query)
+        }
+        Route::Kind { name, version, query } => desk.answer_kind(&name, version, &query),
+        Route::Group { name, query } => desk.answer_group(&name, &query),
+        Route::Asset(_) | Route::SignIn => Err(no_page()),
+    }
+}
+
+/// The catalog, asked for one asker.
+struct Desk<'call> {
+    index: &'call Index,
+    rights: &'call Rights,
+    site: &'call PageSite,
+}
+
+impl Desk<'_> {
+    fn answer_home(&self, query: &Query) -> Result<String, Problem> {
+        let owned = |key| query.get(key).map(str::to_owned);
+        let question = ShelfQuestion {
+            kind: owned("type"),
+            category: owned("category"),
+            offset: (page_number(query) - 1) * CARDS,
+            limit: CARDS,
+        };
+        let shelf = self.index.shelf(&question, self.rights)?;
+        Ok(home_page(self.site, &shelf, &question))
+    }
+
+    fn look_for(&self, words: &str) -> Result<Found, Problem> {
+        if words.is_empty() {
+            let (packages, crds, suggestions) = (Vec::new(), Vec::new(), Vec::new());
+            return Ok(Found { packages, crds, suggestions });
+        }
+        Ok(self.index.search(words, self.rights)?)
+    }
+
+    fn answer_kinds(&self, query: &Query) -> Result<String, Problem> {
+        let words = query.get("q").unwrap_or_default();
+        let question = Question {
+            words: words.to_owned(),
+            group: query.get("group").map(str::to_owned),
+            cursor: query.get("cursor").map(str::to_owned),
+            limit: KINDS,
+            ..Question::default()
+        };
+        let page = self.index.kinds(&question, self.rights)?;
+        Ok(kinds_page(self.site, words, question.group.as_deref(), &page))
+    }
+
+    fn answer_group(&self, name: &str, query: &Query) -> Result<String, Problem> {
+        let question = Question {
+            group: Some(name.to_owned()),
+            cursor: query.get("cursor").map(str::to_owned),
+            limit: KINDS,
+            ..Question::default()
+        };
+        let page = self.index.kinds(&question, self.rights)?;
+        if page.items.is_empty() && question.cursor.is_none() {
+            return Err(unknown(format!("no package defines kinds of the group {name}")));
+        }
+        Ok(group::group_page(self.site, name, &page))
+    }
+
+    fn answer_package(
+        &self,
+        repository: &str,
+        reference: Option<String>,
+        query: &Query,
+    ) -> Result<String, Problem> {
+        let part = PackagePart::parse(query.get("view")).ok_or_else(no_page)?;
+        let missing = || unknown(format!("there is no package {repository}"));
+        let versions = self.index.versions(repository, self.rights)?.ok_or_else(missing)?;
+        let detail = self.find_version(repository, reference.as_deref())?;
+        let detail = detail.ok_or_else(|| {
+            let named = reference.as_deref().unwrap_or_default();
+            unknown(format!("there is no {repository} {named}"))
+        })?;
+        let digest = &detail.summary.digest;
+        let definitions = self.index.definitions(repository, digest, self.rights)?;
+        let dependents = self.index.dependents(repository, self.rights)?;
+        Ok(package_page(&PackageView {
+            site: self.site,
+            definitions: definitions.unwrap_or_default(),
+            dependents: dependents.unwrap_or_default(),
+            neighbours: self.find_neighbours(&detail.summary.package.dependencies)?,
+            detail,
+            reference,
+            versions,
+            part,
+            filter: query.get("filter").unwrap_or_default().to_owned(),
+            page: page_number(query),
+        }))
+    }
+
+    /// The version that is meant: the newest, if none is said.
+    fn find_version(
+        &self,
+        repository: &str,
+        reference: Option<&str>,
+    ) -> Result<Option<VersionDetail>, Problem> {
+        if let Some(reference) = reference {
+            return Ok(self.index.version(repository, reference, self.rights)?);
+        }
+        let newest = self.index.package(repository, self.rights)?.map(|it| it.newest.digest);
+        let newest = match newest {
+            Some(digest) => Some(digest),
+            None => {
+                let versions = self.index.versions(repository, self.rights)?.unwrap_or_default();
+                versions.into_iter().next().map(|version| version.digest)
+            }
+        };
+        let Some(digest) = newest else { return Ok(None) };
+        Ok(self.index.version(repository, &digest, self.rights)?)
+    }
+
+    /// Repositories of this registry that dependencies mean: by their whole names, as a control
+    /// plane keeps them, or by their paths.
+    fn find_neighbours(&self, needs: &[Dependency]) -> Result<BTreeMap<String, String>, Problem> {
+        let mut found = BTreeMap::new();
+        for dependency in needs.iter().take(NEIGHBOURS_MAX) {
+            let named = dependency.package.as_str();
+            let path = named.split_once('/').map_or(named, |(_, path)| path);
+            for repository in [named, path] {
+                if self.index.package(repository, self.rights)?.is_some() {
+                    found.insert(named.to_owned(), repository.to_owned());
+                    break;
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    fn answer_kind(
+        &self,
+        name: &str,
+        version: Option<String>,
+        query: &Query,
+    ) -> Result<String, Problem> {
+        let reference = KindReference::parse(name).map_err(|error| {
+            let hint = "write it as buckets.s3.example.org";
+            Problem::new(StatusCode::BAD_REQUEST, error.to_string(), hint)
+        })?;
+        let kind = self.index.kind(&reference, self.rights)?;
+        let kind = kind.ok_or_else(|| unknown(format!("no package defines {name}")))?;
+        let version = version.or_else(|| usual_version(&kind)).unwrap_or_default();
+        if kind.definition.version(&version).is_none() {
+            return Err(unknown(format!("{} has no version {version}", kind.definition.name)));
+        }
+        let package = query.get("package").unwrap_or_default();
+        let asked = Some(package).filter(|it| !it.is_empty());
+        let schema = self.index.schema(&reference, &version, asked, self.rights)?;
+        let schema: Option<Json> = schema.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        let exact = KindReference { version: Some(version.clone()), ..reference };
+        let definers = self.index.definers(&exact, None, self.rights)?;
+        let owned = |key| query.get(key).unwrap_or_default().to_owned();
+        Ok(kind_page(&KindView {
+            site: self.site,
+            kind,
+            definers,
+            version,
+            schema,
+            sample: None,
+            package: package.to_owned(),
+            filter: owned("filter"),
+            at: owned("at"),
+            wanted: owned("field"),
+        }))
+    }
+}
+
+/// The version that is shown if none is said: what is stored, else what is served.
+fn usual_version(kind: &KindSummary) -> Option<String> {
+    let versions = &kind.definition.versions;
+    let stored = versions.iter().find(|it| it.storage && it.served);
+    let served = stored.or_else(|| versions.iter().find(|it| it.served));
+    served.or_else(|| versions.first()).map(|version| version.name.clone())
+}
+
+fn page_number(query: &Query) -> usize {
+    let said = query.get("page").and_then(|text| text.parse().ok());
+    said.unwrap_or(1).clamp(1, PAGE_MAX)
+}
+
+fn unknown(what: String) -> Problem {
+    let hint = "check the name, or sign in: what you may not read is not shown";
+    Problem::new(StatusCode::NOT_FOUND, what, hint)
+}

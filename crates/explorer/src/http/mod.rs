@@ -1,0 +1,196 @@
+//! The explorer as a service.
+//!
+//! ```text
+//!   request ─► Route ─► Gate ─► answers of the catalog ─► page ─► headers that hold it in
+//! ```
+
+mod answers;
+mod route;
+mod shield;
+
+use crate::assets;
+use crate::page::PageSite;
+use crate::page::problem::problem_page;
+use ::http::header::{AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, COOKIE, HOST, LOCATION};
+use ::http::header::{ETAG, IF_NONE_MATCH, WWW_AUTHENTICATE};
+use ::http::request::Parts;
+use ::http::{HeaderName, HeaderValue, Method, StatusCode};
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::response::Response;
+use axum::routing::any;
+use catalog::Index;
+use catalog::http::{Admitted, Gate, Problem};
+use oci::Digest;
+use route::Route;
+use std::sync::Arc;
+
+/// The longest host that is shown.
+const HOST_LENGTH_MAX: usize = 255;
+/// What browsers are asked for where a name is needed: they know no tokens.
+const CHALLENGE: &str = "Basic realm=\"apron\", charset=\"UTF-8\"";
+
+/// What the explorer shows, and to whom.
+pub struct Explorer {
+    /// The catalog.
+    pub index: Arc<Index>,
+    /// Knows askers, and what they may read.
+    pub gate: Arc<dyn Gate>,
+    /// What clients call the registry; without it, what the request calls it.
+    pub host: Option<String>,
+    /// Whether repositories with a host in their names are installed under that name.
+    pub stands_in: bool,
+}
+
+/// The explorer as a service; to be merged with what else is served.
+pub fn router(explorer: Explorer) -> Router {
+    let mut router = Router::new();
+    for path in route::PATHS {
+        router = router.route(path, any(handle));
+    }
+    router.with_state(Arc::new(explorer))
+}
+
+/// What is sent back, before headers that all answers have.
+struct Reply {
+    status: StatusCode,
+    media_type: &'static str,
+    body: Vec<u8>,
+    headers: Vec<(HeaderName, String)>,
+    /// Whether its name changes with its content.
+    is_immutable: bool,
+}
+
+impl Reply {
+    fn page(html: String) -> Self {
+        Self {
+            status: StatusCode::OK,
+            media_type: "text/html; charset=utf-8",
+            body: html.into_bytes(),
+            headers: Vec::new(),
+            is_immutable: false,
+        }
+    }
+
+    fn problem(site: &PageSite, problem: &Problem) -> Self {
+        let mut headers: Vec<(HeaderName, String)> = problem.headers().to_vec();
+        if problem.status() == StatusCode::UNAUTHORIZED {
+            headers.retain(|(name, _)| name != WWW_AUTHENTICATE);
+            headers.push((WWW_AUTHENTICATE, CHALLENGE.to_owned()));
+        }
+        let status = problem.status();
+        Self { status, headers, ..Self::page(problem_page(site, problem)) }
+    }
+
+    fn redirect(address: &str) -> Self {
+        let headers = vec![(LOCATION, address.to_owned())];
+        Self { status: StatusCode::SEE_OTHER, headers, ..Self::page(String::new()) }
+    }
+}
+
+async fn handle(State(explorer): State<Arc<Explorer>>, request: Request) -> Response {
+    let (parts, _) = request.into_parts();
+    let reply = explorer.reply(&parts).await;
+    finish_response(reply, &parts)
+}
+
+impl Explorer {
+    async fn reply(&self, parts: &Parts) -> Reply {
+        let site = self.site_of(parts);
+        if !matches!(parts.method, Method::GET | Method::HEAD) {
+            let hint = "ask with GET; packages are pushed and deleted below /v2/";
+            let status = StatusCode::METHOD_NOT_ALLOWED;
+            return Reply::problem(&site, &Problem::new(status, "pages can only be read", hint));
+        }
+        let Some(route) = Route::parse(parts.uri.path(), parts.uri.query()) else {
+            return Reply::problem(&site, &no_page());
+        };
+        match route {
+            Route::Asset(name) => reply_asset(&site, &name),
+            Route::SignIn => sign_in(&site),
+            route => self.reply_page(route, site, parts).await,
+        }
+    }
+
+    async fn reply_page(&self, route: Route, site: PageSite, parts: &Parts) -> Reply {
+        let Admitted { rights, otherwise } = match self.gate.admit(parts).await {
+            Ok(admitted) => admitted,
+            Err(problem) => return Reply::problem(&site, &problem),
+        };
+        let index = self.index.clone();
+        let work = move || {
+            let made = match otherwise {
+                // The same answer, whether there is nothing or nothing for the asker.
+                Some(problem) if !index.has_readable(&rights).unwrap_or_default() => Err(problem),
+                _ => answers::answer_route(&index, &rights, &site, route),
+            };
+            made.map_or_else(|problem| Reply::problem(&site, &problem), Reply::page)
+        };
+        let done = tokio::task::spawn_blocking(work).await;
+        done.unwrap_or_else(|_| Reply::problem(&PageSite::default(), &cannot_answer()))
+    }
+
+    fn site_of(&self, parts: &Parts) -> PageSite {
+        let said = parts.headers.get(HOST).and_then(|value| value.to_str().ok());
+        let said = parts.uri.authority().map(::http::uri::Authority::as_str).or(said);
+        let said = said.filter(|host| host.len() <= HOST_LENGTH_MAX).unwrap_or("localhost");
+        let is_signed_in =
+            parts.headers.contains_key(AUTHORIZATION) || parts.headers.contains_key(COOKIE);
+        PageSite {
+            host: self.host.clone().unwrap_or_else(|| said.to_owned()),
+            stands_in: self.stands_in,
+            is_signed_in,
+        }
+    }
+}
+
+fn reply_asset(site: &PageSite, name: &str) -> Reply {
+    let Some(asset) = assets::find_asset(name) else {
+        return Reply::problem(site, &no_page());
+    };
+    let (media_type, body) = (asset.media_type, asset.content.as_bytes().to_vec());
+    Reply { media_type, body, is_immutable: true, ..Reply::page(String::new()) }
+}
+
+/// Asks a browser for a name and a password; a browser that sends one is led home, where they count.
+fn sign_in(site: &PageSite) -> Reply {
+    if site.is_signed_in {
+        return Reply::redirect("/");
+    }
+    let hint = "use the name and password of this registry";
+    Reply::problem(site, &Problem::new(StatusCode::UNAUTHORIZED, "sign in to see more", hint))
+}
+
+fn no_page() -> Problem {
+    let hint = "go back, or begin with all packages";
+    Problem::new(StatusCode::NOT_FOUND, "there is no such page", hint)
+}
+
+fn cannot_answer() -> Problem {
+    let hint = "try again; the server's log says more";
+    Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the page cannot be made", hint)
+}
+
+fn finish_response(reply: Reply, parts: &Parts) -> Response {
+    let tag = format!("\"{}\"", Digest::of(&reply.body).hex());
+    let known = parts.headers.get(IF_NONE_MATCH).and_then(|value| value.to_str().ok());
+    let is_known = reply.status == StatusCode::OK
+        && known.is_some_and(|known| known.split(',').any(|it| it.trim() == tag));
+    let mut response = Response::new(match () {
+        () if is_known || parts.method == Method::HEAD => Body::empty(),
+        () => Body::from(reply.body),
+    });
+    *response.status_mut() = if is_known { StatusCode::NOT_MODIFIED } else { reply.status };
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(reply.media_type));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static(shield::caching(reply.is_immutable)));
+    shield::hold_page(headers);
+    let own = reply.headers.into_iter().chain([(ETAG, tag)]);
+    for (name, value) in own {
+        if let Ok(value) = HeaderValue::from_str(&value) {
+            headers.insert(name, value);
+        }
+    }
+    response
+}

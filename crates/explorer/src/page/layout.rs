@@ -1,0 +1,94 @@
+//! What is around every page.
+
+use super::PageSite;
+use crate::assets::{page_script, style_sheet, tab_mark};
+use crate::icon;
+use maud::{DOCTYPE, Markup, html};
+
+/// Where in the explorer a page is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Section {
+    Packages,
+    Kinds,
+    Elsewhere,
+}
+
+/// What is around a page's content.
+pub(crate) struct Frame<'page> {
+    pub(crate) site: &'page PageSite,
+    pub(crate) title: &'page str,
+    pub(crate) section: Section,
+    /// What is being looked for.
+    pub(crate) words: &'page str,
+}
+
+impl Frame<'_> {
+    /// A whole page around some content.
+    pub(crate) fn wrap_content(&self, content: &Markup) -> String {
+        let page = html! {
+            (DOCTYPE)
+            html lang="en" {
+                (self.draw_head())
+                body {
+                    a class="skip" href="#content" { "to the content" }
+                    (self.draw_bar())
+                    main id="content" tabindex="-1" { (content) }
+                    (self.draw_foot())
+                }
+            }
+        };
+        page.into_string()
+    }
+
+    fn draw_head(&self) -> Markup {
+        html! {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                meta name="robots" content="noindex";
+                title { (self.title) " · apron" }
+                link rel="stylesheet" href=(style_sheet().address());
+                link rel="icon" type="image/svg+xml" href=(tab_mark().address());
+                script src=(page_script().address()) {}
+            }
+        }
+    }
+
+    fn draw_bar(&self) -> Markup {
+        let current = |section| (self.section == section).then_some("page");
+        html! {
+            header class="bar" {
+                div {
+                    a class="brand" href="/" { (icon::brand_mark()) span { "apron" } }
+                    nav aria-label="Main" {
+                        a href="/" aria-current=[current(Section::Packages)] { "Packages" }
+                        a href="/kinds" aria-current=[current(Section::Kinds)] { "Kinds" }
+                    }
+                    form class="find" action="/search" method="get" role="search" {
+                        label class="unseen" for="find" { "Search packages and kinds" }
+                        (icon::search_glyph())
+                        input id="find" name="q" type="search" value=(self.words) maxlength="200"
+                            placeholder="Search packages and kinds" autocomplete="off" spellcheck="false";
+                        kbd aria-hidden="true" { "/" }
+                    }
+                    button type="button" class="theme" id="theme" hidden aria-label="Light or dark" {
+                        (icon::theme_glyph())
+                    }
+                }
+            }
+        }
+    }
+
+    fn draw_foot(&self) -> Markup {
+        html! {
+            footer class="foot" {
+                div {
+                    span { "apron explorer" }
+                    span { "You see what you may pull." }
+                    @if !self.site.is_signed_in { a href="/sign-in" rel="nofollow" { "Sign in" } }
+                }
+            }
+        }
+    }
+}

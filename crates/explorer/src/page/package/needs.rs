@@ -1,0 +1,96 @@
+//! What a package needs, and what needs it.
+
+use super::PackageView;
+use crate::link;
+use crate::page::parts::{empty_state, type_tag};
+use crate::words::{count_noun, short_digest};
+use catalog::answer::Dependent;
+use maud::{Markup, html};
+use std::collections::BTreeMap;
+
+/// Packages that need this one, as many as are shown.
+const DEPENDENTS_MAX: usize = 200;
+
+impl PackageView<'_> {
+    pub(super) fn draw_needs(&self) -> Markup {
+        html! {
+            section { h2 { "Depends on" } (self.draw_dependencies()) }
+            section { h2 { "Needed by" } (self.draw_dependents()) }
+        }
+    }
+
+    fn draw_dependencies(&self) -> Markup {
+        let needs = &self.detail.summary.package.dependencies;
+        if needs.is_empty() {
+            return empty_state("Nothing", &html! { "It stands on its own." });
+        }
+        html! {
+            div class="panel scroll" tabindex="0" role="region" aria-label="What it needs" {
+                table {
+                    thead { tr { th scope="col" { "Package" } th scope="col" { "Type" } th scope="col" { "Versions" } } }
+                    tbody {
+                        @for dependency in needs {
+                            tr {
+                                td class="mono" {
+                                    @match self.here(&dependency.package) {
+                                        Some(repository) => {
+                                            a href=(link::package_page(&repository, None)) { (dependency.package) }
+                                        }
+                                        None => { (dependency.package) }
+                                    }
+                                }
+                                td { (type_tag(&dependency.kind)) }
+                                td class="mono" { (dependency.version) }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// The repository here that a dependency means.
+    fn here(&self, package: &str) -> Option<String> {
+        self.neighbours.get(package).cloned()
+    }
+
+    fn draw_dependents(&self) -> Markup {
+        if self.dependents.is_empty() {
+            return empty_state(
+                "Nothing that you may read",
+                &html! {
+                    "No package of this registry asks for it."
+                },
+            );
+        }
+        // Versions of one repository say mostly the same.
+        let mut by_repository = BTreeMap::<&str, Vec<&Dependent>>::new();
+        for one in &self.dependents {
+            by_repository.entry(&one.repository).or_default().push(one);
+        }
+        html! {
+            div class="panel scroll" tabindex="0" role="region" aria-label="What needs it" {
+                table {
+                    thead { tr { th scope="col" { "Package" } th scope="col" { "Newest that does" } th scope="col" { "Asks for" } } }
+                    tbody {
+                        @for (repository, all) in by_repository.iter().take(DEPENDENTS_MAX) {
+                            @if let Some(first) = all.first() {
+                                tr {
+                                    td { a href=(link::package_page(repository, None)) { (repository) } }
+                                    td class="mono" {
+                                        (first.tags.first().cloned().unwrap_or_else(|| short_digest(&first.digest)))
+                                        @if all.len() > 1 { " " small { (count_noun(all.len(), "version")) } }
+                                    }
+                                    td class="mono" { (first.dependency.version) }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+            @if by_repository.len() > DEPENDENTS_MAX {
+                p { "and " (count_noun(by_repository.len() - DEPENDENTS_MAX, "other package")) }
+            }
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! What stands first about a package: its text, what it brings, how to install it.
+
+use super::{PackagePart, PackageView};
+use crate::install::InstallWays;
+use crate::markdown::{leads_elsewhere, render_markdown};
+use crate::page::parts::{copy_box, empty_state};
+use crate::words::{count_noun, short_digest};
+use catalog::answer::State;
+use maud::{Markup, html};
+
+/// Bytes of a README that stand on the overview; the rest is on a page of its own.
+const README_SIZE_MAX: usize = 24 << 10;
+/// Kinds on the overview.
+const KINDS_MAX: usize = 8;
+
+impl PackageView<'_> {
+    pub(super) fn draw_overview(&self) -> Markup {
+        html! {
+            div class="two" {
+                div {
+                    @if !self.definitions.is_empty() {
+                        section {
+                            h2 { "Kinds" }
+                            (self.kind_rows(self.definitions.iter().take(KINDS_MAX)))
+                            @if self.definitions.len() > KINDS_MAX {
+                                p { a href=(self.address(PackagePart::Kinds)) {
+                                    "All " (count_noun(self.definitions.len(), "kind"))
+                                } }
+                            }
+                        }
+                    }
+                    (self.draw_text(README_SIZE_MAX))
+                }
+                aside aria-label="Install and facts" {
+                    (self.draw_install())
+                    (self.draw_facts())
+                }
+            }
+        }
+    }
+
+    pub(super) fn draw_readme(&self) -> Markup {
+        self.draw_text(usize::MAX)
+    }
+
+    fn draw_text(&self, limit: usize) -> Markup {
+        let Some(readme) = self.detail.readme.as_deref() else {
+            return html! {
+                @if self.definitions.is_empty() && self.detail.summary.state == State::Read {
+                    (empty_state("No README", &html! {
+                        "Its author can add one with the annotation " code { "meta.crossplane.io/readme" } "."
+                    }))
+                }
+            };
+        };
+        let (text, is_all) = render_markdown(readme, limit);
+        html! {
+            section {
+                h2 { "README" }
+                div class="panel prose" { (text) }
+                @if !is_all { p { a href=(self.address(PackagePart::Readme)) { "The whole README" } } }
+            }
+        }
+    }
+
+    fn draw_install(&self) -> Markup {
+        let summary = &self.detail.summary;
+        if summary.state != State::Read {
+            return html! {};
+        }
+        let place = self.site.place_of(&self.detail.repository);
+        let tag = summary.tags.first().map(String::as_str);
+        let ways = InstallWays::of(&summary.package.kind, &place, tag, &summary.digest);
+        let shown = [
+            ("apron", ways.apron.as_str(), true),
+            ("kubectl", ways.kubectl.as_str(), false),
+            ("YAML", ways.document.as_str(), false),
+            ("by digest", ways.pinned.as_str(), false),
+        ];
+        html! {
+            section class="panel" {
+                h2 { "Install" }
+                div class="ways" {
+                    @for (label, text, is_open) in shown {
+                        details name="install" open[is_open] {
+                            summary { (label) }
+                            (copy_box(&format!("{label} command"), text))
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn draw_facts(&self) -> Markup {
+        let summary = &self.detail.summary;
+        let package = &summary.package;
+        let text = |name: &str, value: Option<&str>| {
+            html! { @if let Some(value) = value { dt { (name) } dd { (value) } } }
+        };
+        html! {
+            section class="panel" {
+                h2 { "Facts" }
+                dl {
+                    dt { "digest" }
+                    dd class="mono" title=(summary.digest) { (short_digest(&summary.digest)) }
+                    @if summary.tags.len() > 1 { dt { "tags" } dd class="mono" { (summary.tags.join(", ")) } }
+                    (text("made", package.created.as_deref()))
+                    (text("crossplane", package.crossplane.as_deref()))
+                    @if let Some(source) = &package.source {
+                        dt { "source" }
+                        dd {
+                            @if leads_elsewhere(source) {
+                                a href=(source) rel="nofollow noopener noreferrer ugc" { (source) }
+                            } @else { (source) }
+                        }
+                    }
+                    (text("maintainer", package.maintainer.as_deref()))
+                    (text("metadata", Some(&package.dialect).filter(|it| !it.is_empty()).map(String::as_str)))
+                    @if !package.capabilities.is_empty() {
+                        dt { "capabilities" } dd { (package.capabilities.join(", ")) }
+                    }
+                    @if !package.keywords.is_empty() {
+                        dt { "keywords" } dd { (package.keywords.join(", ")) }
+                    }
+                }
+            }
+        }
+    }
+}
