@@ -21,6 +21,7 @@ mod crash;
 mod crds;
 mod deploy;
 mod diff;
+mod explorer;
 mod export;
 mod guarded;
 mod hostile;

@@ -60,7 +60,7 @@ impl Frame<'_> {
         html! {
             header class="bar" {
                 div {
-                    a class="brand" href="/" { (icon::brand_mark()) span { "apron" } }
+                    a class="brand" href="/" aria-label="apron, all packages" { (icon::brand_mark()) span { "apron" } }
                     nav aria-label="Main" {
                         a href="/" aria-current=[current(Section::Packages)] { "Packages" }
                         a href="/kinds" aria-current=[current(Section::Kinds)] { "Kinds" }

@@ -1,0 +1,213 @@
+//! What pages say, to whom, and how large they are.
+
+use crate::support::{Site, definition, harbour, moor};
+use axum::http::{Request, StatusCode};
+use catalog::{Head, Outcome, Package};
+
+/// The most a page may weigh.
+const PAGE_SIZE_MAX: usize = 100_000;
+
+fn filled() -> Site {
+    let site = Site::new();
+    site.add("team/provider-harbour", &[("v0.3.9", harbour()), ("v0.4.2", harbour())]);
+    site.add("team/function-moor", &[("v0.1.0", moor())]);
+    site.add("secret/vault", &[("v9.9.9", harbour())]);
+    site
+}
+
+#[tokio::test]
+async fn home_counts_and_filters_packages() {
+    let site = filled();
+    let page = site.page("/").await;
+    for text in
+        ["<b>2</b> packages", "<b>3</b> versions", "<b>2</b> kinds", "provider-harbour", "v0.4.2"]
+    {
+        assert!(page.contains(text), "{text}: {page}");
+    }
+    assert!(page.contains("asks for permissions"));
+    let functions = site.page("/?type=function").await;
+    assert!(functions.contains("function-moor") && !functions.contains("Buckets, records"));
+    let stored = site.page("/?category=storage").await;
+    assert!(stored.contains("Buckets, records") && !stored.contains("/p/team/function-moor"));
+    let nothing = site.page("/?type=Function&category=storage").await;
+    assert!(nothing.contains("Nothing fits"));
+}
+
+#[tokio::test]
+async fn a_package_tells_what_it_brings_needs_asks_for_and_how_to_install_it() {
+    let site = filled();
+    let page = site.page("/p/team/provider-harbour").await;
+    for text in [
+        "apron install provider registry.example.org/team/provider-harbour:v0.4.2",
+        "kubectl apply -f -",
+        "package: registry.example.org/team/provider-harbour:v0.4.2",
+        "<h3>Harbour</h3>",
+        "9.7 MB",
+        "linux/amd64",
+        "Apache-2.0",
+        "/crd/buckets.storage.example.org",
+    ] {
+        assert!(page.contains(text), "{text}: {page}");
+    }
+    let old = site.page("/p/team/provider-harbour@v0.3.9").await;
+    assert!(old.contains("provider-harbour:v0.3.9"));
+    let needs = site.page("/p/team/provider-harbour?view=needs").await;
+    assert!(needs.contains("href=\"/p/team/function-moor\"") && needs.contains("&gt;=v0.1.0"));
+    let needed = site.page("/p/team/function-moor?view=needs").await;
+    assert!(needed.contains("href=\"/p/team/provider-harbour\""), "{needed}");
+    assert!(!needed.contains("secret/vault"));
+    let permissions = site.page("/p/team/provider-harbour?view=permissions").await;
+    assert!(permissions.contains("secrets") && permissions.contains("everything"));
+    let versions = site.page("/p/team/provider-harbour?view=versions").await;
+    assert!(versions.contains("@v0.3.9") && versions.contains("@v0.4.2"));
+    assert_eq!(
+        site.get("/p/team/provider-harbour?view=nonsense").await.status,
+        StatusCode::NOT_FOUND
+    );
+    assert_eq!(site.get("/p/team/provider-harbour@v7.0.0").await.status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn a_kind_leads_to_the_packages_that_bring_it_and_back() {
+    let site = filled();
+    let page = site.page("/crd/buckets.storage.example.org").await;
+    assert!(page.contains("href=\"/p/team/provider-harbour\"") && page.contains("v0.3.9 – v0.4.2"));
+    assert!(!page.contains("Several packages bring it"));
+    let group = site.page("/group/storage.example.org").await;
+    assert!(group.contains("href=\"/crd/buckets.storage.example.org\""));
+    let kinds = site.page("/kinds?q=record").await;
+    assert!(kinds.contains("records.dns.example.org") && !kinds.contains("buckets.storage"));
+    assert_eq!(site.get("/group/none.example.org").await.status, StatusCode::NOT_FOUND);
+    assert_eq!(site.get("/crd/none.example.org").await.status, StatusCode::NOT_FOUND);
+    assert_eq!(site.get("/crd/nonsense").await.status, StatusCode::BAD_REQUEST);
+    assert_eq!(site.get("/crd/buckets.storage.example.org/v7").await.status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn search_finds_packages_and_kinds_and_suggests_what_may_be_meant() {
+    let site = filled();
+    let page = site.page("/search?q=bucket").await;
+    assert!(page.contains("/crd/buckets.storage.example.org"));
+    let typo = site.page("/search?q=bukcets").await;
+    assert!(typo.contains("Did you mean") && typo.contains("buckets.storage.example.org"));
+    let hints = site.page("/suggest?q=buck").await;
+    assert!(hints.starts_with("<ul>") && hints.contains("Bucket"), "{hints}");
+    assert!(site.page("/search?q=").await.contains("Say what to look for"));
+}
+
+#[tokio::test]
+async fn a_private_repository_is_on_no_page_of_a_stranger() {
+    let site = filled();
+    for path in [
+        "/",
+        "/?type=Provider",
+        "/kinds",
+        "/search?q=vault",
+        "/suggest?q=vault",
+        "/search?q=bucket",
+        "/crd/buckets.storage.example.org",
+        "/group/storage.example.org",
+        "/p/team/function-moor?view=needs",
+    ] {
+        let page = site.page(path).await;
+        assert!(!page.contains("secret/vault") && !page.contains("v9.9.9"), "{path}");
+    }
+    let hidden = site.get("/p/secret/vault").await;
+    let absent = site.get("/p/secret/absent").await;
+    assert_eq!(hidden.status, StatusCode::NOT_FOUND);
+    assert_eq!(hidden.html, absent.html.replace("secret/absent", "secret/vault"));
+    let ada = site.ask(Request::get("/p/secret/vault").header("authorization", "ada")).await;
+    assert_eq!(ada.status, StatusCode::OK);
+    // Where nothing is for the asker, browsers are asked for a name in the way they understand.
+    let strict = site.ask(Request::get("/").header("x-strict", "1")).await;
+    assert_eq!(strict.status, StatusCode::UNAUTHORIZED);
+    assert!(strict.headers["www-authenticate"].to_str().unwrap().starts_with("Basic "));
+    assert!(strict.html.contains("Sign in") && !strict.html.contains("harbour"));
+    let sign_in = site.get("/sign-in").await;
+    assert_eq!(sign_in.status, StatusCode::UNAUTHORIZED);
+    let led = site.ask(Request::get("/sign-in?next=//evil").header("authorization", "ada")).await;
+    assert_eq!(
+        (led.status, led.headers["location"].to_str().unwrap()),
+        (StatusCode::SEE_OTHER, "/")
+    );
+}
+
+#[tokio::test]
+async fn a_package_of_2065_kinds_has_small_pages() {
+    let site = Site::new();
+    let kind = |number: usize| {
+        let plural = format!("somewhatlongresourcenames{number}");
+        definition(
+            &plural,
+            &format!("SomewhatLongResourceName{number}"),
+            "service.aws.upbound.example.org",
+        )
+    };
+    let package = Package {
+        definitions: (0..2065).map(kind).collect(),
+        readme: Some("# Long\n\nA paragraph of text.\n\n".repeat(20_000)),
+        description: Some("x".repeat(4000)),
+        ..harbour()
+    };
+    site.add("team/provider-huge", &[("v1.0.0", package)]);
+    for path in [
+        "/",
+        "/kinds",
+        "/p/team/provider-huge",
+        "/p/team/provider-huge?view=kinds",
+        "/p/team/provider-huge?view=kinds&page=21",
+        "/p/team/provider-huge?view=kinds&filter=name12",
+        "/group/service.aws.upbound.example.org",
+        "/search?q=somewhat",
+    ] {
+        let size = site.page(path).await.len();
+        assert!(size < PAGE_SIZE_MAX, "{path} is {size} bytes");
+    }
+    let last = site.page("/p/team/provider-huge?view=kinds&page=21").await;
+    assert!(last.contains("rel=\"prev\"") && !last.contains("rel=\"next\""));
+    let found = site.page("/p/team/provider-huge?view=kinds&filter=ResourceName2064").await;
+    assert!(found.contains("1 kind of 2065 fit"), "{found}");
+    assert!(site.page("/p/team/provider-huge").await.contains("The whole README"));
+}
+
+#[tokio::test]
+async fn what_cannot_be_read_says_why() {
+    let site = filled();
+    let head = Head { digest: "sha256:broken".to_owned(), tags: vec!["v1.0.0".to_owned()] };
+    site.index.settle("team/broken", &[head]).unwrap();
+    let waiting = site.page("/p/team/broken").await;
+    assert!(waiting.contains("is being read"), "{waiting}");
+    site.index
+        .learn("sha256:broken", &Outcome::Broken("its layer is no archive".to_owned()))
+        .unwrap();
+    let broken = site.page("/p/team/broken").await;
+    assert!(broken.contains("It cannot be read.") && broken.contains("its layer is no archive"));
+    assert!(!broken.contains("apron install"));
+}
+
+#[tokio::test]
+async fn an_empty_registry_says_what_to_do() {
+    let site = Site::new();
+    let page = site.ask(Request::get("/").header("authorization", "ada")).await;
+    assert!(
+        page.html.contains("No packages yet")
+            && page.html.contains("apron push registry.example.org/")
+    );
+}
+
+#[tokio::test]
+async fn pages_are_read_only_known_by_their_content_and_assets_kept_for_good() {
+    let site = filled();
+    let page = site.get("/kinds").await;
+    let tag = page.headers["etag"].to_str().unwrap().to_owned();
+    let again = site.ask(Request::get("/kinds").header("if-none-match", tag)).await;
+    assert_eq!((again.status, again.html.len()), (StatusCode::NOT_MODIFIED, 0));
+    assert_eq!(site.ask(Request::post("/")).await.status, StatusCode::METHOD_NOT_ALLOWED);
+    let asset = page.html.split('"').find(|it| it.starts_with("/assets/") && it.ends_with(".css"));
+    let style = site.get(asset.unwrap()).await;
+    assert_eq!(style.status, StatusCode::OK);
+    assert!(style.headers["cache-control"].to_str().unwrap().contains("immutable"));
+    assert_eq!(site.get("/assets/explorer.css").await.status, StatusCode::NOT_FOUND);
+    let script = page.html.split('"').find(|it| it.starts_with("/assets/") && it.ends_with(".js"));
+    assert!(site.get(script.unwrap()).await.html.len() < 20_000);
+}
