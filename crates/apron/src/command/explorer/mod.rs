@@ -13,6 +13,7 @@ use crate::listen;
 use crate::output;
 use crate::settings::Settings;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
@@ -42,7 +43,7 @@ pub(crate) async fn run(request: &Request, settings: &Settings) -> Outcome {
     let (tell, told) = watch::channel(false);
     let source = ClusterSource::new(told);
     source.set_cluster(cluster);
-    let router = cluster_pages(source, address, &pass, settings)?;
+    let router = cluster_pages(Arc::new(source), address, &pass, settings)?;
     output::print(format_args!("{} {}", output::bold("explorer"), pass.address(address)));
     output::say("stop with Ctrl-C");
     let stop = async move {

@@ -36,7 +36,7 @@ pub(super) struct Browser {
     session: String,
     client: reqwest::Client,
     runtime: tokio::runtime::Runtime,
-    _profile: tempfile::TempDir,
+    profile: tempfile::TempDir,
 }
 
 impl Drop for Browser {
@@ -80,7 +80,7 @@ impl Browser {
             session: String::new(),
             client: client.unwrap(),
             runtime: runtime.unwrap(),
-            _profile: tempfile::tempdir().unwrap(),
+            profile: tempfile::tempdir().unwrap(),
         };
         patiently(|| {
             if browser.driver.try_wait().unwrap().is_some() {
@@ -88,7 +88,7 @@ impl Browser {
             }
             browser.send("GET", "/status", None).map(|_| ())
         });
-        let wanted = wanted(setup, browser._profile.path());
+        let wanted = wanted(setup, browser.profile.path());
         let made = browser.send("POST", "/session", Some(&wanted))?;
         made["sessionId"].as_str().ok_or("no session")?.clone_into(&mut browser.session);
         Ok(browser)
