@@ -15,8 +15,8 @@ const PICTURES: [&str; 5] = ["png", "jpeg", "gif", "webp", "svg+xml"];
 pub(crate) fn package_icon(repository: &str, icon: Option<&str>, is_large: bool) -> Markup {
     let size = if is_large { "icon large" } else { "icon" };
     if let Some(data) = icon.filter(|data| is_safe(data)) {
-        let side = if is_large { "72" } else { "44" };
-        return html! { img class=(size) src=(data) alt="" width=(side) height=(side); };
+        let pixels = if is_large { "72" } else { "44" };
+        return html! { img class=(size) src=(data) alt="" width=(pixels) height=(pixels); };
     }
     let name = last_part(repository);
     let bare = ["provider-", "configuration-", "function-"]

@@ -56,7 +56,7 @@ impl MarkdownWriter {
             Event::HardBreak => self.html.push_str("<br>"),
             Event::Rule => self.html.push_str("<hr>"),
             Event::TaskListMarker(is_done) => {
-                self.html.push_str(if is_done { "☑ " } else { "☐ " })
+                self.html.push_str(if is_done { "☑ " } else { "☐ " });
             }
             Event::Html(_) | Event::InlineHtml(_) | Event::FootnoteReference(_) => {}
         }

@@ -59,8 +59,8 @@ impl Desk<'_> {
             offset: (page_number(query) - 1) * CARDS,
             limit: CARDS,
         };
-        let shelf = self.index.shelf(&question, self.rights)?;
-        Ok(home_page(self.site, &shelf, &question))
+        let found = self.index.shelf(&question, self.rights)?;
+        Ok(home_page(self.site, &found, &question))
     }
 
     fn look_for(&self, words: &str) -> Result<Found, Problem> {
@@ -139,12 +139,11 @@ impl Desk<'_> {
             return Ok(self.index.version(repository, reference, self.rights)?);
         }
         let newest = self.index.package(repository, self.rights)?.map(|it| it.newest.digest);
-        let newest = match newest {
-            Some(digest) => Some(digest),
-            None => {
-                let versions = self.index.versions(repository, self.rights)?.unwrap_or_default();
-                versions.into_iter().next().map(|version| version.digest)
-            }
+        let newest = if newest.is_some() {
+            newest
+        } else {
+            let versions = self.index.versions(repository, self.rights)?.unwrap_or_default();
+            versions.into_iter().next().map(|version| version.digest)
         };
         let Some(digest) = newest else { return Ok(None) };
         Ok(self.index.version(repository, &digest, self.rights)?)

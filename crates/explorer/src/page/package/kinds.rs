@@ -37,7 +37,7 @@ impl PackageView<'_> {
                     (count_noun(fitting.len(), "kind"))
                     @if !wanted.is_empty() { " of " (self.definitions.len()) " fit" }
                 }
-                @if first < fitting.len() { (self.kind_rows(shown)) }
+                @if first < fitting.len() { (kind_rows(shown)) }
                 (pager(before.as_deref(), &format!("page {}", self.page), after.as_deref()))
             }
         }
@@ -56,31 +56,28 @@ impl PackageView<'_> {
             }
         }
     }
+}
 
-    /// Kinds of this package as a table.
-    pub(super) fn kind_rows<'kind>(
-        &self,
-        kinds: impl Iterator<Item = &'kind Definition>,
-    ) -> Markup {
-        html! {
-            div class="panel scroll" tabindex="0" role="region" aria-label="Kinds of this package" {
-                table {
-                    thead {
-                        tr {
-                            th scope="col" { "Kind" }
-                            th scope="col" { "Group" }
-                            th scope="col" { "Versions" }
-                            th scope="col" { "Scope" }
-                        }
+/// Kinds of this package as a table.
+pub(super) fn kind_rows<'kind>(kinds: impl Iterator<Item = &'kind Definition>) -> Markup {
+    html! {
+        div class="panel scroll" tabindex="0" role="region" aria-label="Kinds of this package" {
+            table {
+                thead {
+                    tr {
+                        th scope="col" { "Kind" }
+                        th scope="col" { "Group" }
+                        th scope="col" { "Versions" }
+                        th scope="col" { "Scope" }
                     }
-                    tbody {
-                        @for kind in kinds {
-                            tr {
-                                td { (kind_link(kind)) (origin_tag(kind.origin)) }
-                                td class="mono" { a class="quiet" href=(link::group_page(&kind.group)) { (kind.group) } }
-                                td { (version_tags(kind)) }
-                                td { (kind.scope) }
-                            }
+                }
+                tbody {
+                    @for kind in kinds {
+                        tr {
+                            td { (kind_link(kind)) (origin_tag(kind.origin)) }
+                            td class="mono" { a class="quiet" href=(link::group_page(&kind.group)) { (kind.group) } }
+                            td { (version_tags(kind)) }
+                            td { (kind.scope) }
                         }
                     }
                 }

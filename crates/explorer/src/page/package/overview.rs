@@ -1,5 +1,6 @@
 //! What stands first about a package: its text, what it brings, how to install it.
 
+use super::kinds::kind_rows;
 use super::{PackagePart, PackageView};
 use crate::install::InstallWays;
 use crate::markdown::{leads_elsewhere, render_markdown};
@@ -21,7 +22,7 @@ impl PackageView<'_> {
                     @if !self.definitions.is_empty() {
                         section {
                             h2 { "Kinds" }
-                            (self.kind_rows(self.definitions.iter().take(KINDS_MAX)))
+                            (kind_rows(self.definitions.iter().take(KINDS_MAX)))
                             @if self.definitions.len() > KINDS_MAX {
                                 p { a href=(self.address(PackagePart::Kinds)) {
                                     "All " (count_noun(self.definitions.len(), "kind"))
