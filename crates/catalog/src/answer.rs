@@ -183,11 +183,11 @@ pub struct Resolution {
     /// What was asked for; the name of a single kind is its CRD's.
     pub crd: String,
     /// How it ended.
-    pub verdict: Verdict,
+    pub verdict: ResolutionVerdict,
     /// The CRDs that are meant, by name.
     pub kinds: Vec<String>,
-    /// Packages to install, by repository: with [`Verdict::Resolved`] all of them, with
-    /// [`Verdict::Ambiguous`] those that a person has to choose from.
+    /// Packages to install, by repository: with [`ResolutionVerdict::Resolved`] all of them, with
+    /// [`ResolutionVerdict::Ambiguous`] those that a person has to choose from.
     pub candidates: Vec<Candidate>,
     /// The CRDs that several candidates bring.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -203,7 +203,7 @@ pub struct Resolution {
 /// How the search for packages that bring a kind ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Verdict {
+pub enum ResolutionVerdict {
     /// One package brings it; or, of a group, each kind is brought by one package.
     Resolved,
     /// Several packages bring the same kind.

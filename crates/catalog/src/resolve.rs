@@ -9,19 +9,19 @@
 //! version that was asked for; pre-releases only on request. If several packages bring the same kind, a
 //! person has to choose: never age, downloads or names. Any user who may push can define any kind.
 
-use crate::answer::{Candidate, CandidateVersion, RejectedVersion, Resolution, Verdict};
+use crate::answer::{Candidate, CandidateVersion, RejectedVersion, Resolution, ResolutionVerdict};
 use crate::grammar::KindReference;
 use crate::record::{Definition, Package};
 use std::collections::{BTreeMap, BTreeSet};
 use xpkg::constraint::Constraint;
 use xpkg::version::Version;
 
-/// Versions that are told not to have been considered.
+/// OfferedVersions that are told not to have been considered.
 const REJECTED_MAX: usize = 20;
 
 /// Which packages and versions are considered.
 #[derive(Clone, Debug, Default)]
-pub struct Terms {
+pub struct ResolveTerms {
     /// Only packages of this type.
     pub kind: Option<String>,
     /// Only this package: the repository that a person chose.
@@ -34,7 +34,7 @@ pub struct Terms {
 
 /// A definition in a version of a package.
 #[derive(Clone, Debug)]
-pub struct Offer {
+pub struct KindOffer {
     /// The repository.
     pub repository: String,
     /// The address of the version.
@@ -47,7 +47,7 @@ pub struct Offer {
     pub definition: Definition,
 }
 
-impl Offer {
+impl KindOffer {
     /// Whether the kind has to be activated after the installation.
     pub(crate) fn needs_activation(&self) -> bool {
         use crate::record::Origin;
@@ -59,9 +59,13 @@ impl Offer {
 }
 
 /// Chooses among everything that defines a kind, or kinds of a group.
-pub fn resolve_kind(kind: &KindReference, offers: Vec<Offer>, terms: &Terms) -> Resolution {
+pub fn resolve_kind(
+    kind: &KindReference,
+    offers: Vec<KindOffer>,
+    terms: &ResolveTerms,
+) -> Resolution {
     let is_defined = !offers.is_empty();
-    let (mut rejected, mut repositories) = (BTreeSet::new(), BTreeMap::<_, Versions>::new());
+    let (mut rejected, mut repositories) = (BTreeSet::new(), BTreeMap::<_, OfferedVersions>::new());
     for offer in offers {
         match accept_tags(kind, &offer, terms) {
             Ok(tags) => repositories.entry(offer.repository.clone()).or_default().add(offer, tags),
@@ -81,10 +85,10 @@ pub fn resolve_kind(kind: &KindReference, offers: Vec<Offer>, terms: &Terms) -> 
     let contested: Vec<String> =
         kinds.iter().filter(|(_, count)| **count > 1).map(|(name, _)| name.clone()).collect();
     let verdict = match () {
-        () if !is_defined => Verdict::Undefined,
-        () if candidates.is_empty() => Verdict::Unserved,
-        () if !contested.is_empty() => Verdict::Ambiguous,
-        () => Verdict::Resolved,
+        () if !is_defined => ResolutionVerdict::Undefined,
+        () if candidates.is_empty() => ResolutionVerdict::Unserved,
+        () if !contested.is_empty() => ResolutionVerdict::Ambiguous,
+        () => ResolutionVerdict::Resolved,
     };
     Resolution {
         crd: kind.to_string(),
@@ -97,14 +101,18 @@ pub fn resolve_kind(kind: &KindReference, offers: Vec<Offer>, terms: &Terms) -> 
     }
 }
 
-fn reject_offer(offer: &Offer, reason: String) -> RejectedVersion {
+fn reject_offer(offer: &KindOffer, reason: String) -> RejectedVersion {
     let version = offer.tags.first().unwrap_or(&offer.digest).clone();
     RejectedVersion { repository: offer.repository.clone(), version, reason }
 }
 
 /// The tags by which a version may be chosen, newest first; or why it may not be.
-fn accept_tags(kind: &KindReference, offer: &Offer, terms: &Terms) -> Result<Vec<Version>, String> {
-    let Offer { repository, package, definition, .. } = offer;
+fn accept_tags(
+    kind: &KindReference,
+    offer: &KindOffer,
+    terms: &ResolveTerms,
+) -> Result<Vec<Version>, String> {
+    let KindOffer { repository, package, definition, .. } = offer;
     let wanted = kind.version.as_deref();
     if terms.repository.as_ref().is_some_and(|wanted| wanted != repository) {
         return Err("another package was asked for".to_owned());
@@ -125,7 +133,7 @@ fn accept_tags(kind: &KindReference, offer: &Offer, terms: &Terms) -> Result<Vec
     accept_versions(&offer.tags, terms)
 }
 
-fn accept_versions(tags: &[String], terms: &Terms) -> Result<Vec<Version>, String> {
+fn accept_versions(tags: &[String], terms: &ResolveTerms) -> Result<Vec<Version>, String> {
     let all: Vec<Version> = tags.iter().filter_map(|tag| Version::parse(tag).ok()).collect();
     if all.is_empty() {
         return Err("it has no tag that is a version".to_owned());
@@ -143,14 +151,14 @@ fn accept_versions(tags: &[String], terms: &Terms) -> Result<Vec<Version>, Strin
 
 /// The versions of one package that may be chosen.
 #[derive(Default)]
-struct Versions {
+struct OfferedVersions {
     kind: String,
     /// By tag: what it means, and the kinds it brings.
-    by_tag: BTreeMap<String, (Version, Vec<Offer>)>,
+    by_tag: BTreeMap<String, (Version, Vec<KindOffer>)>,
 }
 
-impl Versions {
-    fn add(&mut self, offer: Offer, tags: Vec<Version>) {
+impl OfferedVersions {
+    fn add(&mut self, offer: KindOffer, tags: Vec<Version>) {
         self.kind.clone_from(&offer.package.kind);
         for version in tags {
             let tag = version.original().to_owned();
@@ -160,13 +168,14 @@ impl Versions {
 
     /// The package by its newest version: older ones that bring less are no choice.
     fn into_candidate(self, repository: String, kind: &KindReference) -> Option<Candidate> {
-        let mut versions: Vec<(String, (Version, Vec<Offer>))> = self.by_tag.into_iter().collect();
+        let mut versions: Vec<(String, (Version, Vec<KindOffer>))> =
+            self.by_tag.into_iter().collect();
         versions.sort_by(|(one, (a, _)), (other, (b, _))| {
             let is_newer = a.is_prerelease().cmp(&b.is_prerelease()).then_with(|| b.cmp(a));
             is_newer.then_with(|| one.cmp(other))
         });
         let kinds = brought_kinds(&versions.first()?.1.1);
-        let has_all = |offers: &[Offer]| brought_kinds(offers).is_superset(&kinds);
+        let has_all = |offers: &[KindOffer]| brought_kinds(offers).is_superset(&kinds);
         let versions = versions.into_iter().filter(|(_, (_, offers))| has_all(offers));
         let versions = versions
             .filter_map(|(tag, (_, offers))| describe_version(tag, &offers, kind))
@@ -176,17 +185,17 @@ impl Versions {
     }
 }
 
-fn brought_kinds(offers: &[Offer]) -> BTreeSet<String> {
+fn brought_kinds(offers: &[KindOffer]) -> BTreeSet<String> {
     offers.iter().map(|offer| offer.definition.name.clone()).collect()
 }
 
 fn describe_version(
     tag: String,
-    offers: &[Offer],
+    offers: &[KindOffer],
     kind: &KindReference,
 ) -> Option<CandidateVersion> {
     let first = offers.first()?;
-    let schema = |offer: &Offer| {
+    let schema = |offer: &KindOffer| {
         let version = offer.definition.version(kind.version.as_deref()?)?;
         Some((offer.definition.name.clone(), version.schema.clone()?))
     };
@@ -194,7 +203,7 @@ fn describe_version(
         tag,
         digest: first.digest.clone(),
         crossplane: first.package.crossplane.clone(),
-        needs_activation: offers.iter().any(Offer::needs_activation),
+        needs_activation: offers.iter().any(KindOffer::needs_activation),
         schemas: offers.iter().filter_map(schema).collect(),
     })
 }

@@ -2,8 +2,8 @@
 
 use super::answers::{Call, read_kind, write_json};
 use super::{Answer, Problem};
-use crate::answer::{Resolution, Verdict};
-use crate::resolve::Terms;
+use crate::answer::{Resolution, ResolutionVerdict};
+use crate::resolve::ResolveTerms;
 use http::StatusCode;
 use serde_json::{Value as Json, json};
 use xpkg::constraint::Constraint;
@@ -27,13 +27,13 @@ impl Call<'_> {
         }
     }
 
-    fn terms(&self) -> Result<Terms, Problem> {
+    fn terms(&self) -> Result<ResolveTerms, Problem> {
         let owned = |key| self.query.get(key).map(str::to_owned);
         let constraint = self.query.get("constraint").map(Constraint::parse).transpose();
         let constraint = constraint.map_err(|error| {
             Problem::invalid(error.to_string(), "write it as in dependencies: >=v1.0.0, ^1.2")
         })?;
-        Ok(Terms {
+        Ok(ResolveTerms {
             kind: owned("type"),
             repository: owned("package"),
             constraint,
@@ -57,17 +57,17 @@ impl Call<'_> {
 fn problem_of(found: &Resolution) -> Option<Problem> {
     let crd = &found.crd;
     match found.verdict {
-        Verdict::Resolved => None,
-        Verdict::Undefined => {
+        ResolutionVerdict::Resolved => None,
+        ResolutionVerdict::Undefined => {
             Some(Problem::unknown(format!("no package defines {crd}")).sorted("crd-undefined"))
         }
-        Verdict::Unserved => {
+        ResolutionVerdict::Unserved => {
             let hint = "`rejected` says why of each version; release one that serves it";
             let detail = format!("no version that can be installed serves {crd}");
             let status = StatusCode::UNPROCESSABLE_ENTITY;
             Some(Problem::new(status, detail, hint).sorted("crd-unserved"))
         }
-        Verdict::Ambiguous => {
+        ResolutionVerdict::Ambiguous => {
             let names: Vec<&str> =
                 found.candidates.iter().map(|it| it.repository.as_str()).collect();
             let detail = format!("several packages bring {crd}: {}", names.join(", "));

@@ -7,7 +7,7 @@ use crate::distance::near;
 use crate::grammar::KindReference;
 use crate::json::decompress;
 use crate::record::Definition;
-use crate::resolve::Offer;
+use crate::resolve::KindOffer;
 use rusqlite::{Connection, OptionalExtension as _, params};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,7 +32,7 @@ impl Index {
             let rows = defining(database, &name)?;
             let shown = rows.iter().max_by(|a, b| newer(b, a)).map(|row| row.definition.clone());
             let version = kind.version.clone();
-            let has = |row: &Offer| {
+            let has = |row: &KindOffer| {
                 version.as_deref().is_none_or(|name| row.definition.version(name).is_some())
             };
             let mut packages = by_repository(rows.into_iter().filter(has).collect());
@@ -90,7 +90,7 @@ impl Index {
             rows.retain(|row| repository.is_none_or(|wanted| row.repository == wanted));
             rows.sort_by(newer);
             let schema =
-                |row: Offer| row.definition.version(version).and_then(|it| it.schema.clone());
+                |row: KindOffer| row.definition.version(version).and_then(|it| it.schema.clone());
             let Some(digest) = rows.into_iter().find_map(schema) else { return Ok(None) };
             let sql = "SELECT bytes FROM schema WHERE digest = ?1";
             let mut statement = database.prepare_cached(sql)?;
@@ -102,8 +102,8 @@ impl Index {
 }
 
 /// The newest version first; what is installed before what is not.
-fn newer(one: &Offer, other: &Offer) -> std::cmp::Ordering {
-    let installs = |row: &Offer| row.definition.origin.installs();
+fn newer(one: &KindOffer, other: &KindOffer) -> std::cmp::Ordering {
+    let installs = |row: &KindOffer| row.definition.origin.installs();
     (installs(other).cmp(&installs(one)))
         .then_with(|| compare_versions((&one.tags, &one.digest), (&other.tags, &other.digest)))
         .then_with(|| one.repository.cmp(&other.repository))
@@ -119,7 +119,7 @@ pub(super) fn summary(
     let packages: BTreeSet<String> = rows.iter().map(|row| row.repository.clone()).collect();
     let installs = rows.iter().any(|row| row.definition.origin.installs());
     let newest = rows.into_iter().next();
-    Ok(newest.map(|Offer { definition, .. }| KindSummary {
+    Ok(newest.map(|KindOffer { definition, .. }| KindSummary {
         definition,
         installs,
         packages: packages.into_iter().collect(),
@@ -127,7 +127,7 @@ pub(super) fn summary(
 }
 
 /// Every version of a package that brings a kind.
-pub(super) fn defining(database: &Connection, name: &str) -> Result<Vec<Offer>, IndexError> {
+pub(super) fn defining(database: &Connection, name: &str) -> Result<Vec<KindOffer>, IndexError> {
     let sql = "SELECT repository.name, version.digest, provides.facts, package.facts,
                    (SELECT group_concat(tag.name, ' ') FROM tag
                     WHERE tag.repository = repository.id AND tag.digest = version.digest)
@@ -140,7 +140,7 @@ pub(super) fn defining(database: &Connection, name: &str) -> Result<Vec<Offer>, 
     let mut rows = statement.query([name])?;
     let mut all = Vec::new();
     while let Some(row) = rows.next()? {
-        all.push(Offer {
+        all.push(KindOffer {
             repository: row.get(0)?,
             digest: row.get(1)?,
             definition: serde_json::from_str(&row.get::<_, String>(2)?)?,
@@ -159,12 +159,12 @@ pub(super) fn split_tags(joined: Option<String>) -> Vec<String> {
     tags
 }
 
-fn by_repository(rows: Vec<Offer>) -> Vec<Definer> {
-    let mut groups = BTreeMap::<String, Vec<Offer>>::new();
+fn by_repository(rows: Vec<KindOffer>) -> Vec<Definer> {
+    let mut groups = BTreeMap::<String, Vec<KindOffer>>::new();
     for row in rows {
         groups.entry(row.repository.clone()).or_default().push(row);
     }
-    let definer = |(repository, mut rows): (String, Vec<Offer>)| {
+    let definer = |(repository, mut rows): (String, Vec<KindOffer>)| {
         rows.sort_by(newer);
         let first = rows.first()?;
         Some(Definer {
@@ -178,9 +178,9 @@ fn by_repository(rows: Vec<Offer>) -> Vec<Definer> {
     groups.into_iter().filter_map(definer).collect()
 }
 
-fn defining_version(row: Offer) -> DefiningVersion {
+fn defining_version(row: KindOffer) -> DefiningVersion {
     let needs_activation = row.needs_activation();
-    let Offer { digest, tags, definition, .. } = row;
+    let KindOffer { digest, tags, definition, .. } = row;
     DefiningVersion { tags, digest, versions: definition.versions, needs_activation }
 }
 

@@ -4,7 +4,7 @@ use super::kinds::{defining, find_name, names_of_group, suggest};
 use super::{Index, IndexError, Rights};
 use crate::answer::Resolution;
 use crate::grammar::KindReference;
-use crate::resolve::{Terms, resolve_kind};
+use crate::resolve::{ResolveTerms, resolve_kind};
 use rusqlite::Connection;
 
 impl Index {
@@ -12,7 +12,7 @@ impl Index {
     pub fn resolve(
         &self,
         kind: &KindReference,
-        terms: &Terms,
+        terms: &ResolveTerms,
         rights: &Rights,
     ) -> Result<Resolution, IndexError> {
         self.ask(rights, |database| {

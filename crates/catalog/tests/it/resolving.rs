@@ -1,8 +1,8 @@
 //! From constraints on kinds to packages.
 
 use crate::support::{Kept, definition, head, provider, read};
-use catalog::answer::{Resolution, Verdict};
-use catalog::resolve::Terms;
+use catalog::answer::{Resolution, ResolutionVerdict};
+use catalog::resolve::ResolveTerms;
 use catalog::{Definition, KindReference, Origin, Outcome, Package, Rights};
 use xpkg::constraint::Constraint;
 
@@ -27,13 +27,13 @@ fn publish(kept: &Kept, repository: &str, versions: Vec<(&str, Package)>) {
     kept.follow(repository, &heads, contents);
 }
 
-fn resolve(kept: &Kept, kind: &str, terms: &Terms) -> Resolution {
+fn resolve(kept: &Kept, kind: &str, terms: &ResolveTerms) -> Resolution {
     let kind = KindReference::parse(kind).unwrap();
     kept.index.resolve(&kind, terms, &Rights::all()).unwrap()
 }
 
 /// A resolution in short: `verdict: repository (kinds) tag tag; …`.
-fn told(kept: &Kept, kind: &str, terms: &Terms) -> String {
+fn told(kept: &Kept, kind: &str, terms: &ResolveTerms) -> String {
     let found = resolve(kept, kind, terms);
     let candidates = found.candidates.iter().map(|it| {
         let tags: Vec<&str> = it.versions.iter().map(|version| version.tag.as_str()).collect();
@@ -63,7 +63,7 @@ fn a_kind_of_one_package_is_resolved_to_the_versions_that_serve_it() {
             ("latest", provider(&["v1", "v1beta1"])),
         ],
     );
-    let plain = Terms::default();
+    let plain = ResolveTerms::default();
     insta::assert_snapshot!(told(&kept, "bucket.s3.example.org/v1beta1", &plain), @r"
     Resolved: team/s3 (buckets) v1.1.0 v1.0.0
       latest it has no tag that is a version
@@ -73,20 +73,25 @@ fn a_kind_of_one_package_is_resolved_to_the_versions_that_serve_it() {
     ");
     let any = told(&kept, "s3.example.org/*, Kind=Bucket", &plain);
     assert!(any.starts_with("Resolved: team/s3 (buckets) v2.0.0 v1.1.0 v1.0.0\n"), "{any}");
-    let early = Terms { has_prereleases: true, ..Terms::default() };
+    let early = ResolveTerms { has_prereleases: true, ..ResolveTerms::default() };
     let told_early = told(&kept, "buckets.s3.example.org/v1", &early);
     assert!(told_early.starts_with("Resolved: team/s3 (buckets) v2.0.0 v1.1.0 v3.0.0-rc.1\n"));
-    let bounded =
-        Terms { constraint: Some(Constraint::parse("<v2.0.0").unwrap()), ..Terms::default() };
+    let bounded = ResolveTerms {
+        constraint: Some(Constraint::parse("<v2.0.0").unwrap()),
+        ..ResolveTerms::default()
+    };
     let told_bounded = told(&kept, "buckets.s3.example.org/v1", &bounded);
     assert!(told_bounded.starts_with("Resolved: team/s3 (buckets) v1.1.0\n"), "{told_bounded}");
     let found = resolve(&kept, "Bucket.s3.example.org/v1", &plain);
     assert_eq!(found.crd, "buckets.s3.example.org/v1", "the name is the CRD's");
     assert_eq!(found.candidates[0].versions[0].digest, "team/s3-v2.0.0");
     let none = resolve(&kept, "buckets.s3.example.org/v9", &plain);
-    assert_eq!((none.verdict, none.candidates.len()), (Verdict::Unserved, 0));
-    let typed = Terms { kind: Some("Function".to_owned()), ..Terms::default() };
-    assert_eq!(resolve(&kept, "buckets.s3.example.org", &typed).verdict, Verdict::Unserved);
+    assert_eq!((none.verdict, none.candidates.len()), (ResolutionVerdict::Unserved, 0));
+    let typed = ResolveTerms { kind: Some("Function".to_owned()), ..ResolveTerms::default() };
+    assert_eq!(
+        resolve(&kept, "buckets.s3.example.org", &typed).verdict,
+        ResolutionVerdict::Unserved
+    );
 }
 
 #[test]
@@ -97,18 +102,18 @@ fn a_kind_of_several_packages_is_for_a_person_to_decide() {
     let function = Definition { origin: Origin::FunctionInput, ..bucket(&["v1"]) };
     publish(&kept, "team/function", vec![("v1.0.0", provider("f", vec![function]))]);
     let asked = "buckets.s3.example.org/v1";
-    let found = resolve(&kept, asked, &Terms::default());
-    assert_eq!(found.verdict, Verdict::Ambiguous);
+    let found = resolve(&kept, asked, &ResolveTerms::default());
+    assert_eq!(found.verdict, ResolutionVerdict::Ambiguous);
     assert_eq!(found.contested, ["buckets.s3.example.org"]);
     let names: Vec<&str> = found.candidates.iter().map(|it| it.repository.as_str()).collect();
     assert_eq!(names, ["old/s3", "team/s3"]);
-    let chosen = Terms { repository: Some("team/s3".to_owned()), ..Terms::default() };
+    let chosen = ResolveTerms { repository: Some("team/s3".to_owned()), ..ResolveTerms::default() };
     let told_chosen = told(&kept, asked, &chosen);
     assert!(told_chosen.starts_with("Resolved: team/s3 (buckets) v1.0.0\n"), "{told_chosen}");
     let kind = KindReference::parse(asked).unwrap();
     let few = Rights::when(|name| name != "old/s3");
-    let found = kept.index.resolve(&kind, &Terms::default(), &few).unwrap();
-    assert_eq!(found.verdict, Verdict::Resolved, "what may not be pulled is no choice");
+    let found = kept.index.resolve(&kind, &ResolveTerms::default(), &few).unwrap();
+    assert_eq!(found.verdict, ResolutionVerdict::Resolved, "what may not be pulled is no choice");
 }
 
 #[test]
@@ -126,21 +131,21 @@ fn a_group_is_resolved_to_all_packages_that_share_none_of_its_kinds() {
     publish(&kept, "team/policies", vec![("v1.0.0", provider("p", vec![policy()]))]);
     let asked = "*.s3.example.org/v1";
     insta::assert_snapshot!(
-        told(&kept, asked, &Terms::default()),
+        told(&kept, asked, &ResolveTerms::default()),
         @"Resolved: team/buckets (buckets) v1.2.0 v1.1.0; team/policies (policies) v1.0.0"
     );
     let both = provider("p", vec![bucket(&["v1"]), policy()]);
     publish(&kept, "team/monolith", vec![("v1.0.0", both)]);
-    let found = resolve(&kept, asked, &Terms::default());
-    assert_eq!(found.verdict, Verdict::Ambiguous);
+    let found = resolve(&kept, asked, &ResolveTerms::default());
+    assert_eq!(found.verdict, ResolutionVerdict::Ambiguous);
     assert_eq!(found.contested, ["buckets.s3.example.org", "policies.s3.example.org"]);
     assert_eq!(
-        resolve(&kept, "*.absent.example.org", &Terms::default()).verdict,
-        Verdict::Undefined
+        resolve(&kept, "*.absent.example.org", &ResolveTerms::default()).verdict,
+        ResolutionVerdict::Undefined
     );
-    let missing = resolve(&kept, "bukcets.s3.example.org", &Terms::default());
+    let missing = resolve(&kept, "bukcets.s3.example.org", &ResolveTerms::default());
     assert_eq!(
         (missing.verdict, missing.suggestions),
-        (Verdict::Undefined, vec!["buckets.s3.example.org".to_owned()])
+        (ResolutionVerdict::Undefined, vec!["buckets.s3.example.org".to_owned()])
     );
 }
