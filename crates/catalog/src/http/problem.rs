@@ -4,7 +4,7 @@ use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
-use serde_json::{Map, Value as Json, json};
+use serde_json::{Value as Json, json};
 
 /// A refusal, with what to do about it.
 #[derive(Clone, Debug)]
@@ -15,7 +15,7 @@ pub struct Problem {
     /// What sort of problem it is, if programs have to tell it from others of the same status.
     sort: Option<&'static str>,
     /// Further members, by name.
-    members: Map<String, Json>,
+    members: Vec<(String, Json)>,
     headers: Vec<(HeaderName, String)>,
 }
 
@@ -23,7 +23,7 @@ impl Problem {
     /// A problem of any sort.
     pub fn new(status: StatusCode, detail: impl Into<String>, hint: impl Into<String>) -> Self {
         let (detail, hint) = (detail.into(), hint.into());
-        Self { status, detail, hint, sort: None, members: Map::new(), headers: Vec::new() }
+        Self { status, detail, hint, sort: None, members: Vec::new(), headers: Vec::new() }
     }
 
     /// The same with a header.
@@ -42,7 +42,7 @@ impl Problem {
     /// The same with a further member.
     #[must_use]
     pub(super) fn with(mut self, name: &str, value: Json) -> Self {
-        self.members.insert(name.to_owned(), value);
+        self.members.push((name.to_owned(), value));
         self
     }
 
