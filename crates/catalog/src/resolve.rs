@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use xpkg::constraint::Constraint;
 use xpkg::version::Version;
 
-/// OfferedVersions that are told not to have been considered.
+/// Versions that are told not to have been considered.
 const REJECTED_MAX: usize = 20;
 
 /// Which packages and versions are considered.
@@ -68,7 +68,7 @@ pub fn resolve_kind(
     let (mut rejected, mut repositories) = (BTreeSet::new(), BTreeMap::<_, OfferedVersions>::new());
     for offer in offers {
         match accept_tags(kind, &offer, terms) {
-            Ok(tags) => repositories.entry(offer.repository.clone()).or_default().add(offer, tags),
+            Ok(tags) => repositories.entry(offer.repository.clone()).or_default().add(&offer, tags),
             Err(reason) => {
                 rejected.insert(reject_offer(&offer, reason));
             }
@@ -158,7 +158,7 @@ struct OfferedVersions {
 }
 
 impl OfferedVersions {
-    fn add(&mut self, offer: KindOffer, tags: Vec<Version>) {
+    fn add(&mut self, offer: &KindOffer, tags: Vec<Version>) {
         self.kind.clone_from(&offer.package.kind);
         for version in tags {
             let tag = version.original().to_owned();
