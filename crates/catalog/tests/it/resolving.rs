@@ -17,7 +17,7 @@ fn policy() -> Definition {
 }
 
 /// A repository with versions of a package: tag, and what it is.
-fn publish(kept: &Kept, repository: &str, versions: Vec<(&str, Package)>) {
+fn publish(kept: &Kept, repository: &str, versions: &[(&str, Package)]) {
     let digest = |tag: &str| format!("{repository}-{tag}");
     let heads: Vec<_> = versions.iter().map(|(tag, _)| head(&digest(tag), &[tag])).collect();
     let contents = |wanted: &str| -> Outcome {
@@ -54,7 +54,7 @@ fn a_kind_of_one_package_is_resolved_to_the_versions_that_serve_it() {
     publish(
         &kept,
         "team/s3",
-        vec![
+        &[
             ("v1.0.0", provider(&["v1beta1"])),
             ("v1.1.0", provider(&["v1", "v1beta1"])),
             ("v2.0.0", provider(&["v1"])),
@@ -97,10 +97,10 @@ fn a_kind_of_one_package_is_resolved_to_the_versions_that_serve_it() {
 #[test]
 fn a_kind_of_several_packages_is_for_a_person_to_decide() {
     let kept = Kept::new();
-    publish(&kept, "old/s3", vec![("v9.0.0", provider("p", vec![bucket(&["v1"])]))]);
-    publish(&kept, "team/s3", vec![("v1.0.0", provider("p", vec![bucket(&["v1"])]))]);
+    publish(&kept, "old/s3", &[("v9.0.0", provider("p", vec![bucket(&["v1"])]))]);
+    publish(&kept, "team/s3", &[("v1.0.0", provider("p", vec![bucket(&["v1"])]))]);
     let function = Definition { origin: Origin::FunctionInput, ..bucket(&["v1"]) };
-    publish(&kept, "team/function", vec![("v1.0.0", provider("f", vec![function]))]);
+    publish(&kept, "team/function", &[("v1.0.0", provider("f", vec![function]))]);
     let asked = "buckets.s3.example.org/v1";
     let found = resolve(&kept, asked, &ResolveTerms::default());
     assert_eq!(found.verdict, ResolutionVerdict::Ambiguous);
@@ -122,20 +122,20 @@ fn a_group_is_resolved_to_all_packages_that_share_none_of_its_kinds() {
     publish(
         &kept,
         "team/buckets",
-        vec![
+        &[
             ("v1.0.0", provider("p", vec![])),
             ("v1.1.0", provider("p", vec![bucket(&["v1"])])),
             ("v1.2.0", provider("p", vec![bucket(&["v1"])])),
         ],
     );
-    publish(&kept, "team/policies", vec![("v1.0.0", provider("p", vec![policy()]))]);
+    publish(&kept, "team/policies", &[("v1.0.0", provider("p", vec![policy()]))]);
     let asked = "*.s3.example.org/v1";
     insta::assert_snapshot!(
         told(&kept, asked, &ResolveTerms::default()),
         @"Resolved: team/buckets (buckets) v1.2.0 v1.1.0; team/policies (policies) v1.0.0"
     );
     let both = provider("p", vec![bucket(&["v1"]), policy()]);
-    publish(&kept, "team/monolith", vec![("v1.0.0", both)]);
+    publish(&kept, "team/monolith", &[("v1.0.0", both)]);
     let found = resolve(&kept, asked, &ResolveTerms::default());
     assert_eq!(found.verdict, ResolutionVerdict::Ambiguous);
     assert_eq!(found.contested, ["buckets.s3.example.org", "policies.s3.example.org"]);
