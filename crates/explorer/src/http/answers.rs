@@ -10,6 +10,7 @@ use crate::page::{PageSite, group};
 use ::http::StatusCode;
 use catalog::answer::{Found, KindSummary, VersionDetail};
 use catalog::http::{Problem, Query};
+use catalog::sample::sample_object;
 use catalog::{Dependency, Index, KindReference, Question, Rights, ShelfQuestion};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
@@ -188,6 +189,10 @@ impl Desk<'_> {
         let schema: Option<Json> = schema.and_then(|bytes| serde_json::from_slice(&bytes).ok());
         let exact = KindReference { version: Some(version.clone()), ..reference };
         let definers = self.index.definers(&exact, None, self.rights)?;
+        let sample = schema.as_ref().map(|schema| {
+            let group = &kind.definition.group;
+            yaml::write::to_string(&sample_object(schema, group, &version, &kind.definition.kind))
+        });
         let owned = |key| query.get(key).unwrap_or_default().to_owned();
         Ok(kind_page(&KindView {
             site: self.site,
@@ -195,7 +200,7 @@ impl Desk<'_> {
             definers,
             version,
             schema,
-            sample: None,
+            sample,
             package: package.to_owned(),
             filter: owned("filter"),
             at: owned("at"),
