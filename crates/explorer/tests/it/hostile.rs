@@ -21,8 +21,8 @@ const CORPUS: [&str; 9] = [
 fn hostile(text: &str) -> Package {
     let said = || Some(text.to_owned());
     let mut bad = definition("buckets", text, "storage.example.org");
-    bad.scope = text.to_owned();
-    bad.singular = text.to_owned();
+    text.clone_into(&mut bad.scope);
+    text.clone_into(&mut bad.singular);
     bad.short_names = vec![text.to_owned()];
     Package {
         kind: text.to_owned(),
@@ -113,7 +113,8 @@ async fn texts_of_strangers_are_texts_on_every_page() {
     for text in CORPUS {
         let site = Site::new();
         site.add("team/bad", &[("v1.0.0", hostile(text)), ("v1.1.0", hostile(text))]);
-        let encoded: String = text.bytes().map(|byte| format!("%{byte:02X}")).collect();
+        let encoded: Vec<String> = text.bytes().map(|byte| format!("%{byte:02X}")).collect();
+        let encoded = encoded.concat();
         for path in [
             "/",
             "/kinds",
