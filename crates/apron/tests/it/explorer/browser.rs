@@ -1,4 +1,4 @@
-//! Debian's Chromium, driven over WebDriver: JSON over HTTP, and nothing between.
+//! Debian's Chromium, driven over `WebDriver`: JSON over HTTP, and nothing between.
 
 use crate::support::{Scratch, free_port, patiently};
 use base64::Engine as _;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// The key under which WebDriver names elements.
+/// The key under which `WebDriver` names elements.
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 /// How long one command of the driver may take on a busy machine.
 const COMMAND_TIME_MAX: Duration = Duration::from_secs(300);

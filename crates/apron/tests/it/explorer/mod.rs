@@ -199,7 +199,7 @@ fn the_keyboard_alone_is_enough() {
     assert_eq!(browser.complaints(), Vec::<String>::new());
 }
 
-/// Findings of axe that keep somebody out.
+/// Findings of axe that are serious or critical.
 fn barriers(browser: &Browser, axe: &str) -> Vec<String> {
     let script = format!(
         "{axe}; const done = arguments[arguments.length - 1];

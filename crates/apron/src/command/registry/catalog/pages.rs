@@ -55,7 +55,7 @@ pub(crate) struct Pass {
 }
 
 impl Pass {
-    /// The pass of whoever has a key.
+    /// The pass that belongs to a key.
     pub(crate) fn from_key(key: &str, address: SocketAddr) -> Self {
         let digest = Digest::of(format!("explorer pass of {key}").as_bytes());
         let word = digest.hex().get(..PASS_LENGTH).unwrap_or_default().into();
