@@ -49,7 +49,8 @@ fn serve(scratch: &Scratch) -> Served {
 /// A README, an icon and a category for a package that has none.
 fn add_annotations(metadata: &Path) {
     let text = fs_err::read_to_string(metadata).unwrap();
-    let readme: String = README.lines().map(|line| format!("      {line}\n")).collect();
+    let readme: Vec<String> = README.lines().map(|line| format!("      {line}\n")).collect();
+    let readme = readme.concat();
     let icon = "data:image/svg+xml;base64,PHN2ZyB4bWxucz0iaHR0cDovL3d3dy53My5vcmcvMjAwMC9zdmciIHZpZXdCb3g9IjAgMCA4IDgiPjxjaXJjbGUgY3g9IjQiIGN5PSI0IiByPSI0IiBmaWxsPSIjMTI3M2FhIi8+PC9zdmc+";
     let added = format!(
         "  annotations:\n    meta.crossplane.io/category: storage\n    \
