@@ -35,5 +35,6 @@ mod install;
 mod link;
 mod markdown;
 mod page;
+pub mod pass;
 mod tree;
 mod words;

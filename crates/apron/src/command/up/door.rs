@@ -9,6 +9,7 @@ use crate::command::registry::{self as own_registry, catalog};
 use crate::failure::{Failure, Outcome};
 use crate::output;
 use ::catalog::Index;
+use ::explorer::pass::Pass;
 use ::registry::auth::{Auth, Mode, Users};
 use ::registry::hosts::Hosts;
 use ::registry::{Options, Registry};
@@ -58,7 +59,7 @@ pub(super) fn images(request: &Request, home: &Home, address: SocketAddr) -> Out
     let auth = Auth::open(settings).map_err(|error| cannot_guard(&error))?;
     let options = Options { hosts: Hosts::of(address, &[]).always(), ..Options::guarded(auth) };
     let index = open_catalog(request, home)?;
-    let pass = catalog::Pass::from_key(&password, address);
+    let pass = Pass::from_key(&password, address);
     let outer = ::registry::router(registry.clone(), options.clone())
         .merge(catalog::routes(index.clone(), options.clone()))
         .merge(catalog::control_plane_pages(index.clone(), options, &pass));

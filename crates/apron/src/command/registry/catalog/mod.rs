@@ -5,7 +5,7 @@ mod gate;
 mod pages;
 
 pub(crate) use follow::follow;
-pub(crate) use pages::{Pass, control_plane_pages, explorer_pages};
+pub(crate) use pages::{control_plane_pages, explorer_pages};
 
 use crate::failure::{Failure, Outcome};
 use ::catalog::{Index, IndexError};
