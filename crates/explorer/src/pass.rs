@@ -4,7 +4,6 @@
 //! a word in the printed address that becomes a cookie, is made from that key, opens nothing but
 //! pages, and leads back to no key.
 
-use crate::http::{Explorer, router};
 use ::http::header::{COOKIE, LOCATION, SET_COOKIE, WWW_AUTHENTICATE};
 use ::http::request::Parts;
 use ::http::{HeaderMap, HeaderValue, StatusCode};
@@ -21,21 +20,6 @@ use std::sync::Arc;
 
 /// Digits of a pass.
 const PASS_LENGTH: usize = 32;
-
-/// The explorer for those who have the pass, or whom its gate knows.
-pub fn router_with_pass(explorer: Explorer, pass: &Pass) -> Router {
-    let gate = Arc::new(PassGate { gate: explorer.gate.clone(), pass: pass.clone() });
-    let pass = pass.clone();
-    router(Explorer { gate, ..explorer }).layer(from_fn(move |request: Request, next: Next| {
-        let pass = pass.clone();
-        async move {
-            match pass.welcome(&request) {
-                Some(response) => response,
-                None => next.run(request).await,
-            }
-        }
-    }))
-}
 
 /// A word that opens the explorer of a control plane.
 #[derive(Clone)]
@@ -56,6 +40,24 @@ impl Pass {
     /// The address to open.
     pub fn address(&self, registry: SocketAddr) -> String {
         format!("http://{registry}/?pass={}", self.word)
+    }
+
+    /// A gate that also admits those who show the pass.
+    pub(crate) fn guard_gate(&self, gate: Arc<dyn Gate>) -> Arc<dyn Gate> {
+        Arc::new(PassGate { gate, pass: self.clone() })
+    }
+
+    /// Pages that take the pass in an address for a cookie.
+    pub(crate) fn greet_holders(self, pages: Router) -> Router {
+        pages.layer(from_fn(move |request: Request, next: Next| {
+            let pass = self.clone();
+            async move {
+                match pass.welcome(&request) {
+                    Some(response) => response,
+                    None => next.run(request).await,
+                }
+            }
+        }))
     }
 
     /// Turns the pass in an address into a cookie, and leads to the same page without it.

@@ -11,6 +11,7 @@ mod shield;
 use crate::assets;
 use crate::page::PageSite;
 use crate::page::problem::problem_page;
+use crate::pass::Pass;
 use ::http::header::{AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, COOKIE, HOST, LOCATION};
 use ::http::header::{ETAG, IF_NONE_MATCH, WWW_AUTHENTICATE};
 use ::http::request::Parts;
@@ -32,24 +33,30 @@ const HOST_LENGTH_MAX: usize = 255;
 const CHALLENGE: &str = "Basic realm=\"apron\", charset=\"UTF-8\"";
 
 /// What the explorer shows, and to whom.
-pub struct Explorer {
-    /// The catalog.
-    pub index: Arc<Index>,
-    /// Knows askers, and what they may read.
-    pub gate: Arc<dyn Gate>,
-    /// What clients call the registry; without it, what the request calls it.
-    pub host: Option<String>,
+struct Explorer {
+    index: Arc<Index>,
+    gate: Arc<dyn Gate>,
     /// Whether repositories with a host in their names are installed under that name.
-    pub stands_in: bool,
+    stands_in: bool,
 }
 
-/// The explorer as a service; to be merged with what else is served.
-pub fn router(explorer: Explorer) -> Router {
+/// The explorer as a service; to be merged with what else is served. With a pass it is that of a
+/// control plane, which has packages of other registries under their names.
+pub fn router(index: Arc<Index>, gate: Arc<dyn Gate>, pass: Option<Pass>) -> Router {
+    let stands_in = pass.is_some();
+    let gate = match &pass {
+        Some(pass) => pass.guard_gate(gate),
+        None => gate,
+    };
     let mut router = Router::new();
     for path in route::PATHS {
         router = router.route(path, any(handle));
     }
-    router.with_state(Arc::new(explorer))
+    let router = router.with_state(Arc::new(Explorer { index, gate, stands_in }));
+    match pass {
+        Some(pass) => pass.greet_holders(router),
+        None => router,
+    }
 }
 
 /// What is sent back, before headers that all answers have.
@@ -137,11 +144,7 @@ impl Explorer {
         let said = said.filter(|host| host.len() <= HOST_LENGTH_MAX).unwrap_or("localhost");
         let is_signed_in =
             parts.headers.contains_key(AUTHORIZATION) || parts.headers.contains_key(COOKIE);
-        PageSite {
-            host: self.host.clone().unwrap_or_else(|| said.to_owned()),
-            stands_in: self.stands_in,
-            is_signed_in,
-        }
+        PageSite { host: said.to_owned(), stands_in: self.stands_in, is_signed_in }
     }
 }
 

@@ -10,7 +10,6 @@ use catalog::{
     Definition, Dependency, Head, Index, Origin, Outcome, Package, Permission, Rights,
     ServedVersion,
 };
-use explorer::http::Explorer;
 use http_body_util::BodyExt as _;
 use std::sync::Arc;
 use tempfile::TempDir;
@@ -81,14 +80,11 @@ impl Site {
     }
 
     pub(crate) async fn ask(&self, request: axum::http::request::Builder) -> Shown {
-        let explorer = Explorer {
-            index: self.index.clone(),
-            gate: Arc::new(NameGate),
-            host: Some("registry.example.org".to_owned()),
-            stands_in: false,
-        };
-        let request = request.body(Body::empty()).unwrap();
-        let response = explorer::http::router(explorer).oneshot(request).await.unwrap();
+        let request = request.header("host", "registry.example.org").body(Body::empty()).unwrap();
+        let response = explorer::http::router(self.index.clone(), Arc::new(NameGate), None)
+            .oneshot(request)
+            .await
+            .unwrap();
         let (parts, body) = response.into_parts();
         let bytes = body.collect().await.unwrap().to_bytes();
         let html = String::from_utf8(bytes.to_vec()).unwrap();

@@ -11,6 +11,7 @@ use crate::listen;
 use crate::output;
 use crate::panics::contain;
 use crate::settings as environment;
+use ::catalog::Index;
 use ::registry::auth::oidc::{Config, Oidc};
 use ::registry::auth::{Auth, Mode, Users};
 use ::registry::hosts::Hosts;
@@ -72,11 +73,10 @@ pub(crate) async fn run(request: &Request, environment: &environment::Settings) 
     options.budgets = request.limits.budgets.clone();
     options.mirrors =
         mirror::mirrors(&request.mirror, environment, &registry, &*options.access).await?;
-    let index = catalog::open(&request.directory.join(catalog::FILE))?;
+    let index = catalog::opened(Index::open(&request.directory.join(catalog::FILE)))?;
     let router = ::registry::router(registry.clone(), options.clone())
         .merge(auth.routes())
-        .merge(catalog::routes(index.clone(), options.clone()))
-        .merge(catalog::explorer_pages(index.clone(), options));
+        .merge(catalog::routes(index.clone(), options, None));
     tokio::spawn(auth.clone().keep_fresh());
     if let Some(tls) = &tls {
         tokio::spawn(tls.clone().keep_fresh());

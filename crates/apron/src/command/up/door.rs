@@ -60,9 +60,11 @@ pub(super) fn images(request: &Request, home: &Home, address: SocketAddr) -> Out
     let options = Options { hosts: Hosts::of(address, &[]).always(), ..Options::guarded(auth) };
     let index = open_catalog(request, home)?;
     let pass = Pass::from_key(&password, address);
-    let outer = ::registry::router(registry.clone(), options.clone())
-        .merge(catalog::routes(index.clone(), options.clone()))
-        .merge(catalog::control_plane_pages(index.clone(), options, &pass));
+    let outer = ::registry::router(registry.clone(), options.clone()).merge(catalog::routes(
+        index.clone(),
+        options,
+        Some(pass.clone()),
+    ));
     let inner = ::registry::router(registry.clone(), Options::open());
     Ok(Images {
         outer: vouched.within(outer, Some(&password)),
@@ -90,9 +92,9 @@ fn is_up_already(home: &Home) -> Failure {
 /// The catalog of the registry, beside it; one that is kept in memory is new each time.
 fn open_catalog(request: &Request, home: &Home) -> Outcome<Arc<Index>> {
     if request.in_memory {
-        return catalog::open_passing(&home.join(catalog::FILE));
+        return catalog::opened(Index::create(&home.join(catalog::FILE)));
     }
-    catalog::open(&home.join("registry").join(catalog::FILE))
+    catalog::opened(Index::open(&home.join("registry").join(catalog::FILE)))
 }
 
 /// Other machines may come only if somebody said who.

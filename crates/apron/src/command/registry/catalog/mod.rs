@@ -2,37 +2,28 @@
 
 mod follow;
 mod gate;
-mod pages;
 
 pub(crate) use follow::follow;
-pub(crate) use pages::{control_plane_pages, explorer_pages};
 
 use crate::failure::{Failure, Outcome};
 use ::catalog::{Index, IndexError};
+use ::explorer::pass::Pass;
 use ::registry::Options;
-use std::path::Path;
 use std::sync::Arc;
 
 /// The catalog's file, beside the registry's.
 pub(crate) const FILE: &str = "catalog.db";
 
-/// Opens the catalog in a file; what cannot be used of an old one is read again.
-pub(crate) fn open(path: &Path) -> Outcome<Arc<Index>> {
-    opened(Index::open(path))
-}
-
-/// Opens the catalog of a registry that ends with the process.
-pub(crate) fn open_passing(path: &Path) -> Outcome<Arc<Index>> {
-    opened(Index::create(path))
-}
-
-fn opened(index: Result<Index, IndexError>) -> Outcome<Arc<Index>> {
+/// A catalog that was opened; what cannot be used of an old one is read again.
+pub(crate) fn opened(index: Result<Index, IndexError>) -> Outcome<Arc<Index>> {
     index.map(Arc::new).map_err(|error| failed("cannot open the catalog", &error))
 }
 
-/// The catalog as a service, for those whom a registry with these options admits.
-pub(crate) fn routes(index: Arc<Index>, options: Options) -> axum::Router {
-    ::catalog::http::router(index, Arc::new(gate::Rules(options)))
+/// The catalog and its pages, for those whom a registry with these options admits.
+pub(crate) fn routes(index: Arc<Index>, options: Options, pass: Option<Pass>) -> axum::Router {
+    let gate = Arc::new(gate::Rules(options));
+    let pages = ::explorer::http::router(index.clone(), gate.clone(), pass);
+    ::catalog::http::router(index, gate).merge(pages)
 }
 
 fn failed(what: &str, error: &IndexError) -> Failure {
