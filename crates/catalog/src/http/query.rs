@@ -54,8 +54,8 @@ fn hex_pair(text: &[u8]) -> Option<u8> {
     u8::try_from(digit(*high)? * 16 + digit(*low)?).ok()
 }
 
-/// Escapes a value for an address.
-fn encode(text: &str) -> String {
+/// Escapes a value for the query of an address.
+pub fn encode(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~:/".contains(&byte);
     let escape = |byte: u8| match byte {
         byte if plain(byte) => char::from(byte).to_string(),
