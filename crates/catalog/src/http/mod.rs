@@ -18,7 +18,7 @@ mod routes;
 mod streams;
 
 pub use problem::Problem;
-pub use query::encode as encode_value;
+pub use query::{Query, decode, encode};
 
 use crate::index::{Index, IndexError, Rights};
 use answers::Call;
@@ -33,7 +33,6 @@ use http::header::{IF_NONE_MATCH, LINK, VARY};
 use http::request::Parts;
 use http::{HeaderMap, Method, StatusCode};
 use oci::Digest;
-use query::{Query, decode};
 use routes::{Responder, find_route};
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};

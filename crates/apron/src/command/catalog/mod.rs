@@ -8,7 +8,7 @@ use crate::cluster::kubeconfig::{self, Choice};
 use crate::failure::{Failure, Outcome};
 use crate::registry;
 use crate::settings::Settings;
-use ::catalog::http::encode_value as escape;
+use ::catalog::http::encode as escape;
 use oci::{Repository, Rules};
 use serde::de::DeserializeOwned;
 use store::remote::Client;
