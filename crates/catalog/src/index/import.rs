@@ -105,7 +105,7 @@ impl Taken<'_> {
         let outcome = match reason {
             Some(reason) => Outcome::Broken(reason),
             None => {
-                Outcome::Package(Box::new(Package { readme, icon, metadata, objects, ..facts }))
+                Outcome::Package(Box::new(Package { readme, icon, objects, metadata, ..facts }))
             }
         };
         self.package = Some((digest, outcome));

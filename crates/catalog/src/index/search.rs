@@ -131,12 +131,12 @@ fn find_kinds(database: &Connection, question: &Question) -> Result<Page<KindSum
 /// Names of all kinds behind the last page, one more than a page has.
 fn all_kinds(database: &Connection, question: &Question) -> Result<Vec<String>, IndexError> {
     let last = cursor(question).map(|(_, name)| name).unwrap_or_default();
-    let list = if question.group.is_some() {
+    let wanted = if question.group.is_some() {
         "SELECT name FROM kind AS kind_word WHERE family = ?2 AND name > ?1"
     } else {
         "SELECT name FROM kind AS kind_word WHERE name > ?1 AND ?2 IS NULL"
     };
-    let sql = format!("{list} AND {VISIBLE} ORDER BY name LIMIT ?3");
+    let sql = format!("{wanted} AND {VISIBLE} ORDER BY name LIMIT ?3");
     let limit = i64::try_from(question.length() + 1).unwrap_or(i64::MAX);
     let mut statement = database.prepare_cached(&sql)?;
     let rows = statement.query_map(params![last, question.group, limit], |row| row.get(0))?;

@@ -69,7 +69,9 @@ impl Index {
         }
         transaction.commit()?;
         drop(writer);
-        names.iter().for_each(|name| self.tell_news(name));
+        for name in &names {
+            self.tell_news(name);
+        }
         Ok(())
     }
 
