@@ -105,8 +105,6 @@ fn the_catalog_is_true_whatever_happens_to_the_registry() {
     comes_to(&served, INPUT, "team/function v0.1.0");
     let input = json(&served, &format!("/api/v1/crds/{INPUT}/packages"));
     assert_eq!(input["packages"][0]["installs"], false, "inputs are never installed");
-    // Told of, to clients that ask what there is.
-    assert!(body(&served, "/v2/_oci/ext/discover", 200).contains("\"_xpkg\""));
     assert!(json(&served, "/api/v1/openapi.json")["paths"]["/api/v1/resolve"].is_object());
     let resolved = json(&served, &format!("/api/v1/resolve?crd={NOP}/v1alpha1"));
     assert_eq!(resolved["candidates"][0]["repository"], "team/nop", "{resolved}");

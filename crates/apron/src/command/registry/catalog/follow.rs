@@ -2,8 +2,8 @@
 //! reads what is new, one package after the other.
 //!
 //! An event only says where to look. One that was missed, a process that was killed, a database
-//! that was made anew: the next comparison finds the difference, and there is one at every start,
-//! and again and again after one that failed. Pushes are acknowledged before anything of this happens.
+//! that was made anew: the next comparison finds the difference, and there is one at every start
+//! and every few seconds. Pushes are acknowledged before anything of this happens.
 
 use super::failed;
 use crate::output;
@@ -20,8 +20,9 @@ use store::remote::{Client, Settings, transport};
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 
-/// The pause before everything is compared again, if something could not be read.
-const RETRY_PAUSE: Duration = Duration::from_secs(5);
+/// The pause between two comparisons with everything: blobs that a manifest has been without come
+/// without an event.
+const COMPARE_INTERVAL: Duration = Duration::from_secs(5);
 /// Repositories that are listed at once.
 const PAGE_LENGTH: usize = 1000;
 /// The registry's name for readers in the same process.
@@ -55,7 +56,7 @@ pub(crate) async fn follow(
         }
         look = tokio::select! {
             look = next(&mut events) => look,
-            () = tokio::time::sleep(RETRY_PAUSE), if follower.is_behind => Look::All,
+            () = tokio::time::sleep(COMPARE_INTERVAL) => Look::All,
             () = &mut stop => return,
         };
     }
@@ -84,7 +85,6 @@ fn place(event: Event) -> Name {
         Event::Pushed { repository, .. }
         | Event::Tagged { repository, .. }
         | Event::Untagged { repository, .. }
-        | Event::Completed { repository, .. }
         | Event::Deleted { repository, .. } => repository,
     }
 }
@@ -105,8 +105,6 @@ struct Follower {
     temporary: PathBuf,
     /// The last change of each repository that the catalog shows entirely.
     shown: BTreeMap<Name, i64>,
-    /// Whether something could not be read that was there.
-    is_behind: bool,
     /// What went wrong last; it is told once.
     told: Option<String>,
 }
@@ -115,30 +113,24 @@ impl Follower {
     fn new(registry: Registry, index: Arc<Index>, temporary: PathBuf) -> Self {
         let router = ::registry::router(registry.clone(), Options::open());
         let packages = Client::new(transport(router), Keychain::anonymous(), Settings::default());
-        let shown = BTreeMap::new();
-        Self { registry, index, packages, temporary, shown, is_behind: false, told: None }
+        Self { registry, index, packages, temporary, shown: BTreeMap::new(), told: None }
     }
 
     async fn compare(&mut self, look: &Look) -> Result<(), Trouble> {
-        // Until it came to its end.
-        let was_behind = std::mem::replace(&mut self.is_behind, true);
-        self.is_behind = match look {
-            Look::All => self.compare_all().await?,
+        match look {
+            Look::All => self.compare_all().await,
             Look::At(names) => {
-                let mut is_behind = was_behind;
                 for name in names {
-                    is_behind |= !self.compare_repository(name).await?;
+                    self.compare_repository(name).await?;
                 }
-                is_behind
+                Ok(())
             }
-        };
-        Ok(())
+        }
     }
 
-    /// Compares every repository that has changed since it was looked at; tells whether one could not
-    /// be read.
-    async fn compare_all(&mut self) -> Result<bool, Trouble> {
-        let (mut there, mut last, mut is_behind) = (BTreeSet::new(), String::new(), false);
+    /// Compares every repository that has changed since it was looked at.
+    async fn compare_all(&mut self) -> Result<(), Trouble> {
+        let (mut there, mut last) = (BTreeSet::new(), String::new());
         loop {
             let page =
                 self.registry.changes(&last, PAGE_LENGTH).await.map_err(Trouble::Registry)?;
@@ -146,19 +138,15 @@ impl Follower {
             end.repository.as_str().clone_into(&mut last);
             for Changed { repository, number } in page {
                 there.insert(repository.to_string());
-                if self.shown.get(&repository) == Some(&number) {
-                    continue;
-                }
-                if self.compare_repository(&repository).await? {
+                if self.shown.get(&repository) != Some(&number)
+                    && self.compare_repository(&repository).await?
+                {
                     self.shown.insert(repository, number);
-                } else {
-                    is_behind = true;
                 }
             }
         }
         self.shown.retain(|name, _| there.contains(name.as_str()));
-        self.change(move |index| index.retain(&there)).await?;
-        Ok(is_behind)
+        self.change(move |index| index.retain(&there)).await
     }
 
     /// Lets the catalog have what a repository has; tells whether it is to be looked at again only
@@ -200,9 +188,14 @@ impl Follower {
     }
 
     async fn find(&self, name: &Name, digest: &str) -> Result<Found, Incomplete> {
-        let place = Repository::parse(&format!("{HERE}/{name}"), &Rules::weak()).ok();
-        let Some((place, digest)) = place.zip(digest.parse::<Digest>().ok()) else {
-            return Ok(Found::Broken(format!("{name}@{digest} is no name of a package")));
+        let broken = |error: &dyn std::fmt::Display| Ok(Found::Broken(error.to_string()));
+        let place = match Repository::parse(&format!("{HERE}/{name}"), &Rules::weak()) {
+            Ok(place) => place,
+            Err(error) => return broken(&error),
+        };
+        let digest: Digest = match digest.parse() {
+            Ok(digest) => digest,
+            Err(error) => return broken(&error),
         };
         ::catalog::read(&self.packages.repository(place), &digest, &self.temporary).await
     }
@@ -237,11 +230,12 @@ impl Follower {
         if self.told.as_ref() == Some(&text) {
             return;
         }
-        let what = "the catalog falls behind";
-        output::fail(&match trouble {
-            Trouble::Index(error) => failed(what, &error),
-            Trouble::Registry(error) => super::super::failed(what, &error),
-        });
+        match trouble {
+            Trouble::Index(error) => output::fail(&failed("the catalog falls behind", &error)),
+            Trouble::Registry(error) => {
+                output::fail(&super::super::failed("the catalog falls behind", &error));
+            }
+        }
         self.told = Some(text);
     }
 }

@@ -7,7 +7,7 @@ pub(crate) use follow::follow;
 
 use crate::failure::{Failure, Outcome};
 use ::catalog::{Index, IndexError};
-use ::registry::{Options, ServedExtension};
+use ::registry::Options;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -27,14 +27,6 @@ pub(crate) fn open_passing(path: &Path) -> Outcome<Arc<Index>> {
 fn opened(index: Result<Index, IndexError>) -> Outcome<Arc<Index>> {
     index.map(Arc::new).map_err(|error| failed("cannot open the catalog", &error))
 }
-
-/// The catalog as registries tell of it.
-pub(crate) const EXTENSION: ServedExtension = ServedExtension {
-    name: "_xpkg",
-    description: "which packages bring which kinds",
-    url: "/api/v1/openapi.json",
-    endpoints: &[],
-};
 
 /// The catalog as a service, for those whom a registry with these options admits.
 pub(crate) fn routes(index: Arc<Index>, options: Options) -> axum::Router {
