@@ -26,8 +26,8 @@ pub struct ConvertedPackage {
     pub name: String,
     /// Files of the package's directory, by path.
     pub files: Vec<(String, Json)>,
-    /// The runtime configuration that its Provider refers to, if it needs one.
-    pub runtime_config: Option<Json>,
+    /// The runtime configuration that its Provider refers to.
+    pub runtime_config: Json,
     /// What could not be carried over, and what to do about it.
     pub notes: Vec<String>,
 }
@@ -121,17 +121,17 @@ fn to_metadata(stack: &Stack, name: &str, image: Option<&str>) -> Json {
 }
 
 /// The Deployment as a template for the runtime of a Provider. Its first container is the package's.
-fn to_runtime_config(stack: &Stack, name: &str, notes: &mut Vec<String>) -> Option<Json> {
+fn to_runtime_config(stack: &Stack, name: &str, notes: &mut Vec<String>) -> Json {
     let spec = match &stack.deployment {
         None => json!({"replicas": 0, "selector": {}, "template": {}}),
         Some(deployment) => carry_deployment(deployment, notes),
     };
-    Some(json!({
+    json!({
         "apiVersion": "pkg.crossplane.io/v1beta1",
         "kind": "DeploymentRuntimeConfig",
         "metadata": {"name": name},
         "spec": {"deploymentTemplate": {"spec": spec}},
-    }))
+    })
 }
 
 fn carry_deployment(deployment: &Json, notes: &mut Vec<String>) -> Json {

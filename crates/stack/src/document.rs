@@ -152,13 +152,11 @@ impl<'n, 'a> MappingFields<'n, 'a> {
     /// The text of a field; empty texts count as absent.
     pub(crate) fn read_text(&self, key: &str, findings: &mut StackFindings) -> Option<String> {
         let value = self.find_field(key)?;
-        match value.as_str() {
-            Some(text) => Some(text.to_owned()).filter(|text| !text.is_empty()),
-            None => {
-                self.report_type(key, value, "a string", findings);
-                None
-            }
-        }
+        let Some(text) = value.as_str() else {
+            self.report_type(key, value, "a string", findings);
+            return None;
+        };
+        Some(text.to_owned()).filter(|text| !text.is_empty())
     }
 
     /// The items of a list.

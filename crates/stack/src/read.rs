@@ -41,6 +41,10 @@ pub fn read_stack(files: &RegistryFiles, limits: &StackLimits) -> (Option<Stack>
     for unread in &files.unread {
         report_unread(unread, limits, &mut findings);
     }
+    // What was read of so many files is chance.
+    if files.unread.iter().any(|unread| unread.reason == UnreadReason::TooMany) {
+        return (None, findings.into_sorted());
+    }
     let mut parts = Parts::default();
     let mut reader = DocumentReader::new(limits);
     // Definitions are held to the scope that app.yaml says.
@@ -224,7 +228,7 @@ fn report_missing(parts: &Parts, unread: &[UnreadFile], findings: &mut StackFind
     let is_unread = |role: FileRole| {
         let is =
             |one: &UnreadFile| one.path.is_empty() || FileRole::of_path(&one.path) == Some(role);
-        unread.iter().any(|one| one.reason == UnreadReason::TooMany || is(one))
+        unread.iter().any(is)
     };
     let at = Position::default();
     if !parts.has_app_file && !is_unread(FileRole::App) {

@@ -41,16 +41,14 @@ pub(crate) fn run(request: &Request, settings: &Settings) -> Outcome {
     for (path, object) in &made.files {
         write_object(&root.join(PACKAGE).join(path), object)?;
     }
-    if let Some(config) = &made.runtime_config {
-        write_object(&root.join(RUNTIME_CONFIG), config)?;
-    }
-    let package = root.join(PACKAGE);
+    let (package, runtime_config) = (root.join(PACKAGE), root.join(RUNTIME_CONFIG));
+    write_object(&runtime_config, &made.runtime_config)?;
     if request.format == Format::Json {
         return output::print_json(&json!({
             "name": made.name,
             "kind": "Provider",
             "package": package,
-            "runtimeConfig": made.runtime_config.is_some().then(|| root.join(RUNTIME_CONFIG)),
+            "runtimeConfig": runtime_config,
             "definitions": found.stack.definitions.len(),
             "notes": made.notes,
         }));
@@ -59,9 +57,7 @@ pub(crate) fn run(request: &Request, settings: &Settings) -> Outcome {
     let named = output::bold(&made.name);
     output::print(format_args!("converted to provider {named} with {definitions}"));
     output::print(format_args!("  package         {}", package.display()));
-    if made.runtime_config.is_some() {
-        output::print(format_args!("  runtime config  {}", root.join(RUNTIME_CONFIG).display()));
-    }
+    output::print(format_args!("  runtime config  {}", runtime_config.display()));
     made.notes.iter().for_each(|note| output::print(format_args!("  note: {note}")));
     output::print(format_args!("next: apron build {}", package.display()));
     Ok(())

@@ -165,7 +165,7 @@ fn hostile_trees_are_refused_within_bounds() {
     let files = gathering.finish();
     assert_eq!((files.files.len(), files.unread.len()), (limits.files_max, 1));
     let (stack, findings) = read_stack(&files, &limits);
-    assert!(stack.is_none());
+    assert!(stack.is_none() && findings.len() == 1);
     assert!(
         shown(&findings)
             .contains("is one file more than the 10000 that a package may have (files_max)")

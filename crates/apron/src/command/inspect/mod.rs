@@ -100,12 +100,11 @@ fn inspect_image(place: &Place, request: &Request, settings: &Settings) -> Outco
         }
         _ => None,
     };
-    let mut inspection = match old {
-        Some(found) => found.inspect(name),
-        None => {
-            let opened = read.map_err(|error| place::unreadable(&name, &error))?;
-            Inspection::new(name, &opened.reports, &opened.diagnostics, opened.size)
-        }
+    let mut inspection = if let Some(found) = old {
+        found.inspect(name)
+    } else {
+        let opened = read.map_err(|error| place::unreadable(&name, &error))?;
+        Inspection::new(name, &opened.reports, &opened.diagnostics, opened.size)
     };
     let extensions = extensions.as_ref().map(ExtensionFacts::new);
     inspection.image =
