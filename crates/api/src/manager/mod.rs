@@ -109,7 +109,7 @@ fn list_rules(suffix: &str) -> Json {
     let change = ["get", "list", "watch", "create", "update", "patch", "delete"];
     let mut own = vec![format!("pkg.{suffix}")];
     for group in ["apiextensions", "ops", "protection"] {
-        own.push(format!("{group}.{}", SUFFIX));
+        own.push(format!("{group}.{SUFFIX}"));
     }
     json!([
         // Packages, revisions and the Lock are its own; the rest is what packages bring.

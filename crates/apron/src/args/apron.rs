@@ -398,6 +398,19 @@ struct LogoutArguments {
     auth_file: Option<PathBuf>,
 }
 
+impl CopyArguments {
+    fn into_request(self) -> copy::Request {
+        copy::Request {
+            source: self.source,
+            destination: self.destination,
+            platform: self.platform,
+            referrers: self.referrers,
+            format: self.output,
+            registry: self.registry,
+        }
+    }
+}
+
 impl DiffArguments {
     fn into_request(self) -> diff::Request {
         diff::Request {
@@ -466,14 +479,7 @@ impl Arguments {
             }),
             Words::Diff(words) => Command::Diff(words.into_request()),
             Words::Image(words) => words.into_command(),
-            Words::Copy(words) => Command::Copy(copy::Request {
-                source: words.source,
-                destination: words.destination,
-                platform: words.platform,
-                referrers: words.referrers,
-                format: words.output,
-                registry: words.registry,
-            }),
+            Words::Copy(words) => Command::Copy(words.into_request()),
             Words::Unpack(words) => words.into_command(),
             Words::Convert(words) => words.into_command(),
             Words::Search(words) => words.into_command(),
