@@ -98,7 +98,7 @@ pub(crate) fn read_text<'a>(file: &'a StackFile, findings: &mut StackFindings) -
         Ok(text) => Some(text),
         Err(error) => {
             let valid = &file.bytes[..error.valid_up_to()];
-            let line = valid.iter().filter(|byte| **byte == b'\n').count() + 1;
+            let line = String::from_utf8_lossy(valid).matches('\n').count() + 1;
             let at = Position { line: u32::try_from(line).unwrap_or(u32::MAX), column: 1 };
             let hint = "save the file as UTF-8";
             findings.advise_at(
@@ -181,14 +181,10 @@ impl<'n, 'a> MappingFields<'n, 'a> {
     }
 
     /// A mapping below a field, with a name for messages.
-    pub(crate) fn read_below(
-        &self,
-        key: &str,
-        findings: &mut StackFindings,
-    ) -> Option<MappingFields<'n, 'a>> {
+    pub(crate) fn read_below(&self, key: &str, findings: &mut StackFindings) -> Option<Self> {
         let value = self.find_field(key)?;
         if matches!(value.value, Value::Mapping(_)) {
-            return Some(MappingFields { node: value, ..*self });
+            return Some(Self { node: value, ..*self });
         }
         self.report_type(key, value, "a mapping", findings);
         None

@@ -124,13 +124,13 @@ impl Parts {
         findings: &mut StackFindings,
     ) {
         self.has_app_file |= role == FileRole::App;
-        let rule = match role {
+        let wrong = match role {
             FileRole::App => &rules::APP_INVALID,
             FileRole::Install => &rules::INSTALL_INVALID,
             _ => &rules::BEHAVIOR_INVALID,
         };
-        let Some(node) = reader.read_mapping(file, rule, findings) else {
-            report_empty(file, rule, findings);
+        let Some(node) = reader.read_mapping(file, wrong, findings) else {
+            report_empty(file, wrong, findings);
             return;
         };
         match role {

@@ -126,5 +126,10 @@ fn template_controller(behavior: &Json) -> Json {
 
 /// Objects as a stream of YAML documents.
 pub fn write_documents(objects: &[Json]) -> String {
-    objects.iter().map(|object| format!("---\n{}", yaml::write::to_string(object))).collect()
+    let mut text = String::new();
+    for object in objects {
+        text.push_str("---\n");
+        text.push_str(&yaml::write::to_string(object));
+    }
+    text
 }

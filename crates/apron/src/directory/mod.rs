@@ -157,8 +157,11 @@ pub(crate) fn list_all(root: &Path) -> Outcome<Vec<(String, u64)>> {
     Ok(files)
 }
 
-/// Everything below a directory: regular files with their sizes, sorted, and what is none.
-pub(crate) fn list_everything(root: &Path) -> Outcome<(Vec<(String, u64)>, Vec<SkippedFile>)> {
+/// Regular files with their sizes, sorted, and what is none.
+type Everything = (Vec<(String, u64)>, Vec<SkippedFile>);
+
+/// Everything below a directory.
+pub(crate) fn list_everything(root: &Path) -> Outcome<Everything> {
     let Found { mut files, skipped } = Walk::of_everything().list(root)?;
     files.sort_by(|(left, _), (right, _)| source::order(left, right));
     Ok((files, skipped))

@@ -57,7 +57,7 @@ fn shown(findings: &[Diagnostic]) -> String {
         let hint = one.hint.as_deref().unwrap_or_default();
         format!("{place}: {severity}: {} [{}]\n  hint: {hint}\n", one.message, one.rule)
     };
-    findings.iter().map(line).collect()
+    findings.iter().map(line).collect::<Vec<String>>().concat()
 }
 
 #[test]

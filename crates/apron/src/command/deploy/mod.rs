@@ -124,8 +124,7 @@ async fn refuse_rival(cluster: &Cluster, arguments: &ClusterArguments) -> Outcom
         format!("the manager in the namespace {namespace} is for packages of pkg.{managed}"),
         format!(
             "install the one for pkg.{suffix} beside it, in another namespace: give --namespace; \
-             or remove the one that is there: `kubectl -n {namespace} delete deployment {}`",
-            MANAGER_NAME
+             or remove the one that is there: `kubectl -n {namespace} delete deployment {MANAGER_NAME}`"
         ),
     ))
 }
