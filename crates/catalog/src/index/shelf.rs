@@ -1,8 +1,8 @@
 //! All packages as people browse them: a page of them, how many there are of which type and
 //! category, and how large the catalog is.
 
+use super::contents::{OTHER, READ};
 use super::packages::package_summary;
-use super::write::{OTHER, READ};
 use super::{Index, IndexError, Rights};
 use crate::answer::PackageSummary;
 use rusqlite::Connection;

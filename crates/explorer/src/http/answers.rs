@@ -66,8 +66,8 @@ impl Desk<'_> {
 
     fn look_for(&self, words: &str) -> Result<Found, Problem> {
         if words.is_empty() {
-            let (packages, crds, suggestions) = (Vec::new(), Vec::new(), Vec::new());
-            return Ok(Found { packages, crds, suggestions });
+            let (packages, crds) = (Vec::new(), Vec::new());
+            return Ok(Found { packages, crds, fields: Vec::new(), suggestions: Vec::new() });
         }
         Ok(self.index.search(words, self.rights)?)
     }
