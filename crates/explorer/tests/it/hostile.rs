@@ -188,8 +188,11 @@ fn with_schema(schema: &serde_json::Value) -> Package {
     let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
     encoder.write_all(schema.to_string().as_bytes()).unwrap();
     let digest = "sha256:schema".to_owned();
-    package.schemas =
-        vec![Schema { digest: digest.clone(), compressed: encoder.finish().unwrap() }];
+    package.schemas = vec![Schema {
+        digest: digest.clone(),
+        compressed: encoder.finish().unwrap(),
+        fields: Vec::new(),
+    }];
     package.definitions.truncate(1);
     for version in &mut package.definitions[0].versions {
         version.schema = Some(digest.clone());
