@@ -8,6 +8,7 @@ use crate::failure::Outcome;
 use crate::output::tree::{self, Branch};
 use crate::output::{self, Format, bold, dim};
 use crate::settings::Settings;
+use api::pkg::ANNOTATION_AUTOMATIC;
 use serde::Serialize;
 
 /// About which package.
@@ -29,6 +30,8 @@ struct Why {
     version: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     state: Option<&'static str>,
+    /// Whether the package manager brought it for others, and no user by name.
+    is_automatic: bool,
     needed_by: Vec<Need>,
     /// What is in the way.
     messages: Vec<String>,
@@ -72,6 +75,7 @@ fn explain(inventory: &Inventory, name: &str) -> Outcome<Why> {
             id: Some(one.id()),
             version: Some(one.version()),
             state: Some(one.state().word()),
+            is_automatic: one.package.metadata.annotations.contains_key(ANNOTATION_AUTOMATIC),
             needed_by,
             messages: one.complaints().into_iter().chain(unresolved).collect(),
         }),
@@ -80,6 +84,7 @@ fn explain(inventory: &Inventory, name: &str) -> Outcome<Why> {
             id: None,
             version: None,
             state: None,
+            is_automatic: false,
             needed_by,
             messages: unresolved.into_iter().collect(),
         }),
@@ -120,8 +125,15 @@ fn draw(name: &str, why: &Why) -> Branch {
         let constraints = dim(format_args!("({})", need.constraints));
         below.push(Branch::leaf(format!("{} {} needs it {constraints}", need.id, need.version)));
     }
-    if why.needed_by.is_empty() {
-        below.push(Branch::leaf("nothing needs it: somebody installed it"));
+    let note = match (why.is_automatic, why.needed_by.is_empty()) {
+        (true, true) => "nothing needs it any more: the package manager brought it for others",
+        (true, false) => "the package manager brought it for them",
+        (false, true) => "nothing needs it: somebody installed it",
+        (false, false) if why.id.is_some() => "somebody installed it by name, too",
+        (false, false) => "",
+    };
+    if !note.is_empty() {
+        below.push(Branch::leaf(note));
     }
     Branch { line, below }
 }
@@ -159,9 +171,11 @@ mod tests {
                 "lastTransitionTime": "2026-01-01T00:00:00Z", "message": "there is no far v3",
             }]},
         });
+        let mut low = package("Provider", "low");
+        low["metadata"]["annotations"] = json!({ANNOTATION_AUTOMATIC: "true"});
         let packages = vec![
             (PackageKind::Configuration, package("Configuration", "top"), vec![revision]),
-            (PackageKind::Provider, package("Provider", "low"), Vec::new()),
+            (PackageKind::Provider, low, Vec::new()),
         ];
         Inventory::of(packages, lock)
     }
@@ -183,7 +197,8 @@ mod tests {
             "provider/low v1.0.0: new",
             "├─ ! no package manager has looked at it yet",
             "├─ ! there is no far v3",
-            "└─ configuration/top v1.0.0 needs it (>=v1.0.0)",
+            "├─ configuration/top v1.0.0 needs it (>=v1.0.0)",
+            "└─ the package manager brought it for them",
         ];
         assert_eq!(told("low"), expected);
     }
