@@ -23,7 +23,9 @@ use api::pkg::ANNOTATION_ADOPT_EXISTING;
 use controller::cache::Cache;
 use controller::cluster::{Error, Mode};
 use controller::fetch::Fetcher;
-use controller::rehearsal::{Checks, Imagined, Preview, Rehearsed, Target, rehearse};
+use controller::rehearsal::{
+    Checks, Imagined, Preview, Rehearsed, Target, rehearse, standing_conflicts,
+};
 use controller::{Entry, Hands, Movement};
 use serde_json::{Value as Json, json};
 use std::process::ExitCode;
@@ -103,7 +105,12 @@ pub(crate) async fn run(request: &Request, settings: &Settings) -> Outcome<ExitC
     let preview = Preview::of(&rehearsed(request, settings, &cluster, &wish).await?);
     match request.format {
         Format::Json => output::print_json(&preview)?,
-        Format::Text => show::draw(&preview).into_iter().for_each(output::print),
+        Format::Text => {
+            show::draw(&preview).into_iter().for_each(output::print);
+            let standing = preview.standing.iter();
+            standing
+                .for_each(|it| output::say(format!("wrong already, whatever is done here: {it}")));
+        }
     }
     if !preview.troubles.is_empty() {
         let hint = "mend what the lines above name, or choose another version; `apron why` says \
@@ -177,8 +184,10 @@ pub(crate) async fn rehearsed(
     let imagined = Imagined::new(cluster.client(), checks, now());
     let hands = hands(request, settings, cluster, &imagined, cache).await?;
     let rehearsed = async {
+        let before = standing_conflicts(&hands).await?;
         ask(&hands, &cluster.group, wish).await?;
-        rehearse(&hands, &imagined).await
+        let rehearsed = rehearse(&hands, &imagined).await;
+        rehearsed.map(|rehearsed| Rehearsed { before, ..rehearsed })
     };
     rehearsed.await.map_err(|error| failed(&error))
 }
