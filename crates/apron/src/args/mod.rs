@@ -69,6 +69,15 @@ pub(crate) enum Command {
     Version(version::Request),
 }
 
+/// Whether a command is asked for its result as JSON: then its errors are JSON, too.
+pub(crate) fn wants_json(words: &[OsString]) -> bool {
+    let words = words.iter().take_while(|word| *word != "--").filter_map(|word| word.to_str());
+    let words: Vec<&str> = words.collect();
+    let is_whole = |word: &&str| matches!(*word, "-ojson" | "-o=json" | "--output=json");
+    let is_pair = |pair: &[&str]| matches!(pair, ["-o" | "--output", "json"]);
+    words.iter().any(is_whole) || words.windows(2).any(is_pair)
+}
+
 /// The name the binary was called by.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Name {
