@@ -23,6 +23,8 @@
 //! and [`crd`] makes the definitions from them that an API server needs; [`wire`] is how a type
 //! and its schema are one thing. [`object`] and [`condition`] are what all objects share.
 //!
+//! Packages and users name kinds in several forms; [`kind_reference`] reads each of them.
+//!
 //! What it refuses to know: YAML, files, images, versions and constraints as anything but text,
 //! and what happens to a package once it is installed. It imports none of the other rooms.
 //!
@@ -30,6 +32,7 @@
 
 pub mod condition;
 pub mod crd;
+pub mod kind_reference;
 pub mod meta;
 pub mod object;
 pub mod pkg;

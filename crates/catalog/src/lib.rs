@@ -36,15 +36,17 @@
 
 pub mod answer;
 mod distance;
-pub mod grammar;
 pub mod http;
 mod index;
 mod json;
 mod read;
 mod record;
+pub mod resolve;
+pub mod sample;
 mod words;
 
-pub use grammar::KindReference;
+pub use api::kind_reference as grammar;
+pub use api::kind_reference::KindReference;
 pub use index::{Head, Index, IndexError, PAGE_LENGTH_MAX, Question, Rights};
 pub use read::{Incomplete, read};
 pub use record::{

@@ -14,11 +14,11 @@ const PAGE_LENGTH: usize = 100;
 const WORDS_SIZE_MAX: usize = 512;
 
 /// Who asks, what, and how much of it.
-struct Call<'call> {
-    index: &'call Index,
-    path: &'call str,
-    query: &'call Query,
-    rights: &'call Rights,
+pub(super) struct Call<'call> {
+    pub(super) index: &'call Index,
+    pub(super) path: &'call str,
+    pub(super) query: &'call Query,
+    pub(super) rights: &'call Rights,
 }
 
 pub(super) fn answer(
@@ -32,6 +32,7 @@ pub(super) fn answer(
     let call = Call { index, path, query, rights };
     match parts.as_slice() {
         ["search"] => call.search(),
+        ["resolve"] => call.resolve(),
         ["crds"] => call.kinds(),
         ["crds", name] => call.kind(name),
         ["crds", name, "packages"] => call.definers(name),
@@ -48,7 +49,7 @@ impl Call<'_> {
         if words.trim().is_empty() {
             return Err(Problem::invalid("nothing to look for", "say what with ?q="));
         }
-        json(&self.index.search(words, self.rights)?)
+        write_json(&self.index.search(words, self.rights)?)
     }
 
     fn kinds(&self) -> Result<Answer, Problem> {
@@ -59,7 +60,7 @@ impl Call<'_> {
     fn kind(&self, name: &str) -> Result<Answer, Problem> {
         let kind = read_kind(name)?;
         if let Some(found) = self.index.kind(&kind, self.rights)? {
-            return json(&found);
+            return write_json(&found);
         }
         let definers = self.index.definers(&kind, None, self.rights)?;
         let problem = Problem::unknown(format!("no package defines {}", kind.bare()));
@@ -73,7 +74,7 @@ impl Call<'_> {
         }
         let found = self.index.definers(&kind, self.query.get("cursor"), self.rights)?;
         let next = found.next.as_deref().map(|cursor| self.next(cursor));
-        Ok(Answer { next, ..json(&found)? })
+        Ok(Answer { next, ..write_json(&found)? })
     }
 
     fn schema(&self, name: &str, version: &str) -> Result<Answer, Problem> {
@@ -96,14 +97,14 @@ impl Call<'_> {
         let unknown = || Problem::unknown(format!("there is no package {repository}"));
         match rest.get(1..).unwrap_or_default() {
             [] if split.is_none() => {
-                json(&self.index.package(&repository, self.rights)?.ok_or_else(unknown)?)
+                write_json(&self.index.package(&repository, self.rights)?.ok_or_else(unknown)?)
             }
             ["versions"] => {
                 let versions = self.index.versions(&repository, self.rights)?;
                 let versions = versions.ok_or_else(unknown)?;
                 self.cut(versions, |version| version.digest.clone())
             }
-            ["versions", reference] => json(&self.version(&repository, reference)?),
+            ["versions", reference] => write_json(&self.version(&repository, reference)?),
             ["versions", reference, "crds"] => {
                 let version = self.version(&repository, reference)?;
                 let digest = &version.summary.digest;
@@ -112,7 +113,7 @@ impl Call<'_> {
             }
             ["versions", reference, "dependencies"] => {
                 let version = self.version(&repository, reference)?;
-                json(&json!({"items": version.summary.package.dependencies, "next": null}))
+                write_json(&json!({"items": version.summary.package.dependencies, "next": null}))
             }
             ["dependents"] => {
                 let all = self.index.dependents(&repository, self.rights)?;
@@ -162,7 +163,7 @@ impl Call<'_> {
 
     fn page<T: Serialize>(&self, page: &Page<T>) -> Result<Answer, Problem> {
         let next = page.next.as_deref().map(|cursor| self.next(cursor));
-        Ok(Answer { next, ..json(page)? })
+        Ok(Answer { next, ..write_json(page)? })
     }
 
     /// A page of a whole list; its cursor is the key of the last item.
@@ -184,14 +185,14 @@ impl Call<'_> {
     }
 }
 
-fn read_kind(text: &str) -> Result<KindReference, Problem> {
+pub(super) fn read_kind(text: &str) -> Result<KindReference, Problem> {
     KindReference::parse(text).map_err(|error| {
         let hint = "write it as buckets.s3.example.org, or with a version behind a slash";
         Problem::invalid(error.to_string(), hint)
     })
 }
 
-fn json<T: Serialize>(value: &T) -> Result<Answer, Problem> {
+pub(super) fn write_json<T: Serialize>(value: &T) -> Result<Answer, Problem> {
     let body = serde_json::to_vec(value).map_err(|_| Problem::failed())?;
     Ok(Answer { body, next: None })
 }

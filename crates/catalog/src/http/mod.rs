@@ -11,6 +11,7 @@
 mod answers;
 mod problem;
 mod query;
+mod resolve;
 
 pub use problem::Problem;
 

@@ -6,6 +6,7 @@
 mod kinds;
 mod order;
 mod packages;
+mod resolve;
 mod rights;
 mod search;
 mod tables;

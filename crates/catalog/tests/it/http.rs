@@ -69,7 +69,7 @@ impl Served {
 }
 
 /// Every address, with what may be said there.
-const ADDRESSES: [&str; 24] = [
+const ADDRESSES: [&str; 28] = [
     "/crds",
     "/crds?q=bucket",
     "/crds?q=secretvault",
@@ -94,6 +94,10 @@ const ADDRESSES: [&str; 24] = [
     "/packages/private/aws/-/versions/v9.0.0/dependencies",
     "/packages/private/aws/-/dependents",
     "/search?q=vaults",
+    "/resolve?crd=buckets.s3.example.org/v1",
+    "/resolve?crd=vaults.secret.example.org",
+    "/resolve?crd=*.secret.example.org&lenient=true",
+    "/resolve?crd=vault.secret.example.com",
 ];
 
 #[tokio::test]
@@ -144,6 +148,7 @@ async fn what_is_private_is_answered_as_what_is_not_there() {
         ("/packages/private/aws/-/dependents", "/packages/missing/xyz/-/dependents"),
         ("/crds/vaults.secret.example.org", "/crds/zzzzzz.secret.example.org"),
         ("/crds/vaults.secret.example.org/packages", "/crds/zzzzzz.secret.example.org/packages"),
+        ("/resolve?crd=vaults.secret.example.org", "/resolve?crd=zzzzzz.secret.example.org"),
     ] {
         let (status, text) = served.get("anybody", private).await;
         let (other, missing) = served.get("anybody", missing).await;
@@ -208,6 +213,11 @@ async fn answers_are_known_again_and_mistakes_are_problems() {
         ("/packages/team/aws/-", 404, "address"),
         ("/nowhere", 404, "address"),
         ("/search", 400, "q="),
+        ("/resolve", 400, "crd="),
+        ("/resolve?crd=buckets.s3.example.org&lenient=maybe", 400, "lenient"),
+        ("/resolve?crd=buckets.s3.example.org&constraint=!", 400, "constraint"),
+        ("/resolve?crd=absent.s3.example.org", 404, "crd-undefined"),
+        ("/resolve?crd=buckets.s3.example.org/v7", 422, "crd-unserved"),
     ] {
         let (found, text) = served.get("anybody", address).await;
         assert_eq!(found.as_u16(), status, "{address}: {text}");

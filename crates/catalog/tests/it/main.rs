@@ -12,4 +12,5 @@ mod history;
 mod http;
 mod questions;
 mod reading;
+mod resolving;
 mod support;
