@@ -33,6 +33,7 @@ pub mod lint;
 pub mod locate;
 pub mod open;
 pub mod reserved;
+pub mod sarif;
 pub mod source;
 pub mod version;
 

@@ -177,4 +177,18 @@ mod tests {
         check(&["apron", "list", "providers"], true);
         check(&["apron", "list", "nonsense"], false);
     }
+
+    #[test]
+    fn errors_are_json_where_the_result_is() {
+        let wants = |line: &str| {
+            let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            wants_json(&words)
+        };
+        for line in ["apron list -o json", "apron list --output=json x", "apron list -ojson"] {
+            assert!(wants(line), "{line}");
+        }
+        for line in ["apron list", "apron pull x -o json.xpkg", "apron install -- -o json"] {
+            assert!(!wants(line), "{line}");
+        }
+    }
 }

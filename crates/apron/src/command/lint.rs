@@ -4,7 +4,7 @@ use super::build::read_files;
 use crate::args::registry::RegistryArguments;
 use crate::directory::{Directory, Selecting, examples_below};
 use crate::failure::{Failure, Outcome};
-use crate::output::{self, sarif};
+use crate::output;
 use crate::place::{self, Place};
 use crate::settings::Settings;
 use oci::Platform;
@@ -69,7 +69,10 @@ pub(crate) fn run(request: &Request, settings: &Settings) -> Outcome {
             output::print(format_args!("{packages} checked: {errors}, {warnings}"));
         }
         Format::Json => output::print_json(&report)?,
-        Format::Sarif => output::print_json(&sarif::log(&findings, xpkg::lint::rules()))?,
+        Format::Sarif => {
+            let (rules, version) = (xpkg::lint::rules(), env!("CARGO_PKG_VERSION"));
+            output::print_json(&xpkg::sarif::log_run(&findings, rules, version))?;
+        }
     }
     if errors > 0 {
         let message = format!("the check found {}", output::count(errors, "error"));

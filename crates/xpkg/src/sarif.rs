@@ -1,11 +1,11 @@
 //! Findings as SARIF 2.1.0, which code hosts show beside the lines they are about.
 
+use crate::diagnostic::{Diagnostic, Severity};
+use crate::lint::Rule;
 use serde_json::{Value, json};
-use xpkg::diagnostic::{Diagnostic, Severity};
-use xpkg::lint::Rule;
 
-/// A SARIF log of one run.
-pub(crate) fn log(findings: &[Diagnostic], rules: &[Rule]) -> Value {
+/// A SARIF log of one run of this version of apron.
+pub fn log_run(findings: &[Diagnostic], rules: &[Rule], version: &str) -> Value {
     let rules: Vec<Value> = rules
         .iter()
         .map(|rule| {
@@ -22,7 +22,7 @@ pub(crate) fn log(findings: &[Diagnostic], rules: &[Rule]) -> Value {
         "runs": [{
             "tool": {"driver": {
                 "name": "apron",
-                "version": env!("CARGO_PKG_VERSION"),
+                "version": version,
                 "rules": rules,
             }},
             "results": findings.iter().map(result).collect::<Vec<_>>(),
