@@ -25,6 +25,7 @@ pub mod build;
 pub mod compare;
 pub mod constraint;
 pub mod diagnostic;
+pub mod facts;
 pub mod glob;
 pub mod image;
 pub mod label;

@@ -4,10 +4,10 @@ use crate::diagnostic::{Diagnostic, Severity};
 use crate::lint::Rule;
 use serde_json::{Value, json};
 
-/// A SARIF log of one run of this version of apron.
-pub fn log_run(findings: &[Diagnostic], rules: &[Rule], version: &str) -> Value {
+/// A SARIF log of one run.
+pub fn to_sarif<'r>(findings: &[Diagnostic], rules: impl IntoIterator<Item = &'r Rule>) -> Value {
     let rules: Vec<Value> = rules
-        .iter()
+        .into_iter()
         .map(|rule| {
             json!({
                 "id": rule.name,
@@ -22,7 +22,7 @@ pub fn log_run(findings: &[Diagnostic], rules: &[Rule], version: &str) -> Value 
         "runs": [{
             "tool": {"driver": {
                 "name": "apron",
-                "version": version,
+                "version": env!("CARGO_PKG_VERSION"),
                 "rules": rules,
             }},
             "results": findings.iter().map(result).collect::<Vec<_>>(),
