@@ -40,7 +40,6 @@ fn main() -> ExitCode {
     panics::tell_of_each();
     let words: Vec<_> = std::env::args_os().collect();
     let usage = args::usage_code(&words);
-    let fail = if args::wants_json(&words) { output::fail_as_json } else { output::fail };
     let command = match args::parse(words) {
         Ok(command) => command,
         Err(error) => {
@@ -55,7 +54,7 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(failure) => {
             let (failure, code) = interrupt::outcome().unwrap_or((failure, 1));
-            fail(&failure);
+            output::fail(&failure);
             ExitCode::from(code)
         }
     }

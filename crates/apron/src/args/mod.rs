@@ -72,15 +72,6 @@ pub(crate) enum Command {
     Version(version::Request),
 }
 
-/// Whether a command is asked for its result as JSON: then its errors are JSON, too.
-pub(crate) fn wants_json(words: &[OsString]) -> bool {
-    let words = words.iter().take_while(|word| *word != "--").filter_map(|word| word.to_str());
-    let words: Vec<&str> = words.collect();
-    let is_whole = |word: &&str| matches!(*word, "-ojson" | "-o=json" | "--output=json");
-    let is_pair = |pair: &[&str]| matches!(pair, ["-o" | "--output", "json"]);
-    words.iter().any(is_whole) || words.windows(2).any(is_pair)
-}
-
 /// The name the binary was called by.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Name {
@@ -179,19 +170,5 @@ mod tests {
         check(&["apron", "update", "b", "c", "v2"], false);
         check(&["apron", "list", "providers"], true);
         check(&["apron", "list", "nonsense"], false);
-    }
-
-    #[test]
-    fn errors_are_json_where_the_result_is() {
-        let wants = |line: &str| {
-            let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
-            wants_json(&words)
-        };
-        for line in ["apron list -o json", "apron list --output=json x", "apron list -ojson"] {
-            assert!(wants(line), "{line}");
-        }
-        for line in ["apron list", "apron pull x -o json.xpkg", "apron install -- -o json"] {
-            assert!(!wants(line), "{line}");
-        }
     }
 }

@@ -8,7 +8,6 @@ use crate::failure::Outcome;
 use crate::output::tree::{self, Branch};
 use crate::output::{self, Format, bold, dim};
 use crate::settings::Settings;
-use api::pkg::ANNOTATION_AUTOMATIC;
 use serde::Serialize;
 
 /// About which package.
@@ -30,8 +29,6 @@ struct Why {
     version: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     state: Option<&'static str>,
-    /// Whether the package manager brought it for others, and no user by name.
-    is_automatic: bool,
     needed_by: Vec<Need>,
     /// What is in the way.
     messages: Vec<String>,
@@ -75,7 +72,6 @@ fn explain(inventory: &Inventory, name: &str) -> Outcome<Why> {
             id: Some(one.id()),
             version: Some(one.version()),
             state: Some(one.state().word()),
-            is_automatic: one.package.metadata.annotations.contains_key(ANNOTATION_AUTOMATIC),
             needed_by,
             messages: one.complaints().into_iter().chain(unresolved).collect(),
         }),
@@ -84,7 +80,6 @@ fn explain(inventory: &Inventory, name: &str) -> Outcome<Why> {
             id: None,
             version: None,
             state: None,
-            is_automatic: false,
             needed_by,
             messages: unresolved.into_iter().collect(),
         }),
@@ -125,15 +120,8 @@ fn draw(name: &str, why: &Why) -> Branch {
         let constraints = dim(format_args!("({})", need.constraints));
         below.push(Branch::leaf(format!("{} {} needs it {constraints}", need.id, need.version)));
     }
-    let note = match (why.is_automatic, why.needed_by.is_empty()) {
-        (true, true) => "nothing needs it any more: the package manager brought it for others",
-        (true, false) => "the package manager brought it for them",
-        (false, true) => "nothing needs it: somebody installed it",
-        (false, false) if why.id.is_some() => "somebody installed it by name, too",
-        (false, false) => "",
-    };
-    if !note.is_empty() {
-        below.push(Branch::leaf(note));
+    if why.needed_by.is_empty() {
+        below.push(Branch::leaf("nothing needs it: somebody installed it"));
     }
     Branch { line, below }
 }
@@ -171,11 +159,9 @@ mod tests {
                 "lastTransitionTime": "2026-01-01T00:00:00Z", "message": "there is no far v3",
             }]},
         });
-        let mut low = package("Provider", "low");
-        low["metadata"]["annotations"] = json!({ANNOTATION_AUTOMATIC: "true"});
         let packages = vec![
             (PackageKind::Configuration, package("Configuration", "top"), vec![revision]),
-            (PackageKind::Provider, low, Vec::new()),
+            (PackageKind::Provider, package("Provider", "low"), Vec::new()),
         ];
         Inventory::of(packages, lock)
     }
@@ -197,8 +183,7 @@ mod tests {
             "provider/low v1.0.0: new",
             "├─ ! no package manager has looked at it yet",
             "├─ ! there is no far v3",
-            "├─ configuration/top v1.0.0 needs it (>=v1.0.0)",
-            "└─ the package manager brought it for them",
+            "└─ configuration/top v1.0.0 needs it (>=v1.0.0)",
         ];
         assert_eq!(told("low"), expected);
     }

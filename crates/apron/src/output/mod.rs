@@ -158,12 +158,6 @@ pub(crate) fn fail(failure: &Failure) {
     say(format_args!("{} {}", styled(HINT, "hint:"), failure.hint));
 }
 
-/// The same for programs, which asked for JSON: one object on one line.
-pub(crate) fn fail_as_json(failure: &Failure) {
-    let Failure { message, causes, hint } = failure;
-    say(serde_json::json!({"error": {"message": message, "causes": causes, "hint": hint}}));
-}
-
 /// Warns of something that went well enough.
 pub(crate) fn warn(line: impl Display) {
     say(format_args!("{} {line}", styled(WARNING, "warning:")));

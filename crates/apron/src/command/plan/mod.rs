@@ -105,12 +105,7 @@ pub(crate) async fn run(request: &Request, settings: &Settings) -> Outcome<ExitC
     let preview = Preview::of(&rehearsed(request, settings, &cluster, &wish).await?);
     match request.format {
         Format::Json => output::print_json(&preview)?,
-        Format::Text => {
-            show::draw(&preview).into_iter().for_each(output::print);
-            let standing = preview.standing.iter();
-            standing
-                .for_each(|it| output::say(format!("wrong already, whatever is done here: {it}")));
-        }
+        Format::Text => show::draw(&preview).into_iter().for_each(output::print),
     }
     if !preview.troubles.is_empty() {
         let hint = "mend what the lines above name, or choose another version; `apron why` says \
