@@ -73,7 +73,7 @@ async fn catalog() -> Kept {
         let (memory, raw) = image("package.yaml", text.as_bytes(), true).await;
         found.push(look(&memory, &raw.digest).await.unwrap());
     }
-    let known = |digest: &str| found[if digest == "d1" { 0 } else { 1 }].clone();
+    let known = |digest: &str| found[usize::from(digest != "d1")].clone();
     let heads = [head("d1", &["v1.0.0"]), head("d2", &["v2.0.0"])];
     kept.follow("team/aws", &heads, known);
     kept
