@@ -38,6 +38,7 @@ mod proxies;
 mod readme;
 mod registry;
 mod robots;
+mod stacks;
 mod support;
 mod up;
 mod upstream;
