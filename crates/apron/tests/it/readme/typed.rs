@@ -109,7 +109,7 @@ impl Reader {
         } else if let Some(words) = line.strip_prefix("apron apiserver ") {
             self.serve_api(words);
         } else if line == "apron lint" {
-            self.lint_mistakes(shown);
+            lint_mistakes(shown);
         } else if let Some(words) = line.strip_prefix("apron ") {
             self.type_command(words, shown);
         } else {
@@ -158,13 +158,6 @@ impl Reader {
         let ran = self.run(&typed).ok();
         assert_shown(shown, &ran.all().replace(&own, "registry.example.org/"));
         self.place = self.place.join(next);
-    }
-
-    /// The page does not show the file with the mistakes.
-    fn lint_mistakes(&self, shown: &Shown) {
-        let scratch = Scratch::new();
-        scratch.write("crossplane.yaml", super::MISTAKES);
-        assert_shown(shown, &crate::support::apron(&scratch, ["lint"]).failed());
     }
 
     fn serve_registry(&mut self, rest: &str) {
@@ -217,6 +210,13 @@ impl Reader {
         child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
         child.wait_with_output().unwrap().into()
     }
+}
+
+/// The page does not show the file with the mistakes.
+fn lint_mistakes(shown: &Shown) {
+    let scratch = Scratch::new();
+    scratch.write("crossplane.yaml", super::MISTAKES);
+    assert_shown(shown, &crate::support::apron(&scratch, ["lint"]).failed());
 }
 
 /// Words as a shell reads them, as far as pages need it: quotes keep what they hold.
