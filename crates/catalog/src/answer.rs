@@ -171,6 +171,9 @@ pub struct Found {
     pub packages: Vec<PackageSummary>,
     /// Kinds, best first.
     pub crds: Vec<KindSummary>,
+    /// Fields whose path ends with what was looked for, by kind.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fields: Vec<FieldMatch>,
     /// Kinds that may be meant, if there is nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub suggestions: Vec<String>,
@@ -258,4 +261,97 @@ pub struct RejectedVersion {
     pub version: String,
     /// Why it may not be chosen.
     pub reason: String,
+}
+
+/// A field of a kind.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FieldMatch {
+    /// `plural.group`.
+    pub crd: String,
+    /// The kind.
+    pub kind: String,
+    /// The version whose schema has it.
+    pub version: String,
+    /// Where it is: `spec.forProvider.region`.
+    pub path: String,
+    /// The type of its value.
+    #[serde(rename = "type")]
+    pub kind_of_value: String,
+    /// What it says about itself, shortened.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+}
+
+/// Something that packages have in common.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Facet {
+    /// `type`, `group`, `category`, `keyword`, `license` or `capability`.
+    pub name: String,
+    /// What there is of it, most packages first.
+    pub values: Vec<FacetValue>,
+}
+
+/// One value of a facet.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FacetValue {
+    /// The value.
+    pub value: String,
+    /// How many packages have it.
+    pub packages: usize,
+}
+
+/// An API group.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct GroupSummary {
+    /// The group.
+    pub group: String,
+    /// How many kinds it has.
+    pub kinds: usize,
+    /// The repositories whose packages bring some of them, by name.
+    pub packages: Vec<String>,
+}
+
+/// Packages, and which of them need which.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DependencyGraph {
+    /// The repository it begins with.
+    pub root: String,
+    /// The packages, by repository.
+    pub nodes: Vec<GraphNode>,
+    /// What they need.
+    pub edges: Vec<GraphEdge>,
+}
+
+/// A package in a graph.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct GraphNode {
+    /// The repository; as written in the dependency if this catalog does not have it.
+    pub repository: String,
+    /// The type of package; empty if it is not known.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// The best tag of the version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tag: Option<String>,
+    /// The address of the version; nothing if this catalog has none that will do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+}
+
+/// A dependency in a graph.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct GraphEdge {
+    /// The repository of the package that needs the other.
+    pub from: String,
+    /// The other.
+    pub to: String,
+    /// The versions that will do, as written.
+    pub constraint: String,
 }

@@ -67,7 +67,7 @@ impl Problem {
     }
 
     pub(super) fn path() -> Self {
-        let hint = "there are /crds, /packages and /search below /api/v1";
+        let hint = "/api/v1/openapi.json lists what there is";
         Self::new(StatusCode::NOT_FOUND, "there is no such address", hint)
     }
 

@@ -8,7 +8,7 @@ use http::StatusCode;
 use serde_json::{Value as Json, json};
 use xpkg::constraint::Constraint;
 
-impl Call<'_> {
+impl Call {
     /// The packages to install for a kind. What a person has to decide is a problem that names the
     /// candidates; with `lenient` it is an answer as any other, and its verdict tells.
     pub(super) fn resolve(&self) -> Result<Answer, Problem> {
@@ -17,7 +17,7 @@ impl Call<'_> {
             return Err(Problem::invalid("no kind to resolve", hint));
         };
         let kind = read_kind(text)?;
-        let found = self.index.resolve(&kind, &self.terms()?, self.rights)?;
+        let found = self.index.resolve(&kind, &self.terms()?, &self.rights)?;
         if self.flag("lenient")? {
             return write_json(&found);
         }

@@ -8,6 +8,7 @@ use crate::grammar::KindReference;
 use crate::json::decompress;
 use crate::record::Definition;
 use crate::resolve::KindOffer;
+use crate::words::NAME;
 use rusqlite::{Connection, OptionalExtension as _, params};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -92,17 +93,34 @@ impl Index {
             let schema =
                 |row: KindOffer| row.definition.version(version).and_then(|it| it.schema.clone());
             let Some(digest) = rows.into_iter().find_map(schema) else { return Ok(None) };
-            let sql = "SELECT bytes FROM schema WHERE digest = ?1";
-            let mut statement = database.prepare_cached(sql)?;
-            let bytes: Option<Vec<u8>> =
-                statement.query_row([digest], |row| row.get(0)).optional()?;
-            Ok(bytes.map(|bytes| decompress(&bytes)).transpose()?)
+            find_schema(database, &digest)
         })
     }
 }
 
+/// A schema as JSON, by its digest.
+pub(super) fn find_schema(
+    database: &Connection,
+    digest: &str,
+) -> Result<Option<Vec<u8>>, IndexError> {
+    let sql = "SELECT bytes FROM schema WHERE digest = ?1";
+    let mut statement = database.prepare_cached(sql)?;
+    let bytes: Option<Vec<u8>> = statement.query_row([digest], |row| row.get(0)).optional()?;
+    Ok(bytes.map(|bytes| decompress(&bytes)).transpose()?)
+}
+
+/// A kind by the newest package that the asker may read.
+pub(super) fn newest_definition(
+    database: &Connection,
+    name: &str,
+) -> Result<Option<Definition>, IndexError> {
+    let mut rows = defining(database, name)?;
+    rows.sort_by(newer);
+    Ok(rows.into_iter().next().map(|row| row.definition))
+}
+
 /// The newest version first; what is installed before what is not.
-fn newer(one: &KindOffer, other: &KindOffer) -> std::cmp::Ordering {
+pub(super) fn newer(one: &KindOffer, other: &KindOffer) -> std::cmp::Ordering {
     let installs = |row: &KindOffer| row.definition.origin.installs();
     (installs(other).cmp(&installs(one)))
         .then_with(|| compare_versions((&one.tags, &one.digest), (&other.tags, &other.digest)))
@@ -128,7 +146,7 @@ pub(super) fn summary(
 
 /// Every version of a package that brings a kind.
 pub(super) fn defining(database: &Connection, name: &str) -> Result<Vec<KindOffer>, IndexError> {
-    let sql = "SELECT repository.name, version.digest, provides.facts, package.facts,
+    let sql = "SELECT repository.name, version.digest, provides.facts, package.brief,
                    (SELECT group_concat(tag.name, ' ') FROM tag
                     WHERE tag.repository = repository.id AND tag.digest = version.digest)
                FROM provides
@@ -194,21 +212,35 @@ pub(super) fn find_name(
     if is_visible(database, &exact)? {
         return Ok(Some(exact));
     }
-    for name in names_of_group(database, &kind.group)? {
-        for row in defining(database, &name)? {
-            let Definition { singular, kind, .. } = &row.definition;
-            if singular == wanted || kind.to_lowercase() == *wanted {
-                return Ok(Some(name));
-            }
+    let suffix = format!(".{}", kind.group);
+    let sql = format!(
+        "SELECT name FROM kind_word WHERE word = ?1 AND rank = ?2 AND {VISIBLE} ORDER BY name"
+    );
+    let mut statement = database.prepare_cached(&sql)?;
+    let rows = statement.query_map(params![wanted, NAME], |row| row.get::<_, String>(0))?;
+    let names = rows.collect::<rusqlite::Result<Vec<String>>>()?;
+    let mut by_kind = None;
+    for name in names.into_iter().filter(|name| name.ends_with(&suffix)) {
+        let rows = defining(database, &name)?;
+        if rows.iter().any(|row| row.definition.singular == *wanted) {
+            return Ok(Some(name));
+        }
+        let is_kind = |row: &KindOffer| row.definition.kind.to_lowercase() == *wanted;
+        if rows.iter().any(is_kind) {
+            by_kind.get_or_insert(name);
         }
     }
-    Ok(None)
+    Ok(by_kind)
 }
 
+/// Holds of a table with the `name` of a kind if it is in a repository that the asker may read.
+pub(super) const VISIBLE: &str = "EXISTS (
+    SELECT 1 FROM home JOIN repository ON repository.id = home.repository
+    WHERE home.name = kind_word.name AND readable(repository.name))";
+
 fn is_visible(database: &Connection, name: &str) -> Result<bool, IndexError> {
-    let sql = "SELECT 1 FROM provides JOIN version ON version.package = provides.package
-               JOIN repository ON repository.id = version.repository
-               WHERE provides.name = ?1 AND readable(repository.name) LIMIT 1";
+    let sql = "SELECT 1 FROM home JOIN repository ON repository.id = home.repository
+               WHERE home.name = ?1 AND readable(repository.name) LIMIT 1";
     Ok(database.prepare_cached(sql)?.exists([name])?)
 }
 

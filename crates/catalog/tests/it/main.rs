@@ -8,6 +8,7 @@
     reason = "helpers of tests may die like tests do, and need not be fast"
 )]
 
+mod documents;
 mod history;
 mod http;
 mod questions;

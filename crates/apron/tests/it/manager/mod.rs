@@ -11,6 +11,7 @@ mod dependencies;
 mod e2e;
 mod functions;
 mod guide;
+mod handover;
 mod made_up;
 mod mistakes;
 mod packages;
@@ -39,6 +40,7 @@ const CHAPTERS: [&[Scenario]; 15] = [
     e2e::ALL,
     functions::ALL,
     guide::ALL,
+    handover::ALL,
     mistakes::ALL,
     packages::ALL,
     plans::ALL,
@@ -108,12 +110,12 @@ fn plans_are_told_on_a_real_server() {
 
 #[test]
 fn packages_are_run_on_the_embedded_server() {
-    play(Backend::Embedded, &[runtimes::ALL, upstream::ALL].concat());
+    play(Backend::Embedded, &[runtimes::ALL, handover::ALL, upstream::ALL].concat());
 }
 
 #[test]
 fn packages_are_run_on_a_real_server() {
-    play(Backend::Real, &[runtimes::ALL, upstream::ALL].concat());
+    play(Backend::Real, &[runtimes::ALL, handover::ALL, upstream::ALL].concat());
 }
 
 #[test]
@@ -216,6 +218,7 @@ fn functions_and_runtimes_are_served_on_a_real_server() {
 fn stand(backend: Backend) {
     let mut stage = Stage::open_with(backend, Manner::Told(standing::WORDS));
     standing::what_is_settled_is_left_alone(&mut stage);
+    standing::m5_what_git_keeps_is_changed_in_git(&mut stage);
     standing::another_takes_over(&mut stage);
     standing::a_lock_that_keeps_less_is_left_alone(&mut stage);
     stage.stops();
