@@ -33,7 +33,7 @@ use stage::{Backend, Manner, Stage};
 type Scenario = (&'static str, fn(&Stage));
 
 /// Everything there is to play on a stage that others share.
-const CHAPTERS: [&[Scenario]; 15] = [
+const CHAPTERS: [&[Scenario]; 16] = [
     adoption::ALL,
     authority::ALL,
     dependencies::ALL,
