@@ -1,5 +1,7 @@
 //! `spec`: names, versions and what hangs off them
 
+use std::collections::{HashMap, HashSet};
+
 use serde_json::Value;
 
 use super::super::error::{FieldError, Path};
@@ -195,19 +197,22 @@ fn check_versions(
 ) {
     let per_version = spec.versions.iter().any(|v| v.subresources.is_some());
     let below = path.child("versions");
+    let mut first: HashMap<&str, &Version<'_>> = HashMap::new();
+    for version in &spec.versions {
+        first.entry(version.name).or_insert(version);
+    }
     for (i, version) in spec.versions.iter().enumerate() {
         let path = below.index(i);
         push_joined(errors, &path.child("name"), version.name, &names::label_1035(version.name));
         // Looked up by name: of two versions with one name, the first speaks for both.
-        let named = spec.versions.iter().find(|other| other.name == version.name);
+        let named = first.get(version.name);
         let own = match named.filter(|_| per_version) {
             Some(named) => named.subresources,
             None => spec.subresources,
         };
         check_version(version, options, structural, has_status(own), &path, errors);
     }
-    let unique = (1..spec.versions.len())
-        .all(|i| !spec.versions[..i].iter().any(|v| v.name == spec.versions[i].name));
+    let unique = first.len() == spec.versions.len();
     let mut refuse = |detail: &str| {
         let error = FieldError::invalid(&below, spec.shown_versions(), detail);
         errors.push(error.with_field_order());
@@ -368,7 +373,7 @@ fn check_selectable(
     version: &str,
     errors: &mut Vec<FieldError>,
 ) {
-    let mut seen: Vec<String> = Vec::new();
+    let mut seen: HashSet<String> = HashSet::new();
     for (i, field) in fields.iter().enumerate() {
         let path = path.index(i).child("jsonPath");
         let json_path = text(field, "jsonPath");
@@ -393,10 +398,8 @@ fn check_selectable(
             let detail = "must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed.";
             errors.push(FieldError::invalid(&path, json_path, detail));
         }
-        if seen.contains(&found) {
+        if !seen.insert(found) {
             errors.push(FieldError::duplicate(&path, json_path));
-        } else {
-            seen.push(found);
         }
     }
     if seen.len() > 8 && !options.many_selectable.iter().any(|name| name == version) {

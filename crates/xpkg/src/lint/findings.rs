@@ -28,6 +28,12 @@ impl<'f> Findings<'f> {
         self.list.iter().any(|one| (one.line, one.column) == (at.line, at.column))
     }
 
+    /// Whether a rule found something here.
+    pub(super) fn has(&self, rule: &Rule, at: Position) -> bool {
+        let here = |one: &Diagnostic| (one.line, one.column) == (at.line, at.column);
+        self.list.iter().any(|one| one.rule == rule.name && here(one))
+    }
+
     /// Adds a finding that explains itself.
     pub(super) fn say(&mut self, rule: &Rule, at: Position, message: impl Into<String>) {
         self.push(finding(rule, self.file, at, message));

@@ -86,6 +86,16 @@ impl ObjectKind {
         row.map(|row| row.0)
     }
 
+    /// Whether objects of this kind define other kinds.
+    pub fn is_definition(self) -> bool {
+        matches!(
+            self,
+            Self::CustomResourceDefinition
+                | Self::ManagedResourceDefinition
+                | Self::CompositeResourceDefinition
+        )
+    }
+
     /// The types of package that may contain objects of this kind.
     pub fn packages(self) -> &'static [PackageKind] {
         match self {

@@ -66,15 +66,17 @@ fn lint(package: &[Json]) -> String {
     found.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// The findings about one schema, one line each, without their places.
+/// The findings about one schema, one line each, with lines counted from where it begins.
 pub(in crate::lint) fn findings_of_schema(schema: &Json) -> String {
-    let mut findings = Findings::new("");
-    structural::check(&node(schema), &rules::CRD_SCHEMA, &mut findings);
+    let pointer = "/spec/versions/0/schema/openAPIV3Schema";
+    let definition = with(&crd(), pointer, schema.clone());
+    let found = document("", &node(&definition)).diagnostics;
     let line = |one: Diagnostic| {
         let hint = one.hint.map_or(String::new(), |hint| format!(" ({hint})"));
-        format!("{}:{}: {}{hint}", one.line, one.column, one.message)
+        let message = one.message.replace("spec.versions[0].schema.openAPIV3Schema", "schema");
+        format!("{}:{} {}: {message}{hint}", one.line - 16, one.column, one.rule)
     };
-    findings.into_list().into_iter().map(line).collect::<Vec<_>>().join("\n")
+    found.into_iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
 /// The same document with the value at a pointer replaced, added or (by `null`) emptied.
