@@ -34,6 +34,11 @@ impl<'f> Findings<'f> {
         self.list.iter().any(|one| one.rule == rule.name && here(one))
     }
 
+    /// How much a rule found.
+    pub(super) fn count(&self, rule: &Rule) -> usize {
+        self.list.iter().filter(|one| one.rule == rule.name).count()
+    }
+
     /// Adds a finding that explains itself.
     pub(super) fn say(&mut self, rule: &Rule, at: Position, message: impl Into<String>) {
         self.push(finding(rule, self.file, at, message));

@@ -70,6 +70,9 @@ fn is_default(path: &str) -> bool {
     after.is_some_and(|after| after.is_empty() || after.starts_with(['.', '[']))
 }
 
+/// Of a document with so many values of wrong types nothing more is said: a server cannot decode it.
+const MISTYPED_MAX: usize = 16;
+
 /// Reports what an API server would say about a definition in the form that reaches it. `rename`
 /// turns names of its fields into those of the document.
 pub(super) fn check_definition(
@@ -79,6 +82,9 @@ pub(super) fn check_definition(
     rename: fn(&str) -> Option<String>,
     findings: &mut Findings<'_>,
 ) {
+    if findings.count(&rules::OBJECT_TYPE) >= MISTYPED_MAX {
+        return;
+    }
     let mut told = HashSet::new();
     for error in schema::validate_crd(definition, None) {
         let Some(path) = rename(&words::written_path(&error.path)) else { continue };
@@ -93,9 +99,14 @@ pub(super) fn check_definition(
     }
 }
 
-/// The fields of a definition that this document has, under their own names. Of the others, names
-/// are the business of [`super::object`], and the status is the server's.
+/// Fields that others look after: names and what cannot be decoded ([`super::object`],
+/// [`super::types`]), the status, which is the server's, and the approval of groups of Kubernetes, which
+/// depends on the type of package ([`super::authority`]).
+const OF_OTHERS: [&str; 3] =
+    ["metadata.name", "metadata.annotations[api-approved.kubernetes.io]", "status"];
+
+/// The fields of a definition that this document has, under their own names.
 pub(super) fn keep_names(path: &str) -> Option<String> {
-    let is_other = ["metadata.name", "status"].iter().any(|other| path.starts_with(other));
+    let is_other = OF_OTHERS.iter().any(|other| path.starts_with(other)) || path == "metadata";
     (!is_other).then(|| path.to_owned())
 }
