@@ -70,6 +70,10 @@ bench-registry: build ## Requests, CPU and memory of apron's registry beside Deb
 bench-solver: ## Time of the dependency solver on 500 packages of 20 versions
 	@scripts/bench-solver
 
+.PHONY: bench-catalog
+bench-catalog: ## Time of the catalog's lookups and searches at scale, and of reading 2,065 kinds
+	@scripts/bench-catalog
+
 .PHONY: bench-apiserver
 bench-apiserver: build ## Speed and memory of apron's API server beside etcd and kube-apiserver
 	@scripts/setup bench

@@ -22,7 +22,7 @@ wire! {
 
 /// Types of conditions.
 pub mod types {
-    /// The package's revision is active.
+    /// The package's revision is active, and in the cluster.
     pub const INSTALLED: &str = "Installed";
     /// The package does what it should.
     pub const HEALTHY: &str = "Healthy";
@@ -50,6 +50,8 @@ pub mod reasons {
     pub const INACTIVE: &str = "InactivePackageRevision";
     /// The revision is active.
     pub const ACTIVE: &str = "ActivePackageRevision";
+    /// The revision is to be active, and nothing of it is in the cluster.
+    pub const UNESTABLISHED: &str = "UnestablishedPackageRevision";
     /// All is well.
     pub const HEALTHY: &str = "HealthyPackageRevision";
     /// Something is wrong.

@@ -21,7 +21,10 @@
 //!
 //! In a cluster, packages are objects of the group `pkg.crossplane.io`. [`pkg`] has their types,
 //! and [`crd`] makes the definitions from them that an API server needs; [`wire`] is how a type
-//! and its schema are one thing. [`object`] and [`condition`] are what all objects share.
+//! and its schema are one thing; [`manager`] lists the objects of an installed manager. [`object`]
+//! and [`condition`] are what all objects share.
+//!
+//! Packages and users name kinds in several forms; [`kind_reference`] reads each of them.
 //!
 //! What it refuses to know: YAML, files, images, versions and constraints as anything but text,
 //! and what happens to a package once it is installed. It imports none of the other rooms.
@@ -30,6 +33,8 @@
 
 pub mod condition;
 pub mod crd;
+pub mod kind_reference;
+pub mod manager;
 pub mod meta;
 pub mod object;
 pub mod pkg;

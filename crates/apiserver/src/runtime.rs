@@ -40,8 +40,8 @@ impl Runtime for Simulated {
         let number = |pointer: &str| deployment.pointer(pointer).and_then(Value::as_u64);
         let wished = number("/spec/replicas").unwrap_or(1);
         let paused = deployment.pointer("/spec/paused") == Some(&Value::Bool(true));
-        if paused && number("/status/observedGeneration").is_none() {
-            // A rollout that is paused before it began has made nothing.
+        if paused && number("/status/replicas").unwrap_or_default() == 0 {
+            // A rollout that is paused before it has pods makes none, however many are wished for.
             return Pods::default();
         }
         Pods { total: wished, updated: wished, ready: wished, available: wished }

@@ -23,6 +23,7 @@ mod registry;
 mod runtime_image;
 mod seats;
 mod settings;
+mod stacks;
 
 use args::Command;
 use failure::{Failure, Outcome};
@@ -68,6 +69,7 @@ fn writes(command: &Command) -> bool {
             | Command::Pull(_)
             | Command::Extract(_)
             | Command::Copy(_)
+            | Command::Convert(_)
             | Command::Image(_)
     )
 }
@@ -91,6 +93,8 @@ fn run(command: &Command, settings: &Settings) -> Outcome {
         Command::Extract(request) => command::extract::run(request, settings),
         Command::Inspect(request) => command::inspect::run(request, settings),
         Command::Copy(request) => block_on(command::copy::run(request, settings)),
+        Command::Unpack(request) => command::unpack::run(request, settings),
+        Command::Convert(request) => command::convert::run(request, settings),
         Command::Search(request) => block_on(command::catalog::search::run(request, settings)),
         Command::Which(request) => block_on(command::catalog::which::run(request, settings)),
         Command::Login(request) => block_on(command::login::login(request, settings)),

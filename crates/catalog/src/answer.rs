@@ -2,6 +2,7 @@
 
 use crate::record::{Definition, Dependency, Origin, Package, ServedVersion};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// A part of a list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -170,7 +171,187 @@ pub struct Found {
     pub packages: Vec<PackageSummary>,
     /// Kinds, best first.
     pub crds: Vec<KindSummary>,
+    /// Fields whose path ends with what was looked for, by kind.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fields: Vec<FieldMatch>,
     /// Kinds that may be meant, if there is nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub suggestions: Vec<String>,
+}
+
+/// Which packages a kind, or all kinds of a group, can be had from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Resolution {
+    /// What was asked for; the name of a single kind is its CRD's.
+    pub crd: String,
+    /// How it ended.
+    pub verdict: ResolutionVerdict,
+    /// The CRDs that are meant, by name.
+    pub kinds: Vec<String>,
+    /// Packages to install, by repository: with [`ResolutionVerdict::Resolved`] all of them, with
+    /// [`ResolutionVerdict::Ambiguous`] those that a person has to choose from.
+    pub candidates: Vec<Candidate>,
+    /// The CRDs that several candidates bring.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub contested: Vec<String>,
+    /// Versions that were not considered, and why; a few of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rejected: Vec<RejectedVersion>,
+    /// Kinds that may be meant, if no package defines this one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub suggestions: Vec<String>,
+}
+
+/// How the search for packages that bring a kind ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ResolutionVerdict {
+    /// One package brings it; or, of a group, each kind is brought by one package.
+    Resolved,
+    /// Several packages bring the same kind.
+    Ambiguous,
+    /// It is defined, and no version of a package that could be installed serves it.
+    Unserved,
+    /// No package defines it.
+    Undefined,
+}
+
+/// A package that brings what was asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Candidate {
+    /// The repository, without the registry.
+    pub repository: String,
+    /// The type of package.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// The CRDs that its newest version brings.
+    pub kinds: Vec<String>,
+    /// The versions that bring all of those, newest first.
+    pub versions: Vec<CandidateVersion>,
+}
+
+/// A version of a package that may be chosen.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CandidateVersion {
+    /// The tag, which is a version.
+    pub tag: String,
+    /// What it means.
+    pub digest: String,
+    /// The constraint on Crossplane's version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub crossplane: Option<String>,
+    /// Whether a kind has to be activated after the installation.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub needs_activation: bool,
+    /// The digests of the schemas of the version that was asked for, by CRD.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub schemas: BTreeMap<String, String>,
+}
+
+/// A version of a package that defines a kind and may not be chosen.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RejectedVersion {
+    /// The repository.
+    pub repository: String,
+    /// Its best tag, or its digest.
+    pub version: String,
+    /// Why it may not be chosen.
+    pub reason: String,
+}
+
+/// A field of a kind.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FieldMatch {
+    /// `plural.group`.
+    pub crd: String,
+    /// The kind.
+    pub kind: String,
+    /// The version whose schema has it.
+    pub version: String,
+    /// Where it is: `spec.forProvider.region`.
+    pub path: String,
+    /// The type of its value.
+    #[serde(rename = "type")]
+    pub kind_of_value: String,
+    /// What it says about itself, shortened.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+}
+
+/// Something that packages have in common.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Facet {
+    /// `type`, `group`, `category`, `keyword`, `license` or `capability`.
+    pub name: String,
+    /// What there is of it, most packages first.
+    pub values: Vec<FacetValue>,
+}
+
+/// One value of a facet.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FacetValue {
+    /// The value.
+    pub value: String,
+    /// How many packages have it.
+    pub packages: usize,
+}
+
+/// An API group.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct GroupSummary {
+    /// The group.
+    pub group: String,
+    /// How many kinds it has.
+    pub kinds: usize,
+    /// The repositories whose packages bring some of them, by name.
+    pub packages: Vec<String>,
+}
+
+/// Packages, and which of them need which.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DependencyGraph {
+    /// The repository it begins with.
+    pub root: String,
+    /// The packages, by repository.
+    pub nodes: Vec<GraphNode>,
+    /// What they need.
+    pub edges: Vec<GraphEdge>,
+}
+
+/// A package in a graph.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct GraphNode {
+    /// The repository; as written in the dependency if this catalog does not have it.
+    pub repository: String,
+    /// The type of package; empty if it is not known.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// The best tag of the version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tag: Option<String>,
+    /// The address of the version; nothing if this catalog has none that will do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+}
+
+/// A dependency in a graph.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct GraphEdge {
+    /// The repository of the package that needs the other.
+    pub from: String,
+    /// The other.
+    pub to: String,
+    /// The versions that will do, as written.
+    pub constraint: String,
 }

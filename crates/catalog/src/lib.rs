@@ -36,17 +36,23 @@
 
 pub mod answer;
 mod distance;
-pub mod grammar;
 pub mod http;
 mod index;
 mod json;
 mod read;
 mod record;
+pub mod resolve;
+pub mod sample;
+mod stored;
 mod words;
 
-pub use grammar::KindReference;
-pub use index::{Head, Index, IndexError, PAGE_LENGTH_MAX, Question, Rights};
+pub use api::kind_reference as grammar;
+pub use api::kind_reference::KindReference;
+pub use index::{
+    Head, ImportError, Index, IndexError, PAGE_LENGTH_MAX, Question, Rights, VersionComparison,
+};
 pub use read::{Incomplete, read};
 pub use record::{
-    Definition, Dependency, Origin, Outcome, Package, Permission, Schema, ServedVersion,
+    Definition, Dependency, KindDocument, Origin, Outcome, Package, Permission, PlainObject,
+    Schema, ServedVersion,
 };

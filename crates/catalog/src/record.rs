@@ -1,6 +1,8 @@
 //! What a manifest turned out to be, as plain values.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
+use std::collections::BTreeMap;
 
 /// What was found where a manifest led.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,6 +79,15 @@ pub struct Package {
     /// The schemas of those, each once.
     #[serde(skip)]
     pub schemas: Vec<Schema>,
+    /// The documents that define those, by the name of the kind.
+    #[serde(skip)]
+    pub documents: BTreeMap<String, KindDocument>,
+    /// Objects that define nothing.
+    #[serde(skip)]
+    pub objects: Vec<PlainObject>,
+    /// The metadata, as JSON without the readme and the icon.
+    #[serde(skip)]
+    pub metadata: Option<Json>,
 }
 
 /// Something a package needs.
@@ -176,6 +187,39 @@ pub struct Schema {
     pub digest: String,
     /// The canonical JSON in a zlib stream.
     pub compressed: Vec<u8>,
+    /// Names of all fields, in lower case, each once.
+    pub fields: Vec<String>,
+}
+
+/// A document that defines a kind, by the digest of its canonical JSON. Schemas that are kept for
+/// themselves are named there by their digests.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KindDocument {
+    /// The digest.
+    pub digest: String,
+    /// The canonical JSON in a zlib stream.
+    pub compressed: Vec<u8>,
+}
+
+/// An object of a package that defines no kind: a composition, a webhook.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct PlainObject {
+    /// The API group.
+    pub group: String,
+    /// The kind.
+    pub kind: String,
+    /// The name.
+    pub name: String,
+    /// The digest of its canonical JSON.
+    pub digest: String,
+}
+
+impl Schema {
+    /// The schema itself.
+    pub fn to_json(&self) -> std::io::Result<Json> {
+        let bytes = crate::json::decompress(&self.compressed)?;
+        serde_json::from_slice(&bytes).map_err(std::io::Error::other)
+    }
 }
 
 impl Origin {

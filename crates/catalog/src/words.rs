@@ -39,30 +39,58 @@ pub(crate) fn of_package(repository: &str, package: &Package) -> BTreeSet<String
     words
 }
 
-/// The words of a kind: its names, and the parts of its group.
-pub(crate) fn of_definition(definition: &Definition) -> BTreeSet<String> {
-    let Definition { group, kind, plural, singular, short_names, .. } = definition;
-    let names = [kind, plural, singular].into_iter().chain(short_names);
-    let mut words: BTreeSet<String> = names.flat_map(|name| split(name)).collect();
-    words.extend(split(group));
+/// How well a word fits that is the whole name of a kind.
+pub(crate) const NAME: u8 = 0;
+/// How well one fits that is the beginning of a name.
+pub(crate) const PREFIX: u8 = 1;
+/// How well any other fits.
+pub(crate) const WORD: u8 = 2;
+
+/// The words of a kind: its whole names, and what those and its group are made of.
+pub(crate) fn of_definition(definition: &Definition) -> BTreeSet<(String, u8)> {
+    let whole = names_of(definition).map(|name| (name, NAME));
+    let parts = split_case(&definition.kind).into_iter().chain(split(&definition.group));
+    let words = whole.chain(parts.map(|word| (word, WORD)));
+    words.filter(|(word, _)| word.len() <= WORD_SIZE_MAX).collect()
+}
+
+/// Plural, singular, kind and short names in lower case.
+fn names_of(definition: &Definition) -> impl Iterator<Item = String> {
+    let Definition { kind, plural, singular, short_names, .. } = definition;
+    [kind, plural, singular].into_iter().chain(short_names).map(|name| name.to_lowercase())
+}
+
+/// The words that a name in camel case is made of.
+fn split_case(name: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    let mut was_lower = false;
+    for letter in name.chars() {
+        let begins = letter.is_uppercase() && was_lower;
+        was_lower = !letter.is_uppercase();
+        match words.last_mut().filter(|_| !begins) {
+            Some(word) => word.extend(letter.to_lowercase()),
+            None => words.push(letter.to_lowercase().collect()),
+        }
+    }
     words
 }
 
-/// How well a kind answers a query: 0 is its very name, 1 begins with it, 2 has all words.
+/// How well a kind answers a query, if it has all of its words.
 pub(crate) fn rank_definition(definition: &Definition, query: &[String]) -> Option<u8> {
     let words = of_definition(definition);
-    let fits = |wanted: &String| words.iter().any(|word| word.starts_with(wanted.as_str()));
+    let fits = |wanted: &String| words.iter().any(|(word, _)| word.starts_with(wanted.as_str()));
     if !query.iter().all(fits) {
         return None;
     }
-    let [only] = query else { return Some(2) };
-    let Definition { kind, plural, singular, short_names, .. } = definition;
-    let mut names = [kind, plural, singular].into_iter().chain(short_names);
-    if names.clone().any(|name| name.to_lowercase() == *only) {
-        return Some(0);
-    }
-    let begins = names.any(|name| name.to_lowercase().starts_with(only.as_str()));
-    Some(if begins { 1 } else { 2 })
+    let names: Vec<String> = names_of(definition).collect();
+    let is_name = query.iter().any(|word| names.contains(word));
+    let [only] = query else { return Some(if is_name { PREFIX } else { WORD }) };
+    let begins = names.iter().any(|name| name.starts_with(only.as_str()));
+    Some(match () {
+        () if is_name => NAME,
+        () if begins => PREFIX,
+        () => WORD,
+    })
 }
 
 /// How well a repository answers a query whose words it has.
@@ -71,8 +99,8 @@ pub(crate) fn rank_package(repository: &str, query: &[String]) -> u8 {
     let last = repository.rsplit('/').next().unwrap_or(repository);
     let bare = last.split_once('-').map_or(last, |(_, rest)| rest);
     match () {
-        () if last == wanted || bare == wanted => 0,
-        () if last.starts_with(&wanted) || bare.starts_with(&wanted) => 1,
-        () => 2,
+        () if last == wanted || bare == wanted => NAME,
+        () if last.starts_with(&wanted) || bare.starts_with(&wanted) => PREFIX,
+        () => WORD,
     }
 }

@@ -1,7 +1,7 @@
 //! Revisions by package, so that news of one can reach the others.
 
 use crate::kind::{Meta, Wakes, Watch};
-use api::pkg::{ANNOTATION_ADOPT, ANNOTATION_ADOPT_EXISTING, LABEL_PACKAGE};
+use api::pkg::{ANNOTATION_ADOPT, ANNOTATION_ADOPT_EXISTING, ANNOTATION_BROUGHT_BY, LABEL_PACKAGE};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -58,15 +58,33 @@ impl Given {
 
     /// News of objects that revisions own, or that are given to their package.
     pub(crate) fn watch_owned(&self, api_version: &str, kind: &str, revision: &str) -> Watch {
+        self.watch_named(api_version, kind, revision, &[ANNOTATION_ADOPT])
+    }
+
+    /// The same, of objects that all revisions of the package look at.
+    pub(crate) fn watch_running(&self, api_version: &str, kind: &str, revision: &str) -> Watch {
+        let named = &[ANNOTATION_ADOPT, ANNOTATION_BROUGHT_BY];
+        self.watch_named(api_version, kind, revision, named)
+    }
+
+    /// News of objects that revisions own, or whose annotations name their package.
+    fn watch_named(
+        &self,
+        api_version: &str,
+        kind: &str,
+        revision: &str,
+        annotations: &'static [&'static str],
+    ) -> Watch {
         let (families, revision) = (self.families.clone(), revision.to_owned());
         // As they are named in annotations, but for the name.
         let package = plan::adoption::mark(&format!("{}/v1", self.group), self.package, "");
         Watch::new(api_version, kind, move |meta| {
             let owners = meta.metadata.owner_references.iter().flatten();
             let owners = owners.filter(|one| one.kind == revision).map(|one| one.name.clone());
-            let given = annotation(meta, ANNOTATION_ADOPT);
-            let given = given.and_then(|to| to.strip_prefix(&package)).map(|to| families.of(to));
-            Wakes::These(owners.chain(given.into_iter().flatten()).collect())
+            let named = annotations.iter().filter_map(|key| annotation(meta, key));
+            let named = named.filter_map(|to| to.strip_prefix(&package));
+            let named = named.flat_map(|to| families.of(to));
+            Wakes::These(owners.chain(named).collect())
         })
     }
 }

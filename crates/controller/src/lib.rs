@@ -89,7 +89,7 @@ use watch::Watches;
 use written::Written;
 
 /// The release of Crossplane whose package manager this one follows.
-pub const CROSSPLANE_VERSION: &str = "v2.5.0";
+pub const CROSSPLANE_VERSION: &str = "v2.3.4";
 
 /// How the manager is set up.
 #[derive(Clone, Debug)]
@@ -110,6 +110,8 @@ pub struct Settings {
     pub default_registry: String,
     /// How far installed packages may be moved for the sake of others.
     pub movement: Movement,
+    /// Whether that goes for packages whose image other field managers keep, too.
+    pub moves_kept: bool,
     /// Kinds of packages whose runtime is this manager's business.
     pub runs: Vec<PackageKind>,
     /// What packages wait for of those that they need.
@@ -158,6 +160,7 @@ impl Settings {
             group_suffix: api::crd::SUFFIX.to_owned(),
             default_registry: oci::reference::DOCKER_HUB.to_owned(),
             movement: Movement::Upgrades,
+            moves_kept: false,
             runs: vec![PackageKind::Provider, PackageKind::Function],
             awaits: Awaits::default(),
             authority: AUTHORITY.to_owned(),

@@ -280,6 +280,7 @@ impl Kind for Locks {
                 default_registry: hands.settings.default_registry.clone(),
                 group,
                 movement: hands.settings.movement,
+                moves_kept: hands.settings.moves_kept,
                 awaited: hands.settings.awaited(),
             },
             now: hands.now(),

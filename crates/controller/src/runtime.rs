@@ -66,7 +66,7 @@ impl Kind for Runtimes {
             // What runs of a revision goes on until the next one is established.
             families.watch(&stable, &revision),
             given.watch_package(&stable),
-            owned(DEPLOYMENT),
+            given.watch_running(DEPLOYMENT.0, DEPLOYMENT.1, &revision).in_namespace(namespace),
             owned(SERVICE),
             owned(ACCOUNT),
             // Certificates belong to packages, and the authority to everybody.
@@ -114,12 +114,12 @@ impl Kind for Runtimes {
         let alpha = format!("{group}/v1alpha1");
         let requests = package.as_ref().map(|it: &Package| it.requests.as_slice());
         let allowed = access::allowed_for(hands, requests.unwrap_or_default()).await?;
-        let (owned, deployed) = owned(hands, &revision, &siblings).await?;
+        let (owned, deployments) = owned(hands, &revision, &siblings).await?;
         Ok(Some(World {
             managed: managed(hands, &revision).await?,
             unbound: unbound(hands, self.0, &revision, package.as_ref(), &allowed).await?,
             owned,
-            deployed,
+            deployments,
             revision,
             kind: self.0,
             siblings,
@@ -215,28 +215,33 @@ pub(crate) async fn all<T: DeserializeOwned>(
     found.into_iter().map(typed).collect()
 }
 
-/// Deployments, Services and accounts that a revision controls, whose metadata is all that counts;
-/// and which of its siblings have a Deployment.
+/// Deployments, Services and accounts that a revision controls, and the Deployments of its siblings.
+/// Metadata is all that counts of most; what hands over or takes over is read whole.
 async fn owned(
     hands: &Hands,
     revision: &Revision,
     siblings: &[Revision],
-) -> Result<(Vec<Json>, BTreeSet<String>), cluster::Error> {
+) -> Result<(Vec<Json>, Vec<Json>), cluster::Error> {
     let which = Which { namespace: Some(&hands.settings.namespace), ..Which::default() };
-    let (mut owned, mut deployed) = (Vec::new(), BTreeSet::new());
+    let is_active = revision.spec.desired_state == ACTIVE;
+    let (mut owned, mut deployments) = (Vec::new(), Vec::new());
     for (api_version, kind) in [DEPLOYMENT, SERVICE, ACCOUNT] {
-        let all = hands.cluster.list_metadata(api_version, kind, which).await?;
-        if kind == DEPLOYMENT.1 {
-            let has_one = |one: &&Revision| all.iter().any(|it| is_controlled_by(it, one));
-            deployed.extend(siblings.iter().filter(has_one).map(|one| one.metadata.name.clone()));
-        }
-        for mut object in all.into_iter().filter(|object| is_controlled_by(object, revision)) {
+        for mut object in hands.cluster.list_metadata(api_version, kind, which).await? {
             object["apiVersion"] = Json::from(api_version);
             object["kind"] = Json::from(kind);
-            owned.push(object);
+            let is_own = is_controlled_by(&object, revision);
+            let is_deployment = kind == DEPLOYMENT.1;
+            let is_kin = || siblings.iter().any(|one| is_controlled_by(&object, one));
+            if is_own && is_deployment && !is_active {
+                owned.extend(hands.cluster.get(&Target::of(&object)).await?);
+            } else if is_own {
+                owned.push(object);
+            } else if is_deployment && is_kin() {
+                deployments.extend(hands.cluster.get(&Target::of(&object)).await?);
+            }
         }
     }
-    Ok((owned, deployed))
+    Ok((owned, deployments))
 }
 
 /// The binding that should give a provider its rights, where it does not.

@@ -70,6 +70,7 @@ impl Cluster {
         }
         if let Some(now) = &now {
             history.wrongs.extend(self.wrong(before.as_ref(), now));
+            history.wrongs.extend(self.runs_twice(now));
         }
         match (&before, &now) {
             (None, Some(now)) => *history.made.entry(name(now)).or_default() += 1,
@@ -109,6 +110,15 @@ impl Cluster {
         (lost > 0).then(|| {
             format!("{} went with {lost} objects, and {} stayed", name(before), name(package))
         })
+    }
+
+    /// A provider whose revisions run side by side.
+    fn runs_twice(&self, now: &Json) -> Option<String> {
+        let provider = provider_of(now).filter(|_| has_pods(now))?;
+        let others = self.0.values().filter(|one| has_pods(one));
+        let mut others = others.filter(|one| provider_of(one) == Some(provider));
+        let other = others.find(|one| revision_of(one) != revision_of(now))?;
+        Some(format!("{} ran beside {}", name(now), name(other)))
     }
 
     /// What an object says or is too early.
@@ -160,7 +170,24 @@ impl Cluster {
 
 /// Whether laws are about objects of this key.
 fn is_kept(key: &str) -> bool {
-    key.contains("pkg.crossplane.io") || key.contains("keeper.example.org")
+    ["pkg.crossplane.io", "keeper.example.org", "deployments"].iter().any(|one| key.contains(one))
+}
+
+/// The provider that a Deployment runs.
+fn provider_of(deployment: &Json) -> Option<&str> {
+    let labels = &deployment["spec"]["template"]["metadata"]["labels"];
+    labels[api::pkg::LABEL_PROVIDER].as_str().filter(|_| text(deployment, "kind") == "Deployment")
+}
+
+/// The revision that a Deployment runs.
+fn revision_of(deployment: &Json) -> &Json {
+    &deployment["spec"]["template"]["metadata"]["labels"][api::pkg::LABEL_REVISION]
+}
+
+/// Whether a Deployment has pods, or is to have some.
+fn has_pods(deployment: &Json) -> bool {
+    let number = |value: &Json| value.as_i64().unwrap_or_default();
+    number(&deployment["spec"]["replicas"]) > 0 || number(&deployment["status"]["replicas"]) > 0
 }
 
 /// Whether an object says that something is so, of the state it is in.

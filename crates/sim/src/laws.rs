@@ -193,9 +193,8 @@ impl<'a> Cluster<'a> {
             if is_active && is_run && count != 1 {
                 say(format!("has {count} of {kind}"));
             }
-            // What runs goes on until the next revision has all it wants.
-            let is_awaited =
-                self.successor(revision).is_some() && !self.successor_is_fine(revision);
+            // What runs goes on until the next revision has all it wants, and is available.
+            let is_awaited = self.successor(revision).is_some_and(|one| !is_well(one));
             if !is_active && !is_awaited && count > 0 {
                 say(format!("is not active and has {count} of {kind}"));
             }
@@ -288,6 +287,11 @@ fn health_is_told(package: &Json, revisions: &[&Json], broken: &mut Vec<String>)
 
 pub(crate) fn is_active(revision: &Json) -> bool {
     revision["spec"]["desiredState"] == "Active"
+}
+
+/// Whether a revision has all it wants, and runs.
+fn is_well(revision: &Json) -> bool {
+    is_fine(revision) && condition(revision, "RuntimeHealthy").0 == "True"
 }
 
 /// Whether a revision has all it wants.

@@ -90,5 +90,6 @@ fn voice(place: &Place, diary: &Diary) -> Voice {
 
 /// As the shell sets a manager up that has a cluster for itself.
 pub(crate) fn settings() -> Settings {
-    Settings { sync_interval: SYNC, ..Settings::alone("sim") }
+    // Users of a simulation write objects by themselves, and want to see them moved.
+    Settings { sync_interval: SYNC, moves_kept: true, ..Settings::alone("sim") }
 }

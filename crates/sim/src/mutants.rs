@@ -136,6 +136,32 @@ pub const ALL: &[Mutant] = &[
         },
     },
     Mutant {
+        name: "starts a provider beside the one before",
+        scenario: "upgrade",
+        bend: || {
+            change(
+                |call| writes_to(call, "deployments"),
+                |body| {
+                    let annotations = &body["metadata"]["annotations"];
+                    if !annotations[api::pkg::ANNOTATION_HANDOVER].is_null() {
+                        body["spec"]["replicas"] = json!(1);
+                    }
+                },
+            )
+        },
+    },
+    Mutant {
+        name: "does not let a provider come back",
+        scenario: "stuck",
+        bend: || {
+            swallow_if(|call, body| {
+                let is_scaled = writes_to(call, "deployments") && call.method == Method::PATCH;
+                let noted = body["metadata"]["annotations"].get(api::pkg::ANNOTATION_STANDBY);
+                is_scaled && noted.is_some_and(Json::is_null)
+            })
+        },
+    },
+    Mutant {
         name: "gives runtimes nothing they may do",
         scenario: "install",
         bend: || swallow(|call| call.is_write() && call.path.contains("/clusterrolebindings")),

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 pub(crate) const TRANSIENT: [&str; 2] = ["Event", "Lease"];
 
 /// What differs from run to run and means nothing.
-const NOISE: [&str; 11] = [
+const NOISE: [&str; 13] = [
     "uid",
     "resourceVersion",
     "creationTimestamp",
@@ -19,6 +19,8 @@ const NOISE: [&str; 11] = [
     "generation",
     "observedGeneration",
     "pkg.crossplane.io/certificates",
+    api::pkg::ANNOTATION_HANDOVER,
+    api::pkg::ANNOTATION_STANDBY,
     "clusterIP",
     "clusterIPs",
 ];

@@ -55,6 +55,8 @@ pub const ALL: &[Scenario] = &[
     scenario!("mirror", lost, mirror),
     scenario!("restore", installed, lose_definition),
     scenario!("retain", dropped, drop_again),
+    scenario!("stuck", paced, upgrade_to_stuck),
+    scenario!("mended", stuck, mend_configuration),
     START,
 ];
 
@@ -343,4 +345,40 @@ async fn dropped(stage: &mut Stage) -> Result<(), Failure> {
 async fn drop_again(stage: &mut Stage) -> Result<(), Failure> {
     let next = json!({"spec": {"package": format!("{HOST}/team/keeper:v1.2.0")}});
     change(stage, "Provider", "keeper", next).await
+}
+
+/// How a provider is run whose pods never come: its rollout is paused. It is given up soon.
+const STUCK: &str = "stuck";
+
+/// A provider that runs, and a configuration under which the next one does not.
+async fn paced(stage: &mut Stage) -> Result<(), Failure> {
+    installed(stage).await?;
+    let spec = json!({
+        "selector": {}, "template": {}, "paused": true, "progressDeadlineSeconds": 60,
+    });
+    let config = json!({
+        "apiVersion": "pkg.crossplane.io/v1beta1", "kind": "DeploymentRuntimeConfig",
+        "metadata": {"name": STUCK},
+        "spec": {"deploymentTemplate": {"spec": spec}},
+    });
+    stage.ask(Method::POST, RUNTIME_CONFIGS, &config).await.map(|_| ())
+}
+
+/// The next version does not become available, so the one before runs again.
+async fn upgrade_to_stuck(stage: &mut Stage) -> Result<(), Failure> {
+    let spec = json!({"package": image("v1.1.0"), "runtimeConfigRef": {"name": STUCK}});
+    change(stage, "Provider", "nop", json!({"spec": spec})).await
+}
+
+async fn stuck(stage: &mut Stage) -> Result<(), Failure> {
+    paced(stage).await?;
+    upgrade_to_stuck(stage).await?;
+    stage.settle().await
+}
+
+/// What kept the next version from starting is mended, and it is tried again.
+async fn mend_configuration(stage: &mut Stage) -> Result<(), Failure> {
+    let template = json!({"spec": {"paused": false}});
+    let patch = json!({"spec": {"deploymentTemplate": template}});
+    stage.ask(Method::PATCH, &format!("{RUNTIME_CONFIGS}/{STUCK}"), &patch).await.map(|_| ())
 }

@@ -24,7 +24,8 @@ pub struct Runtime {
 pub struct PackageLayer {
     /// The layer.
     pub layer: WrittenLayer,
-    /// The annotation's value: `base`, `upbound`, or what other readers look for.
+    /// The annotation's value: `base`, `upbound`, or what other readers look for; empty for a layer
+    /// that is found by its files alone.
     pub role: String,
 }
 
@@ -68,7 +69,9 @@ pub fn assemble(runtime: Option<Runtime>, package: &[PackageLayer]) -> Result<Im
     for part in package {
         let digest = &part.layer.descriptor.digest;
         config.rootfs.diff_ids.push(part.layer.diff_id.clone());
-        config.config.labels.insert(label(digest), part.role.clone());
+        if !part.role.is_empty() {
+            config.config.labels.insert(label(digest), part.role.clone());
+        }
         let entry = Map::from_iter([("created".to_owned(), json!(EPOCH))]);
         config.history.get_or_insert_default().push(entry);
         layers.push(part.layer.descriptor.clone());

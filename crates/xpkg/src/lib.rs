@@ -25,6 +25,7 @@ pub mod build;
 pub mod compare;
 pub mod constraint;
 pub mod diagnostic;
+pub mod facts;
 pub mod glob;
 pub mod image;
 pub mod label;
@@ -33,6 +34,7 @@ pub mod lint;
 pub mod locate;
 pub mod open;
 pub mod reserved;
+pub mod sarif;
 pub mod source;
 pub mod version;
 

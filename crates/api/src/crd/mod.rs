@@ -30,15 +30,18 @@ pub struct SuffixError {
 
 /// Every definition, under a suffix.
 pub fn definitions(suffix: &str) -> Result<Vec<Json>, SuffixError> {
-    if !is_dns_name(suffix) {
-        return Err(SuffixError { suffix: suffix.to_owned() });
-    }
+    check_suffix(suffix)?;
     let group = format!("pkg.{suffix}");
     let mut all: Vec<Json> = kinds::all().iter().map(|kind| definition(kind, &group)).collect();
     if suffix == SUFFIX {
         all.extend(held());
     }
     Ok(all)
+}
+
+/// Refuses what cannot be the suffix of an API group.
+pub(crate) fn check_suffix(suffix: &str) -> Result<(), SuffixError> {
+    if is_dns_name(suffix) { Ok(()) } else { Err(SuffixError { suffix: suffix.to_owned() }) }
 }
 
 /// Two labels or more, of lower case letters, digits and hyphens, at most 249 bytes in all so

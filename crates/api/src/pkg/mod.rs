@@ -58,6 +58,18 @@ pub const ANNOTATION_ADOPT: &str = "pkg.crossplane.io/adopt";
 pub const ANNOTATION_ADOPT_EXISTING: &str = "pkg.crossplane.io/adopt-existing";
 /// The annotation of a revision with the number it got when it was last activated by hand.
 pub const ANNOTATION_ACTIVATED_AS: &str = "pkg.crossplane.io/activated-as";
+/// The annotation of a package that the manager may move to versions that others need while it says
+/// `true`, also if its image is kept by another field manager.
+pub const ANNOTATION_UPGRADES: &str = "pkg.crossplane.io/dependency-version-upgrades";
+/// The annotation of a package that the manager brought because others need it, and that no user
+/// installed by name: `true`.
+pub const ANNOTATION_AUTOMATIC: &str = "pkg.crossplane.io/automatic";
+/// The annotation of a provider's Deployment that tells how far it has come in taking over from the
+/// Deployment of the revision before.
+pub const ANNOTATION_HANDOVER: &str = "pkg.crossplane.io/handover";
+/// The annotation of a provider's Deployment that was scaled to zero for the next revision's: how many
+/// pods it had, and for which Deployment it stands back.
+pub const ANNOTATION_STANDBY: &str = "pkg.crossplane.io/standby";
 
 /// Annotations by which administrators and the manager itself steer the manager. Those that a
 /// package's metadata has are not copied to its revision: a package would pause itself, or take

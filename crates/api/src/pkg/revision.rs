@@ -167,6 +167,17 @@ impl Revision {
         status.and_then(|status| status.conditions.as_deref()).unwrap_or_default()
     }
 
+    /// Whether something of it is in the cluster: it was established, runs, or has objects. Whether all
+    /// of it is well is another question.
+    pub fn is_present(&self) -> bool {
+        let says =
+            |of| condition::find(self.conditions(), of).is_some_and(|it| it.status == "True");
+        let objects = self.status.iter().flat_map(|status| status.object_refs.iter().flatten());
+        { objects }.any(|one| one.uid.is_some())
+            || says(types::REVISION_HEALTHY)
+            || says(types::RUNTIME_HEALTHY)
+    }
+
     /// Whether it has everything that it should, in the state that it is in now.
     pub fn is_established(&self) -> bool {
         let healthy = condition::find(self.conditions(), types::REVISION_HEALTHY);

@@ -6,6 +6,7 @@ use super::packages::PackageWords;
 use super::registry::RegistryArguments;
 use super::selecting::SelectingArguments;
 use super::serving::RegistryWords;
+use super::stacks::{ConvertArguments, UnpackArguments};
 use super::up::UpArguments;
 use super::{Command, result_file};
 use crate::command::extra_layer::ExtraLayer;
@@ -69,6 +70,18 @@ enum Words {
     /// Copy a package or image from anywhere to anywhere
     #[command(visible_alias = "cp", after_help = PLACES)]
     Copy(CopyArguments),
+    /// Write the objects that a package of the first format (`.registry/`) comes to, as YAML
+    ///
+    /// Its definitions, carried over to v1 and annotated with titles, icons and ui-schemas, then its
+    /// record: a Package, or a `StackDefinition` if it fills in templates.
+    #[command(after_help = PLACES)]
+    Unpack(UnpackArguments),
+    /// Turn a package of the first format (`.registry/`) into a Provider package of today
+    ///
+    /// Writes a directory to build, with the same definitions and the rights it needs beyond them, and
+    /// a runtime configuration beside it. Says what could not be carried over.
+    #[command(after_help = PLACES)]
+    Convert(ConvertArguments),
     /// Search a registry's packages and the kinds they bring
     ///
     /// Asks the catalog of a registry that apron serves, and finds what you may pull: packages by
@@ -385,6 +398,19 @@ struct LogoutArguments {
     auth_file: Option<PathBuf>,
 }
 
+impl CopyArguments {
+    fn into_request(self) -> copy::Request {
+        copy::Request {
+            source: self.source,
+            destination: self.destination,
+            platform: self.platform,
+            referrers: self.referrers,
+            format: self.output,
+            registry: self.registry,
+        }
+    }
+}
+
 impl DiffArguments {
     fn into_request(self) -> diff::Request {
         diff::Request {
@@ -453,14 +479,9 @@ impl Arguments {
             }),
             Words::Diff(words) => Command::Diff(words.into_request()),
             Words::Image(words) => words.into_command(),
-            Words::Copy(words) => Command::Copy(copy::Request {
-                source: words.source,
-                destination: words.destination,
-                platform: words.platform,
-                referrers: words.referrers,
-                format: words.output,
-                registry: words.registry,
-            }),
+            Words::Copy(words) => Command::Copy(words.into_request()),
+            Words::Unpack(words) => words.into_command(),
+            Words::Convert(words) => words.into_command(),
             Words::Search(words) => words.into_command(),
             Words::Which(words) => words.into_command(),
             Words::Login(words) => Command::Login(login::Login {

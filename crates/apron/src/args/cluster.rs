@@ -4,7 +4,7 @@ use clap::Args;
 use std::path::PathBuf;
 
 /// Where package managers run if nobody says otherwise.
-pub(crate) const NAMESPACE: &str = "crossplane-system";
+pub(crate) const NAMESPACE: &str = api::manager::MANAGER_NAMESPACE;
 
 /// Flags of commands that talk to a cluster.
 #[derive(Args, Debug, Clone)]

@@ -16,7 +16,6 @@ use std::time::Duration;
 /// How the package manager runs; upstream's flags where they mean the same.
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(super) struct ManagerArguments {
     #[command(subcommand)]
     words: Option<ManagerWords>,
@@ -88,10 +87,11 @@ pub(super) struct ManagerArguments {
     /// How often everything is looked at though nothing happened
     #[arg(long, short, value_name = "TIME", default_value = "1h", value_parser = duration::parse)]
     sync_interval: Duration,
-    /// Move packages that others need to higher versions when those need them
-    #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set,
-          num_args = 0..=1, default_missing_value = "true")]
-    enable_dependency_version_upgrades: bool,
+    /// Move packages that others need to higher versions when those need them, also those whose
+    /// spec.package another field manager keeps (git, kubectl); if it is not given, only those that
+    /// apron itself wrote are moved, and with `false` none is
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
+    enable_dependency_version_upgrades: Option<bool>,
     /// And to lower versions, too
     #[arg(long, value_name = "BOOL", default_value_t = false, action = clap::ArgAction::Set,
           num_args = 0..=1, default_missing_value = "true")]
@@ -267,13 +267,13 @@ impl ManagerArguments {
     }
 
     fn into_request(self) -> Request {
-        let movement = if self.enable_dependency_version_downgrades {
-            Movement::Any
-        } else if self.enable_dependency_version_upgrades {
-            Movement::Upgrades
-        } else {
-            Movement::Held
+        let upgrades = self.enable_dependency_version_upgrades;
+        let movement = match upgrades {
+            _ if self.enable_dependency_version_downgrades => Movement::Any,
+            Some(false) => Movement::Held,
+            _ => Movement::Upgrades,
         };
+        let moves_kept = self.enable_dependency_version_downgrades || upgrades == Some(true);
         Request {
             kubeconfig: self.kubeconfig,
             context: self.context,
@@ -288,6 +288,7 @@ impl ManagerArguments {
                 group_suffix: self.group_suffix,
                 default_registry: self.registry,
                 movement,
+                moves_kept,
                 runs: self.package_runtime.0,
                 awaits: match self.runtime.wait_for_dependencies {
                     Awaited::Installed => Awaits::Installed,

@@ -20,6 +20,7 @@ mod permissions;
 pub(crate) mod registry;
 mod selecting;
 mod serving;
+mod stacks;
 mod up;
 
 use crate::command::{
@@ -41,6 +42,8 @@ pub(crate) enum Command {
     Inspect(inspect::Request),
     Diff(diff::Request),
     Copy(copy::Request),
+    Unpack(crate::command::unpack::Request),
+    Convert(crate::command::convert::Request),
     Search(crate::command::catalog::search::Request),
     Which(crate::command::catalog::which::Request),
     Login(login::Login),

@@ -65,7 +65,7 @@ impl Installed {
         };
         // Somebody has asked for something else since, of the package or of its revision.
         let is_past = |one: &Condition| one.is_past(metadata.generation);
-        let is_installed = installed.status == "True";
+        let is_installed = installed.status == "True" || installed.reason == reasons::UNESTABLISHED;
         if is_past(installed) || is_past(healthy) || is_installed && !self.is_settled() {
             return State::Installing;
         }
@@ -104,7 +104,9 @@ impl Installed {
     /// Whether there is no bad news yet, only none that is good.
     fn is_under_way(&self) -> bool {
         let told = |one: &Condition| one.message.as_deref().is_some_and(|text| !text.is_empty());
-        let unpacking = self.condition(types::INSTALLED).filter(|one| one.status != "True");
+        let is_unpacking =
+            |one: &&Condition| one.status != "True" && one.reason != reasons::UNESTABLISHED;
+        let unpacking = self.condition(types::INSTALLED).filter(is_unpacking);
         if let Some(unpacking) = unpacking {
             return !told(unpacking);
         }
@@ -137,8 +139,10 @@ impl Installed {
             .iter()
             .filter(|one| is_bad(one))
             .collect();
-        let own =
-            of_package.filter(|one| of_revision.is_empty() || one.condition_type != types::HEALTHY);
+        let is_told_again = |one: &Condition| {
+            one.condition_type == types::HEALTHY || one.reason == reasons::UNESTABLISHED
+        };
+        let own = of_package.filter(|one| of_revision.is_empty() || !is_told_again(one));
         let mut bad: Vec<&Condition> = own.chain(of_revision.iter().copied()).collect();
         bad.sort_by_key(|one| !names_cause(one));
         for one in bad {

@@ -1,5 +1,6 @@
 //! `build`: a directory in, a package file out.
 
+use super::build_stack;
 use super::extra_layer::{self, ExtraLayer};
 use super::lint;
 use crate::directory::{self, Directory, Selecting};
@@ -7,7 +8,9 @@ use crate::failure::{Failure, Outcome};
 use crate::output::{self, Format};
 use crate::runtime_image;
 use crate::settings::Settings;
+use crate::stacks;
 use api::meta::{Meta, PackageKind};
+use oci::Raw;
 use oci::layer::WrittenLayer;
 use rayon::prelude::*;
 use serde::Serialize;
@@ -71,18 +74,21 @@ pub(crate) enum Report {
 }
 
 #[derive(Serialize)]
-struct Built {
-    file: PathBuf,
-    kind: String,
-    name: String,
-    digest: String,
-    size: u64,
-    objects: usize,
-    warnings: usize,
+pub(super) struct Built {
+    pub(super) file: PathBuf,
+    pub(super) kind: String,
+    pub(super) name: String,
+    pub(super) digest: String,
+    pub(super) size: u64,
+    pub(super) objects: usize,
+    pub(super) warnings: usize,
 }
 
 /// Builds a package.
 pub(crate) fn run(request: &Request, settings: &Settings) -> Outcome {
+    if let Some((registry, _)) = stacks::find_registry(&request.root) {
+        return build_stack::build_stack(request, &registry, settings);
+    }
     build(request, settings).map(|_| ())
 }
 
@@ -100,15 +106,8 @@ pub(crate) fn build(request: &Request, settings: &Settings) -> Outcome<Meta> {
     let work = work_directory(request)?;
     let runtime = runtime(request, work.path(), settings)?;
     let (image, layers) = pack(&plan, &directory, request, runtime, work.path())?;
-    let target = target(request, &plan, &image);
-    let raw = store::tarball::write(&target, &image.config, &layers)
-        .map_err(|error| {
-            Failure::new(
-                format!("cannot write {}", target.display()),
-                "check that the directory exists, is writable and has room, or choose another file with -o",
-            )
-            .because(&error)
-        })?;
+    let target = target(request, plan.meta.name(), &image);
+    let raw = write_image(&target, &image, &layers)?;
     let built = Built {
         size: fs_err::metadata(&target).map_err(|error| Failure::file(&error))?.len(),
         file: target,
@@ -122,8 +121,17 @@ pub(crate) fn build(request: &Request, settings: &Settings) -> Outcome<Meta> {
     Ok(plan.meta)
 }
 
+/// Writes an image as a package file.
+pub(super) fn write_image(target: &Path, image: &Image, layers: &[Layer]) -> Outcome<Raw> {
+    let hint =
+        "check that the directory exists, is writable and has room, or choose another file with -o";
+    store::tarball::write(target, &image.config, layers).map_err(|error| {
+        Failure::new(format!("cannot write {}", target.display()), hint).because(&error)
+    })
+}
+
 /// A package is a file with a name; a file called `-` is never what was meant.
-fn refuse_stdout(file: &File) -> Outcome {
+pub(super) fn refuse_stdout(file: &File) -> Outcome {
     match file {
         File::At(path) if path == Path::new("-") => Err(Failure::new(
             "a package cannot be written to standard output",
@@ -133,7 +141,7 @@ fn refuse_stdout(file: &File) -> Outcome {
     }
 }
 
-fn tell(built: &Built, report: &Report) -> Outcome {
+pub(super) fn tell(built: &Built, report: &Report) -> Outcome {
     match report {
         Report::Quiet => Ok(()),
         Report::Tell(Format::Json) => output::print_json(built),
@@ -222,7 +230,7 @@ pub(crate) fn read_files(
 }
 
 /// Temporary files lie beside the result, so that the last step is a rename.
-fn work_directory(request: &Request) -> Outcome<TempDir> {
+pub(super) fn work_directory(request: &Request) -> Outcome<TempDir> {
     let beside = match &request.file {
         File::At(path) => path.parent().filter(|parent| !parent.as_os_str().is_empty()),
         _ => Some(request.root.as_path()),
@@ -237,7 +245,7 @@ fn work_directory(request: &Request) -> Outcome<TempDir> {
     })
 }
 
-fn runtime(
+pub(super) fn runtime(
     request: &Request,
     work: &Path,
     settings: &Settings,
@@ -279,7 +287,7 @@ fn pack(
     assemble(runtime, written)
 }
 
-fn assemble(
+pub(super) fn assemble(
     runtime: Option<runtime_image::RuntimeImage>,
     written: Vec<(PathBuf, String, WrittenLayer)>,
 ) -> Outcome<(Image, Vec<Layer>)> {
@@ -315,8 +323,7 @@ fn write_failed(error: &WriteError) -> Failure {
     Failure::new("cannot pack the package", hint).because(error)
 }
 
-fn target(request: &Request, plan: &Plan, image: &Image) -> PathBuf {
-    let name = plan.meta.name();
+pub(super) fn target(request: &Request, name: &str, image: &Image) -> PathBuf {
     match &request.file {
         File::At(path) => path.clone(),
         File::Named(name) => beside(&request.root, &directory::with_extension(name, "xpkg")),

@@ -46,7 +46,18 @@ pub(crate) fn write(root: &Path, to: &Path) -> Outcome<WrittenLayer> {
             "rename the file, or leave the directory away",
         ));
     }
-    write_files(root, &files, to).map_err(|error| {
+    pack_files((root, ""), &files, to)
+}
+
+/// Packs all files of the directory of a package of the first format, below its name.
+pub(crate) fn write_registry(root: &Path, to: &Path) -> Outcome<WrittenLayer> {
+    let files = directory::list_all(root)?;
+    pack_files((root, &format!("{}/", stack::REGISTRY_DIRECTORY)), &files, to)
+}
+
+fn pack_files(from: (&Path, &str), files: &[(String, u64)], to: &Path) -> Outcome<WrittenLayer> {
+    let root = from.0;
+    write_files(from, files, to).map_err(|error| {
         Failure::new(
             format!("cannot pack {}", root.display()),
             "check the files' permissions and names (255 letters at most), and that nothing changes them",
@@ -55,11 +66,15 @@ pub(crate) fn write(root: &Path, to: &Path) -> Outcome<WrittenLayer> {
     })
 }
 
-fn write_files(root: &Path, files: &[(String, u64)], to: &Path) -> io::Result<WrittenLayer> {
+fn write_files(
+    (root, prefix): (&Path, &str),
+    files: &[(String, u64)],
+    to: &Path,
+) -> io::Result<WrittenLayer> {
     let mut layer = LayerWriter::new(BufWriter::new(fs_err::File::create(to)?))?;
     for (path, size) in files {
         interrupt::check()?;
-        layer.start_file(path, *size)?;
+        layer.start_file(&format!("{prefix}{path}"), *size)?;
         io::copy(&mut fs_err::File::open(root.join(path))?, &mut layer)?;
     }
     Ok(layer.finish()?.1)

@@ -4,14 +4,16 @@ use super::build::read_files;
 use crate::args::registry::RegistryArguments;
 use crate::directory::{Directory, Selecting, examples_below};
 use crate::failure::{Failure, Outcome};
-use crate::output::{self, sarif};
+use crate::output;
 use crate::place::{self, Place};
 use crate::settings::Settings;
+use crate::stacks;
 use oci::Platform;
 use serde::Serialize;
 use std::path::Path;
 use xpkg::diagnostic::{Diagnostic, Severity};
 use xpkg::lint::Root;
+use xpkg::open::OpenError;
 use xpkg::source::Sources;
 
 /// What to check, and how to tell.
@@ -69,7 +71,10 @@ pub(crate) fn run(request: &Request, settings: &Settings) -> Outcome {
             output::print(format_args!("{packages} checked: {errors}, {warnings}"));
         }
         Format::Json => output::print_json(&report)?,
-        Format::Sarif => output::print_json(&sarif::log(&findings, xpkg::lint::rules()))?,
+        Format::Sarif => {
+            let rules = xpkg::lint::rules().iter().chain(stack::rules::stack_rules());
+            output::print_json(&xpkg::sarif::to_sarif(&findings, rules))?;
+        }
     }
     if errors > 0 {
         let message = format!("the check found {}", output::count(errors, "error"));
@@ -101,6 +106,9 @@ fn check(package: &str, request: &Request, settings: &Settings) -> Outcome<Vec<D
 }
 
 fn check_directory(root: &Path, selecting: &Selecting) -> Outcome<Vec<Diagnostic>> {
+    if let Some(found) = stacks::read_directory(root)? {
+        return Ok(found.findings);
+    }
     let directory = Directory::walk(root, examples_below(root).as_deref(), selecting)?;
     let files = read_files(&directory.files, |path| directory.read(path))?;
     let examples = read_files(&directory.examples, |path| directory.read_example(path))?;
@@ -121,9 +129,14 @@ fn check_image(place: &Place, request: &Request, settings: &Settings) -> Outcome
         Ok((opened.name, located, config))
     })?;
     let limits = xpkg::Limits::default();
-    let opened = xpkg::open::package_yaml(&located.layers, &limits)
-        .and_then(|reader| xpkg::open::read_strictly(reader, &limits))
-        .map_err(|error| place::unreadable(&name, &error))?;
+    let read = xpkg::open::package_yaml(&located.layers, &limits)
+        .and_then(|reader| xpkg::open::read_strictly(reader, &limits));
+    if let Err(OpenError::NotAPackage) = read
+        && let Some(found) = stacks::read_image(&name, &located.layers, stacks::tag_of(place))?
+    {
+        return Ok(found.findings);
+    }
+    let opened = read.map_err(|error| place::unreadable(&name, &error))?;
     let root = match (place, located.root.index()) {
         (Place::File(_), _) => Root::File,
         (_, Some(index)) => Root::Index(index),

@@ -188,13 +188,11 @@ impl DependencyStatus {
 /// What a revision is, and not only what it is to be: one that never had anything in the cluster is
 /// not called active.
 fn state_of(one: &Revision) -> String {
-    let references = one.status.iter().flat_map(|it| it.object_refs.iter().flatten());
-    let has_objects = { references }.any(|it| it.uid.is_some());
     let said = condition::find(one.conditions(), types::REVISION_HEALTHY);
     let said = said.filter(|it| !it.is_past(one.metadata.generation));
     match one.spec.desired_state.as_str() {
         "" => "undecided".to_owned(),
-        ACTIVE if one.is_established() || has_objects => "active".to_owned(),
+        ACTIVE if one.is_present() => "active".to_owned(),
         ACTIVE if said.is_some_and(|it| it.status == "False") => "not installed".to_owned(),
         ACTIVE => "installing".to_owned(),
         state => state.to_lowercase(),

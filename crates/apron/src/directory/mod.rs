@@ -143,19 +143,28 @@ pub(crate) fn list_all(root: &Path) -> Outcome<Vec<(String, u64)>> {
         let message = format!("there is no directory {}", root.display());
         return Err(Failure::new(message, "name a directory with files to pack"));
     }
-    let mut found = Walk::of_everything().list(root)?;
-    if let Some(skipped) = found.skipped.first() {
+    let (files, skipped) = list_everything(root)?;
+    if let Some(skipped) = skipped.first() {
         return Err(Failure::new(
             format!("{}/{} cannot be packed", root.display(), skipped.path),
             "put files with plain names there, and no links",
         ));
     }
-    if found.files.is_empty() {
+    if files.is_empty() {
         let message = format!("there are no files in {}", root.display());
         return Err(Failure::new(message, "name a directory with files to pack"));
     }
-    found.files.sort_by(|(left, _), (right, _)| source::order(left, right));
-    Ok(found.files)
+    Ok(files)
+}
+
+/// Regular files with their sizes, sorted, and what is none.
+type Everything = (Vec<(String, u64)>, Vec<SkippedFile>);
+
+/// Everything below a directory.
+pub(crate) fn list_everything(root: &Path) -> Outcome<Everything> {
+    let Found { mut files, skipped } = Walk::of_everything().list(root)?;
+    files.sort_by(|(left, _), (right, _)| source::order(left, right));
+    Ok((files, skipped))
 }
 
 /// Where examples are unless another place is named. A link is followed there as little as elsewhere.

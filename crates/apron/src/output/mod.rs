@@ -6,7 +6,6 @@
 //! registries are shown, never obeyed: what a terminal could take for a command is written out.
 
 pub(crate) mod progress;
-pub(crate) mod sarif;
 pub(crate) mod table;
 pub(crate) mod tree;
 

@@ -82,6 +82,12 @@ fn everything(served: &Served) -> String {
         "/api/v1/packages/team/nop/-/versions/v1.1.0/crds",
         "/api/v1/crds/nopresources.nop.crossplane.io/packages",
         "/api/v1/crds/nopresources.nop.crossplane.io/versions/v1alpha1/schema",
+        "/api/v1/crds/nopresources.nop.crossplane.io/versions/v1alpha1/sample",
+        "/api/v1/crds/nopresources.nop.crossplane.io/versions/v1alpha1/raw",
+        "/api/v1/resolve?crd=nopresource.nop.crossplane.io/v1alpha1&lenient=true",
+        "/api/v1/groups",
+        "/api/v1/facets",
+        "/api/v1/search?q=forProvider.conditionAfter",
     ];
     paths.map(|path| body(served, path, 200)).join("\n")
 }
@@ -99,6 +105,9 @@ fn the_catalog_is_true_whatever_happens_to_the_registry() {
     comes_to(&served, INPUT, "team/function v0.1.0");
     let input = json(&served, &format!("/api/v1/crds/{INPUT}/packages"));
     assert_eq!(input["packages"][0]["installs"], false, "inputs are never installed");
+    assert!(json(&served, "/api/v1/openapi.json")["paths"]["/api/v1/resolve"].is_object());
+    let resolved = json(&served, &format!("/api/v1/resolve?crd={NOP}/v1alpha1"));
+    assert_eq!(resolved["candidates"][0]["repository"], "team/nop", "{resolved}");
     // Tagged, and the tag moved.
     push(&scratch, &served, &first, "team/nop:latest");
     comes_to(&served, NOP, "team/nop v1.0.0,latest");
@@ -107,6 +116,9 @@ fn the_catalog_is_true_whatever_happens_to_the_registry() {
     comes_to(&served, NOP, "team/nop v1.1.0,latest v1.0.0");
     push(&scratch, &served, &first, "other/nop:v3.0.0");
     comes_to(&served, NOP, "other/nop v3.0.0; team/nop v1.1.0,latest v1.0.0");
+    body(&served, &format!("/api/v1/resolve?crd={NOP}"), 409);
+    let changes = json(&served, "/api/v1/packages/team/nop/-/diff?from=v1.0.0&to=v1.1.0");
+    assert_eq!(changes["breaking"], 0, "{changes}");
     // Untagged, and deleted.
     delete(&served, "team/nop", "latest");
     comes_to(&served, NOP, "other/nop v3.0.0; team/nop v1.1.0 v1.0.0");

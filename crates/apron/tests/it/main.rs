@@ -39,6 +39,7 @@ mod proxies;
 mod readme;
 mod registry;
 mod robots;
+mod stacks;
 mod support;
 mod up;
 mod upstream;

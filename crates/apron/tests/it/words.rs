@@ -403,7 +403,7 @@ fn the_list_of_rules_in_the_documents_is_the_list_in_the_code() {
     let mut page = String::from(
         "# What `apron lint` checks\n\nErrors fail a build; warnings do not, unless `--strict` is given. This list is made from the\ncode: `APRON_UPDATE=1 cargo test -p apron --test it rules` writes it anew.\n\n| rule | severity | |\n|---|---|---|\n",
     );
-    for rule in xpkg::lint::rules() {
+    for rule in xpkg::lint::rules().iter().chain(stack::rules::stack_rules()) {
         let severity = format!("{:?}", rule.severity).to_lowercase();
         page.push_str(&format!("| `{}` | {severity} | {} |\n", rule.name, rule.description));
     }

@@ -4,7 +4,7 @@ use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
-use serde_json::json;
+use serde_json::{Value as Json, json};
 
 /// A refusal, with what to do about it.
 #[derive(Clone, Debug)]
@@ -12,7 +12,10 @@ pub struct Problem {
     status: StatusCode,
     detail: String,
     hint: String,
-    suggestions: Vec<String>,
+    /// What sort of problem it is, if programs have to tell it from others of the same status.
+    sort: Option<&'static str>,
+    /// Further members, by name.
+    members: Vec<(String, Json)>,
     headers: Vec<(HeaderName, String)>,
 }
 
@@ -20,7 +23,7 @@ impl Problem {
     /// A problem of any sort.
     pub fn new(status: StatusCode, detail: impl Into<String>, hint: impl Into<String>) -> Self {
         let (detail, hint) = (detail.into(), hint.into());
-        Self { status, detail, hint, suggestions: Vec::new(), headers: Vec::new() }
+        Self { status, detail, hint, sort: None, members: Vec::new(), headers: Vec::new() }
     }
 
     /// The same with a header.
@@ -33,7 +36,20 @@ impl Problem {
     /// The same with what may be meant.
     #[must_use]
     pub(super) fn suggesting(self, suggestions: Vec<String>) -> Self {
-        Self { suggestions, ..self }
+        if suggestions.is_empty() { self } else { self.with("suggestions", suggestions.into()) }
+    }
+
+    /// The same with a further member.
+    #[must_use]
+    pub(super) fn with(mut self, name: &str, value: Json) -> Self {
+        self.members.push((name.to_owned(), value));
+        self
+    }
+
+    /// The same as a sort of its own: `urn:apron:problem:SORT`.
+    #[must_use]
+    pub(super) fn sorted(self, sort: &'static str) -> Self {
+        Self { sort: Some(sort), ..self }
     }
 
     pub(super) fn method() -> Self {
@@ -51,7 +67,7 @@ impl Problem {
     }
 
     pub(super) fn path() -> Self {
-        let hint = "there are /crds, /packages and /search below /api/v1";
+        let hint = "/api/v1/openapi.json lists what there is";
         Self::new(StatusCode::NOT_FOUND, "there is no such address", hint)
     }
 
@@ -61,17 +77,21 @@ impl Problem {
     }
 }
 
+fn sort_name(sort: &'static str) -> String {
+    format!("urn:apron:problem:{sort}")
+}
+
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let mut body = json!({
-            "type": "about:blank",
+            "type": self.sort.map_or_else(|| "about:blank".to_owned(), sort_name),
             "title": self.status.canonical_reason().unwrap_or_default(),
             "status": self.status.as_u16(),
             "detail": self.detail,
             "hint": self.hint,
         });
-        if !self.suggestions.is_empty() {
-            body["suggestions"] = json!(self.suggestions);
+        for (name, value) in self.members {
+            body[&name] = value;
         }
         let mut response = Response::new(Body::from(body.to_string()));
         *response.status_mut() = self.status;

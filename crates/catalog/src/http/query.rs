@@ -1,13 +1,15 @@
 //! Queries and paths, decoded.
 
 /// The decoded pairs of a query string.
-pub(super) struct Query(Vec<(String, String)>);
+#[derive(Clone, Debug, Default)]
+pub struct Query(Vec<(String, String)>);
 
 /// The most pairs that are looked at.
 const PAIRS_MAX: usize = 32;
 
 impl Query {
-    pub(super) fn parse(text: Option<&str>) -> Self {
+    /// Reads the part of an address behind the question mark.
+    pub fn parse(text: Option<&str>) -> Self {
         let pairs = text.unwrap_or_default().split('&').filter(|pair| !pair.is_empty());
         let pairs = pairs.take(PAIRS_MAX).map(|pair| {
             let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -17,7 +19,7 @@ impl Query {
     }
 
     /// The first value of a key that says something.
-    pub(super) fn get(&self, key: &str) -> Option<&str> {
+    pub fn get(&self, key: &str) -> Option<&str> {
         let mut found = self.0.iter().filter(|pair| pair.0 == key).map(|pair| pair.1.as_str());
         found.find(|value| !value.is_empty())
     }
@@ -32,7 +34,7 @@ impl Query {
 }
 
 /// Undoes `%41`; what is not UTF-8 becomes a character that no grammar allows.
-pub(super) fn decode(text: &str) -> String {
+pub fn decode(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let [first, after @ ..] = rest {
@@ -55,7 +57,7 @@ fn hex_pair(text: &[u8]) -> Option<u8> {
 }
 
 /// Escapes a value for an address.
-fn encode(text: &str) -> String {
+pub fn encode(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~:/".contains(&byte);
     let escape = |byte: u8| match byte {
         byte if plain(byte) => char::from(byte).to_string(),

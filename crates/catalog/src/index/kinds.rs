@@ -6,7 +6,9 @@ use crate::answer::{Definer, Definers, DefiningVersion, KindSummary};
 use crate::distance::near;
 use crate::grammar::KindReference;
 use crate::json::decompress;
-use crate::record::{Definition, Origin, Package};
+use crate::record::Definition;
+use crate::resolve::KindOffer;
+use crate::words::NAME;
 use rusqlite::{Connection, OptionalExtension as _, params};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,15 +16,6 @@ use std::collections::{BTreeMap, BTreeSet};
 const SUGGESTIONS_MAX: usize = 5;
 /// Names that are compared for a suggestion.
 const COMPARED_MAX: i64 = 20_000;
-
-/// A definition in a version of a package.
-struct Row {
-    repository: String,
-    digest: String,
-    tags: Vec<String>,
-    definition: Definition,
-    package: Package,
-}
 
 impl Index {
     /// Which packages bring a kind, and in which versions; `after` is the repository the last page
@@ -34,13 +27,13 @@ impl Index {
         rights: &Rights,
     ) -> Result<Definers, IndexError> {
         self.ask(rights, |database| {
-            let Some(name) = resolve(database, kind)? else {
+            let Some(name) = find_name(database, kind)? else {
                 return Ok(undefined(kind, suggest(database, kind)?));
             };
             let rows = defining(database, &name)?;
             let shown = rows.iter().max_by(|a, b| newer(b, a)).map(|row| row.definition.clone());
             let version = kind.version.clone();
-            let has = |row: &Row| {
+            let has = |row: &KindOffer| {
                 version.as_deref().is_none_or(|name| row.definition.version(name).is_some())
             };
             let mut packages = by_repository(rows.into_iter().filter(has).collect());
@@ -78,7 +71,7 @@ impl Index {
         rights: &Rights,
     ) -> Result<Option<KindSummary>, IndexError> {
         self.ask(rights, |database| {
-            let Some(name) = resolve(database, kind)? else { return Ok(None) };
+            let Some(name) = find_name(database, kind)? else { return Ok(None) };
             summary(database, &name)
         })
     }
@@ -93,25 +86,42 @@ impl Index {
         rights: &Rights,
     ) -> Result<Option<Vec<u8>>, IndexError> {
         self.ask(rights, |database| {
-            let Some(name) = resolve(database, kind)? else { return Ok(None) };
+            let Some(name) = find_name(database, kind)? else { return Ok(None) };
             let mut rows = defining(database, &name)?;
             rows.retain(|row| repository.is_none_or(|wanted| row.repository == wanted));
             rows.sort_by(newer);
             let schema =
-                |row: Row| row.definition.version(version).and_then(|it| it.schema.clone());
+                |row: KindOffer| row.definition.version(version).and_then(|it| it.schema.clone());
             let Some(digest) = rows.into_iter().find_map(schema) else { return Ok(None) };
-            let sql = "SELECT bytes FROM schema WHERE digest = ?1";
-            let mut statement = database.prepare_cached(sql)?;
-            let bytes: Option<Vec<u8>> =
-                statement.query_row([digest], |row| row.get(0)).optional()?;
-            Ok(bytes.map(|bytes| decompress(&bytes)).transpose()?)
+            find_schema(database, &digest)
         })
     }
 }
 
+/// A schema as JSON, by its digest.
+pub(super) fn find_schema(
+    database: &Connection,
+    digest: &str,
+) -> Result<Option<Vec<u8>>, IndexError> {
+    let sql = "SELECT bytes FROM schema WHERE digest = ?1";
+    let mut statement = database.prepare_cached(sql)?;
+    let bytes: Option<Vec<u8>> = statement.query_row([digest], |row| row.get(0)).optional()?;
+    Ok(bytes.map(|bytes| decompress(&bytes)).transpose()?)
+}
+
+/// A kind by the newest package that the asker may read.
+pub(super) fn newest_definition(
+    database: &Connection,
+    name: &str,
+) -> Result<Option<Definition>, IndexError> {
+    let mut rows = defining(database, name)?;
+    rows.sort_by(newer);
+    Ok(rows.into_iter().next().map(|row| row.definition))
+}
+
 /// The newest version first; what is installed before what is not.
-fn newer(one: &Row, other: &Row) -> std::cmp::Ordering {
-    let installs = |row: &Row| row.definition.origin.installs();
+pub(super) fn newer(one: &KindOffer, other: &KindOffer) -> std::cmp::Ordering {
+    let installs = |row: &KindOffer| row.definition.origin.installs();
     (installs(other).cmp(&installs(one)))
         .then_with(|| compare_versions((&one.tags, &one.digest), (&other.tags, &other.digest)))
         .then_with(|| one.repository.cmp(&other.repository))
@@ -127,7 +137,7 @@ pub(super) fn summary(
     let packages: BTreeSet<String> = rows.iter().map(|row| row.repository.clone()).collect();
     let installs = rows.iter().any(|row| row.definition.origin.installs());
     let newest = rows.into_iter().next();
-    Ok(newest.map(|Row { definition, .. }| KindSummary {
+    Ok(newest.map(|KindOffer { definition, .. }| KindSummary {
         definition,
         installs,
         packages: packages.into_iter().collect(),
@@ -135,8 +145,8 @@ pub(super) fn summary(
 }
 
 /// Every version of a package that brings a kind.
-fn defining(database: &Connection, name: &str) -> Result<Vec<Row>, IndexError> {
-    let sql = "SELECT repository.name, version.digest, provides.facts, package.facts,
+pub(super) fn defining(database: &Connection, name: &str) -> Result<Vec<KindOffer>, IndexError> {
+    let sql = "SELECT repository.name, version.digest, provides.facts, package.brief,
                    (SELECT group_concat(tag.name, ' ') FROM tag
                     WHERE tag.repository = repository.id AND tag.digest = version.digest)
                FROM provides
@@ -148,7 +158,7 @@ fn defining(database: &Connection, name: &str) -> Result<Vec<Row>, IndexError> {
     let mut rows = statement.query([name])?;
     let mut all = Vec::new();
     while let Some(row) = rows.next()? {
-        all.push(Row {
+        all.push(KindOffer {
             repository: row.get(0)?,
             digest: row.get(1)?,
             definition: serde_json::from_str(&row.get::<_, String>(2)?)?,
@@ -167,12 +177,12 @@ pub(super) fn split_tags(joined: Option<String>) -> Vec<String> {
     tags
 }
 
-fn by_repository(rows: Vec<Row>) -> Vec<Definer> {
-    let mut groups = BTreeMap::<String, Vec<Row>>::new();
+fn by_repository(rows: Vec<KindOffer>) -> Vec<Definer> {
+    let mut groups = BTreeMap::<String, Vec<KindOffer>>::new();
     for row in rows {
         groups.entry(row.repository.clone()).or_default().push(row);
     }
-    let definer = |(repository, mut rows): (String, Vec<Row>)| {
+    let definer = |(repository, mut rows): (String, Vec<KindOffer>)| {
         rows.sort_by(newer);
         let first = rows.first()?;
         Some(Definer {
@@ -186,43 +196,58 @@ fn by_repository(rows: Vec<Row>) -> Vec<Definer> {
     groups.into_iter().filter_map(definer).collect()
 }
 
-fn defining_version(row: Row) -> DefiningVersion {
-    let Row { digest, tags, definition, package, .. } = row;
-    let starts_safely = package
-        .capabilities
-        .iter()
-        .any(|it| api::meta::capability::matches(it, api::meta::capability::SAFE_START));
-    let needs_activation =
-        definition.origin.needs_activation() || (definition.origin == Origin::Crd && starts_safely);
+fn defining_version(row: KindOffer) -> DefiningVersion {
+    let needs_activation = row.needs_activation();
+    let KindOffer { digest, tags, definition, .. } = row;
     DefiningVersion { tags, digest, versions: definition.versions, needs_activation }
 }
 
 /// The name of the CRD that is meant: by its plural, else by its singular or kind.
-fn resolve(database: &Connection, kind: &KindReference) -> Result<Option<String>, IndexError> {
+pub(super) fn find_name(
+    database: &Connection,
+    kind: &KindReference,
+) -> Result<Option<String>, IndexError> {
     let Some(wanted) = &kind.name else { return Ok(None) };
     let exact = kind.bare();
     if is_visible(database, &exact)? {
         return Ok(Some(exact));
     }
-    for name in names_of_group(database, &kind.group)? {
-        for row in defining(database, &name)? {
-            let Definition { singular, kind, .. } = &row.definition;
-            if singular == wanted || kind.to_lowercase() == *wanted {
-                return Ok(Some(name));
-            }
+    let suffix = format!(".{}", kind.group);
+    let sql = format!(
+        "SELECT name FROM kind_word WHERE word = ?1 AND rank = ?2 AND {VISIBLE} ORDER BY name"
+    );
+    let mut statement = database.prepare_cached(&sql)?;
+    let rows = statement.query_map(params![wanted, NAME], |row| row.get::<_, String>(0))?;
+    let names = rows.collect::<rusqlite::Result<Vec<String>>>()?;
+    let mut by_kind = None;
+    for name in names.into_iter().filter(|name| name.ends_with(&suffix)) {
+        let rows = defining(database, &name)?;
+        if rows.iter().any(|row| row.definition.singular == *wanted) {
+            return Ok(Some(name));
+        }
+        let is_kind = |row: &KindOffer| row.definition.kind.to_lowercase() == *wanted;
+        if rows.iter().any(is_kind) {
+            by_kind.get_or_insert(name);
         }
     }
-    Ok(None)
+    Ok(by_kind)
 }
 
+/// Holds of a table with the `name` of a kind if it is in a repository that the asker may read.
+pub(super) const VISIBLE: &str = "EXISTS (
+    SELECT 1 FROM home JOIN repository ON repository.id = home.repository
+    WHERE home.name = kind_word.name AND readable(repository.name))";
+
 fn is_visible(database: &Connection, name: &str) -> Result<bool, IndexError> {
-    let sql = "SELECT 1 FROM provides JOIN version ON version.package = provides.package
-               JOIN repository ON repository.id = version.repository
-               WHERE provides.name = ?1 AND readable(repository.name) LIMIT 1";
+    let sql = "SELECT 1 FROM home JOIN repository ON repository.id = home.repository
+               WHERE home.name = ?1 AND readable(repository.name) LIMIT 1";
     Ok(database.prepare_cached(sql)?.exists([name])?)
 }
 
-fn names_of_group(database: &Connection, group: &str) -> Result<Vec<String>, IndexError> {
+pub(super) fn names_of_group(
+    database: &Connection,
+    group: &str,
+) -> Result<Vec<String>, IndexError> {
     let sql = "SELECT name FROM kind WHERE family = ?1 ORDER BY name";
     let mut statement = database.prepare_cached(sql)?;
     let rows = statement.query_map([group], |row| row.get(0))?;
@@ -244,7 +269,10 @@ fn undefined(kind: &KindReference, suggestions: Vec<String>) -> Definers {
 }
 
 /// Kinds that may be meant: the same name in another group, or one that is spelled alike.
-fn suggest(database: &Connection, kind: &KindReference) -> Result<Vec<String>, IndexError> {
+pub(super) fn suggest(
+    database: &Connection,
+    kind: &KindReference,
+) -> Result<Vec<String>, IndexError> {
     let wanted = kind.name.clone().unwrap_or_default();
     let same = similar(database, &wanted, |name| {
         let (plural, group) = name.split_once('.').unwrap_or((name, ""));

@@ -3,23 +3,38 @@
 //! One connection writes, a few read; each question is one read transaction, so that it sees a
 //! state before a change or after it. All methods wait for a disk: call them on threads that may.
 
+mod contents;
+mod documents;
+mod export;
+mod facets;
+mod fields;
+mod graph;
+mod groups;
+mod import;
 mod kinds;
 mod order;
 mod packages;
+mod refresh;
+mod resolve;
 mod rights;
 mod search;
 mod tables;
 mod write;
 
+pub use documents::VersionComparison;
+pub use import::ImportError;
 pub use rights::Rights;
 
 use rights::Reader;
 use rusqlite::Connection;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use tokio::sync::broadcast;
 
 /// The longest list in one answer.
 pub const PAGE_LENGTH_MAX: usize = 1000;
+/// News that an observer may fall behind before it misses some.
+const NEWS_MAX: usize = 1024;
 /// Connections that are kept for the next questions.
 const READERS_IDLE: usize = 4;
 
@@ -59,6 +74,8 @@ pub struct Question {
     pub group: Option<String>,
     /// Only packages of this type.
     pub kind: Option<String>,
+    /// Only packages that have all of these: the name of a facet and its value.
+    pub facets: Vec<(String, String)>,
     /// Where the last page ended.
     pub cursor: Option<String>,
     /// How long the page may be.
@@ -81,14 +98,30 @@ pub struct Index {
     path: PathBuf,
     writer: Mutex<Connection>,
     readers: Mutex<Vec<Reader>>,
+    news: broadcast::Sender<String>,
 }
 
 impl Index {
     /// Opens the index in a file. One that is not there, is damaged or has another format is made
     /// anew, and is empty.
     pub fn open(path: &Path) -> Result<Self, IndexError> {
-        let writer = Mutex::new(tables::open_writer(path)?);
-        Ok(Self { path: path.to_owned(), writer, readers: Mutex::default() })
+        Ok(Self::with_writer(path, tables::open_writer(path)?))
+    }
+
+    fn with_writer(path: &Path, writer: Connection) -> Self {
+        let (news, _) = broadcast::channel(NEWS_MAX);
+        let (path, writer) = (path.to_owned(), Mutex::new(writer));
+        Self { path, writer, readers: Mutex::default(), news }
+    }
+
+    /// Tells the names of repositories whose packages change from now on.
+    pub fn observe(&self) -> broadcast::Receiver<String> {
+        self.news.subscribe()
+    }
+
+    /// Tells observers of a repository; without any there is nothing to do.
+    fn tell_news(&self, repository: &str) {
+        let _ = self.news.send(repository.to_owned());
     }
 
     /// Makes a new index in a file, in place of any that is there.

@@ -1,8 +1,8 @@
 //! Questions about packages: versions, what one brings, what it needs, what needs it.
 
+use super::contents::{BROKEN, OTHER, READ, path_of};
 use super::kinds::split_tags;
 use super::order::compare_versions;
-use super::write::{BROKEN, OTHER, READ, path_of};
 use super::{Index, IndexError, Rights};
 use crate::answer::{Dependent, PackageSummary, State, VersionDetail, VersionSummary};
 use crate::record::{Definition, Package};
@@ -11,7 +11,8 @@ use xpkg::constraint::Constraint;
 use xpkg::version::Version;
 
 /// The columns that [`read_version`] takes.
-const VERSION: &str = "version.digest, package.state, coalesce(version.reason, package.reason),
+pub(super) const VERSION: &str =
+    "version.digest, package.state, coalesce(version.reason, package.reason),
     package.facts, package.kinds,
     (SELECT group_concat(tag.name, ' ') FROM tag
      WHERE tag.repository = repository.id AND tag.digest = version.digest)";
@@ -135,7 +136,7 @@ fn versions(database: &Connection, repository: &str) -> Result<Vec<VersionSummar
     Ok(all)
 }
 
-fn read_version(row: &Row<'_>) -> Result<VersionSummary, IndexError> {
+pub(super) fn read_version(row: &Row<'_>) -> Result<VersionSummary, IndexError> {
     let state: Option<String> = row.get(1)?;
     let reason: Option<String> = row.get(2)?;
     let state = match state.as_deref() {
@@ -158,7 +159,7 @@ fn read_version(row: &Row<'_>) -> Result<VersionSummary, IndexError> {
 }
 
 /// The version that is meant.
-fn choose(
+pub(super) fn choose(
     database: &Connection,
     repository: &str,
     reference: &str,

@@ -1,17 +1,23 @@
 //! Looking for packages and kinds by words: the very name first, then what begins with it, then
 //! what has all words. Words are looked for by their beginnings.
+//!
+//! Names are found first and read last: candidates are cheap, are put in order by how well their names
+//! fit, and only those on the page are read. What is shown of a kind is what counts: a candidate that
+//! fits by a word that only other users may read is put back to where it belongs, or left out.
 
-use super::kinds::{similar, summary};
+use super::fields::find_fields;
+use super::kinds::{VISIBLE, similar, summary};
 use super::packages::package_summary;
 use super::{Index, IndexError, Question, Rights};
 use crate::answer::{Found, KindSummary, PackageSummary, Page};
 use crate::distance::near;
-use crate::words;
-use rusqlite::{Connection, params};
+use crate::words::{self, NAME, PREFIX, WORD};
+use rusqlite::types::Value;
+use rusqlite::{Connection, params, params_from_iter};
 use std::collections::BTreeSet;
 
 /// Names that are ranked for one answer.
-const CANDIDATES_MAX: usize = 5000;
+const CANDIDATES_MAX: i64 = 5000;
 /// Results of each sort in an answer about everything.
 const FOUND_MAX: usize = 20;
 
@@ -42,15 +48,16 @@ impl Index {
         })
     }
 
-    /// Packages and kinds by words.
+    /// Packages, kinds and fields by words.
     pub fn search(&self, text: &str, rights: &Rights) -> Result<Found, IndexError> {
         let question = Question { limit: FOUND_MAX, ..Question::about(text) };
         self.ask(rights, |database| {
             let packages = find_packages(database, &question)?.items;
             let crds = find_kinds(database, &question)?.items;
-            let is_nothing = packages.is_empty() && crds.is_empty();
+            let fields = find_fields(database, text, FOUND_MAX)?;
+            let is_nothing = packages.is_empty() && crds.is_empty() && fields.is_empty();
             let suggestions = if is_nothing { suggest(database, text)? } else { Vec::new() };
-            Ok(Found { packages, crds, suggestions })
+            Ok(Found { packages, crds, fields, suggestions })
         })
     }
 }
@@ -61,87 +68,152 @@ fn cursor(question: &Question) -> Option<(u8, String)> {
     Some((rank.parse().ok()?, name.to_owned()))
 }
 
+/// A page while it is filled.
+struct Filling<T> {
+    items: Vec<(u8, String, T)>,
+    length: usize,
+}
+
+impl<T> Filling<T> {
+    fn new(question: &Question) -> Self {
+        Self { items: Vec::new(), length: question.length() }
+    }
+
+    /// Whether there is one more than fits, so that it is known that another page follows.
+    fn is_full(&self) -> bool {
+        self.items.len() > self.length
+    }
+
+    fn into_page(mut self) -> Page<T> {
+        let has_more = self.is_full();
+        self.items.truncate(self.length);
+        let last = self.items.last().filter(|_| has_more);
+        let next = last.map(|(rank, name, _)| format!("{rank}:{name}"));
+        Page { items: self.items.into_iter().map(|(_, _, item)| item).collect(), next }
+    }
+}
+
 fn find_kinds(database: &Connection, question: &Question) -> Result<Page<KindSummary>, IndexError> {
     let wanted = words::query(&question.words);
-    let is_meant = |it: &KindSummary| {
-        question.group.as_ref().is_none_or(|group| it.definition.group == *group)
-    };
-    let candidates = if wanted.is_empty() {
-        all_kinds(database, question)?
+    let (mut queue, after) = (BTreeSet::new(), cursor(question));
+    if wanted.is_empty() {
+        queue.extend(all_kinds(database, question)?.into_iter().map(|name| (WORD, name)));
     } else {
-        kinds_with(database, &wanted)?
+        queue = kinds_with(database, &wanted)?;
+    }
+    let is_meant = |name: &str| {
+        let group = name.split_once('.').map_or("", |(_, group)| group);
+        question.group.as_ref().is_none_or(|wanted| wanted == group)
     };
-    let mut ranked = Vec::new();
-    for name in candidates {
-        // What is shown of a kind is what counts: a word that only others may read finds nothing.
-        let Some(summary) = summary(database, &name)?.filter(is_meant) else { continue };
-        if let Some(rank) = words::rank_definition(&summary.definition, &wanted) {
-            ranked.push((rank, name, summary));
+    let mut page = Filling::new(question);
+    while let Some((rank, name)) = queue.pop_first() {
+        let is_behind =
+            |rank| after.as_ref().is_some_and(|last| (rank, &name) <= (last.0, &last.1));
+        if is_behind(WORD) || !is_meant(&name) {
+            continue;
+        }
+        let Some(summary) = summary(database, &name)? else { continue };
+        let found = words::rank_definition(&summary.definition, &wanted);
+        match found.map(|found| if wanted.is_empty() { WORD } else { found }) {
+            Some(found) if found > rank => {
+                queue.insert((found, name));
+            }
+            Some(found) if !is_behind(found) => page.items.push((found, name, summary)),
+            _ => {}
+        }
+        if page.is_full() {
+            break;
         }
     }
-    Ok(cut(ranked, question))
+    Ok(page.into_page())
 }
 
-/// A page of what was ranked, in order of rank and name.
-fn cut<T>(mut ranked: Vec<(u8, String, T)>, question: &Question) -> Page<T> {
-    ranked.sort_by(|(one, a, _), (other, b, _)| (one, a).cmp(&(other, b)));
-    if let Some(last) = cursor(question) {
-        ranked.retain(|(rank, name, _)| (*rank, name) > (last.0, &last.1));
-    }
-    let length = question.length();
-    let next = (ranked.len() > length).then(|| {
-        let (rank, name, _) = &ranked[length - 1];
-        format!("{rank}:{name}")
-    });
-    ranked.truncate(length);
-    Page { items: ranked.into_iter().map(|(_, _, it)| it).collect(), next }
-}
-
-/// Names of all kinds behind the last page, some more than a page has.
-fn all_kinds(database: &Connection, question: &Question) -> Result<BTreeSet<String>, IndexError> {
+/// Names of all kinds behind the last page, one more than a page has.
+fn all_kinds(database: &Connection, question: &Question) -> Result<Vec<String>, IndexError> {
     let last = cursor(question).map(|(_, name)| name).unwrap_or_default();
-    let sql = "SELECT name FROM kind WHERE name > ?1 AND (?2 IS NULL OR family = ?2)
-               AND EXISTS (SELECT 1 FROM provides
-                           JOIN version ON version.package = provides.package
-                           JOIN repository ON repository.id = version.repository
-                           WHERE provides.name = kind.name AND readable(repository.name))
-               ORDER BY name LIMIT ?3";
+    let wanted = if question.group.is_some() {
+        "SELECT name FROM kind AS kind_word WHERE family = ?2 AND name > ?1"
+    } else {
+        "SELECT name FROM kind AS kind_word WHERE name > ?1 AND ?2 IS NULL"
+    };
+    let sql = format!("{wanted} AND {VISIBLE} ORDER BY name LIMIT ?3");
     let limit = i64::try_from(question.length() + 1).unwrap_or(i64::MAX);
-    let mut statement = database.prepare_cached(sql)?;
+    let mut statement = database.prepare_cached(&sql)?;
     let rows = statement.query_map(params![last, question.group, limit], |row| row.get(0))?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Names of kinds that have all words; those that are words themselves come first.
-fn kinds_with(database: &Connection, wanted: &[String]) -> Result<BTreeSet<String>, IndexError> {
-    let sql = "SELECT DISTINCT name FROM kind_word WHERE word >= ?1 AND word < ?2
-               AND EXISTS (SELECT 1 FROM provides
-                           JOIN version ON version.package = provides.package
-                           JOIN repository ON repository.id = version.repository
-                           WHERE provides.name = kind_word.name AND readable(repository.name))
-               ORDER BY word, name LIMIT ?3";
-    with_all(database, sql, wanted)
+/// Names of kinds that have all words, with the best rank that their names allow.
+fn kinds_with(
+    database: &Connection,
+    wanted: &[String],
+) -> Result<BTreeSet<(u8, String)>, IndexError> {
+    let count = "SELECT count(*) FROM (SELECT 1 FROM kind_word WHERE word >= ?1 AND word < ?2
+                 LIMIT ?3)";
+    let (rarest, others) = rarest_first(database, count, wanted)?;
+    let has_other = "AND EXISTS (SELECT 1 FROM kind_word AS other
+                     WHERE other.name = kind_word.name AND other.word >= ? AND other.word < ?)";
+    let others_sql = vec![has_other; others.len()].join(" ");
+    // The best come first, so that they are there if there are too many.
+    let exact = (NAME, "word = ? AND rank = 0 AND ? IS NOT NULL");
+    let prefix = (PREFIX, "word > ? AND word < ? AND rank = 0");
+    let word = (WORD, "word >= ? AND word < ? AND rank > 0");
+    let mut found = BTreeSet::new();
+    let mut names = BTreeSet::new();
+    for (rank, range) in [exact, prefix, word] {
+        let sql = format!(
+            "SELECT DISTINCT name FROM kind_word WHERE {range} AND {VISIBLE} {others_sql} LIMIT ?"
+        );
+        let rank = if wanted.len() == 1 { rank } else { PREFIX };
+        let left = CANDIDATES_MAX - i64::try_from(names.len()).unwrap_or(CANDIDATES_MAX);
+        for name in with_words(database, &sql, &rarest, &others, left)? {
+            if names.insert(name.clone()) {
+                found.insert((rank, name));
+            }
+        }
+    }
+    Ok(found)
 }
 
-/// What a statement finds for the beginnings of all words.
-fn with_all(
+/// The word that fewest have, and the others: what has the rarest is looked through for the rest.
+fn rarest_first(
+    database: &Connection,
+    count: &str,
+    wanted: &[String],
+) -> Result<(String, Vec<String>), IndexError> {
+    let mut statement = database.prepare_cached(count)?;
+    let mut counted = Vec::new();
+    for word in wanted {
+        let limit = if wanted.len() == 1 { 0 } else { CANDIDATES_MAX };
+        let found: i64 =
+            statement.query_row(params![word, end_of(word), limit], |row| row.get(0))?;
+        counted.push((found, word.clone()));
+    }
+    counted.sort();
+    let mut words = counted.into_iter().map(|(_, word)| word);
+    let rarest = words.next().unwrap_or_default();
+    Ok((rarest, words.collect()))
+}
+
+/// Behind everything that begins with a word.
+fn end_of(word: &str) -> String {
+    format!("{word}{}", char::MAX)
+}
+
+/// What a statement finds that takes the bounds of a word, those of others, and a limit.
+fn with_words(
     database: &Connection,
     sql: &str,
-    wanted: &[String],
-) -> Result<BTreeSet<String>, IndexError> {
-    let limit = i64::try_from(CANDIDATES_MAX).unwrap_or(i64::MAX);
-    let mut all: Option<BTreeSet<String>> = None;
+    rarest: &str,
+    others: &[String],
+    limit: i64,
+) -> Result<Vec<String>, IndexError> {
+    let words = [rarest].into_iter().chain(others.iter().map(String::as_str));
+    let bounds = words.flat_map(|word| [word.to_owned(), end_of(word)]).map(Value::Text);
+    let values = params_from_iter(bounds.chain([Value::Integer(limit)]));
     let mut statement = database.prepare_cached(sql)?;
-    for word in wanted {
-        let end = format!("{word}{}", char::MAX);
-        let rows = statement.query_map(params![word, end, limit], |row| row.get(0))?;
-        let found = rows.collect::<rusqlite::Result<BTreeSet<String>>>()?;
-        all = Some(match all {
-            None => found,
-            Some(all) => all.intersection(&found).cloned().collect(),
-        });
-    }
-    Ok(all.unwrap_or_default())
+    let rows = statement.query_map(values, |row| row.get(0))?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
 fn find_packages(
@@ -149,31 +221,89 @@ fn find_packages(
     question: &Question,
 ) -> Result<Page<PackageSummary>, IndexError> {
     let wanted = words::query(&question.words);
-    let is_meant = |it: &PackageSummary| {
-        let kind = &it.newest.package.kind;
-        question.kind.as_ref().is_none_or(|wanted| kind.eq_ignore_ascii_case(wanted))
-    };
-    let candidates = if wanted.is_empty() {
-        all_packages(database)?
+    let after = cursor(question);
+    let names = if wanted.is_empty() {
+        let last = after.as_ref().map(|(_, name)| name.as_str()).unwrap_or_default();
+        let length = i64::try_from(question.length() + 1).unwrap_or(i64::MAX);
+        all_packages(database, question, last, length)?
     } else {
-        let sql = "SELECT DISTINCT name FROM word JOIN repository ON id = repository
-                   WHERE word >= ?1 AND word < ?2 AND readable(name) ORDER BY name LIMIT ?3";
-        with_all(database, sql, &wanted)?
+        packages_with(database, question, &wanted)?
     };
-    let mut ranked = Vec::new();
-    for name in candidates {
-        let Some(summary) = package_summary(database, &name)?.filter(is_meant) else { continue };
-        let rank = if wanted.is_empty() { 2 } else { words::rank_package(&name, &wanted) };
-        ranked.push((rank, name, summary));
+    let rank =
+        |name: &str| if wanted.is_empty() { WORD } else { words::rank_package(name, &wanted) };
+    let ranked: BTreeSet<(u8, String)> =
+        names.into_iter().map(|name| (rank(&name), name)).collect();
+    let mut page = Filling::new(question);
+    for (rank, name) in ranked {
+        if after.as_ref().is_some_and(|last| (rank, &name) <= (last.0, &last.1)) {
+            continue;
+        }
+        if let Some(summary) = package_summary(database, &name)? {
+            page.items.push((rank, name, summary));
+        }
+        if page.is_full() {
+            break;
+        }
     }
-    Ok(cut(ranked, question))
+    Ok(page.into_page())
 }
 
-fn all_packages(database: &Connection) -> Result<BTreeSet<String>, IndexError> {
-    let sql = "SELECT name FROM repository WHERE newest IS NOT NULL AND readable(name)";
-    let mut statement = database.prepare_cached(sql)?;
-    let rows = statement.query_map([], |row| row.get(0))?;
+/// Repositories that have all facets of a question, behind the last page, by name.
+pub(super) fn all_packages(
+    database: &Connection,
+    question: &Question,
+    last: &str,
+    length: i64,
+) -> Result<Vec<String>, IndexError> {
+    let (facets, values) = facet_conditions(question);
+    let sql = format!(
+        "SELECT name FROM repository WHERE newest IS NOT NULL {facets} AND name > ?
+         AND readable(name) ORDER BY name LIMIT ?"
+    );
+    let values = values.into_iter().chain([Value::Text(last.to_owned()), Value::Integer(length)]);
+    let mut statement = database.prepare_cached(&sql)?;
+    let rows = statement.query_map(params_from_iter(values), |row| row.get(0))?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+/// Repositories that have all words and facets of a question.
+pub(super) fn packages_with(
+    database: &Connection,
+    question: &Question,
+    wanted: &[String],
+) -> Result<Vec<String>, IndexError> {
+    let count = "SELECT count(*) FROM (SELECT 1 FROM word WHERE word >= ?1 AND word < ?2 LIMIT ?3)";
+    let (rarest, others) = rarest_first(database, count, wanted)?;
+    let has_other = "AND EXISTS (SELECT 1 FROM word AS other
+                     WHERE other.repository = repository.id AND other.word >= ? AND other.word < ?)";
+    let others_sql = vec![has_other; others.len()].join(" ");
+    let (facets, values) = facet_conditions(question);
+    let sql = format!(
+        "SELECT DISTINCT repository.name FROM word JOIN repository ON id = word.repository
+         WHERE word >= ? AND word < ? {others_sql} {facets} AND readable(repository.name) LIMIT ?"
+    );
+    let words = [&rarest].into_iter().chain(&others);
+    let bounds = words.flat_map(|word| [word.clone(), end_of(word)]).map(Value::Text);
+    let values = bounds.chain(values).chain([Value::Integer(CANDIDATES_MAX)]);
+    let mut statement = database.prepare_cached(&sql)?;
+    let rows = statement.query_map(params_from_iter(values), |row| row.get(0))?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+/// Conditions on a repository for each facet that is asked for, and their values.
+fn facet_conditions(question: &Question) -> (String, Vec<Value>) {
+    let kind = question.kind.iter().map(|value| ("type", value));
+    let group = question.group.iter().map(|value| ("group", value));
+    let facets = question.facets.iter().map(|(facet, value)| (facet.as_str(), value));
+    let (mut sql, mut values) = (String::new(), Vec::new());
+    for (facet, value) in kind.chain(group).chain(facets) {
+        sql.push_str(
+            "AND EXISTS (SELECT 1 FROM facet WHERE facet.repository = repository.id
+                         AND facet = ? AND value = ? COLLATE NOCASE) ",
+        );
+        values.extend([Value::Text(facet.to_owned()), Value::Text(value.clone())]);
+    }
+    (sql, values)
 }
 
 /// Kinds whose plural is spelled like a word.

@@ -3,12 +3,14 @@
 //! ```text
 //!   repository ─┬─ version ──► package (what a manifest is: by digest, wherever it lies)
 //!               ├─ tag             ├─ provides ──► kind ──► kind_word
-//!               └─ word            ├─ needs
-//!                                  └─ schema_use ──► schema (once by digest)
+//!               ├─ word, facet     ├─ needs
+//!               └─ home ──► kind   └─ schema_use ──► schema (once by digest)
+//!                                                 └► field (names of fields, by kind)
 //! ```
 //!
 //! A version without a package was not read yet. Everything at the right end of an arrow is there
-//! as long as something leads to it.
+//! as long as something leads to it. `home` says in which repositories a kind is found, so that what
+//! an asker may read is known before anything is read.
 
 use fs_err::os::unix::fs::OpenOptionsExt as _;
 use rusqlite::{Connection, OpenFlags};
@@ -16,7 +18,7 @@ use std::path::Path;
 use std::time::Duration;
 
 /// The format of the tables and of what is read from packages: one more, and all are read again.
-const FORMAT: i64 = 1;
+const FORMAT: i64 = 2;
 /// How long a connection waits for another; only checkpoints can make one wait.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 /// Pages a connection keeps, in KiB (negative, as `SQLite` wants it).
@@ -30,9 +32,12 @@ CREATE TABLE package (
     state TEXT NOT NULL,
     reason TEXT,
     facts TEXT,
+    brief TEXT,
     kinds INTEGER NOT NULL DEFAULT 0,
     readme TEXT,
-    icon TEXT
+    icon TEXT,
+    metadata TEXT,
+    objects BLOB
 );
 CREATE TABLE version (
     repository INTEGER NOT NULL,
@@ -54,23 +59,41 @@ CREATE TABLE provides (
     name TEXT NOT NULL,
     package INTEGER NOT NULL,
     facts TEXT NOT NULL,
+    document TEXT,
     PRIMARY KEY (name, package)
 ) WITHOUT ROWID;
 CREATE INDEX provides_package ON provides (package);
+CREATE INDEX provides_document ON provides (document);
+CREATE TABLE document (digest TEXT PRIMARY KEY, bytes BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE home (
+    name TEXT NOT NULL,
+    repository INTEGER NOT NULL,
+    uses INTEGER NOT NULL,
+    PRIMARY KEY (name, repository)
+) WITHOUT ROWID;
 CREATE TABLE kind (name TEXT PRIMARY KEY, family TEXT NOT NULL) WITHOUT ROWID;
 CREATE INDEX kind_family ON kind (family, name);
 CREATE TABLE kind_word (
     word TEXT NOT NULL,
+    rank INTEGER NOT NULL,
     name TEXT NOT NULL,
     uses INTEGER NOT NULL,
-    PRIMARY KEY (word, name)
+    PRIMARY KEY (word, rank, name)
 ) WITHOUT ROWID;
+CREATE INDEX kind_word_name ON kind_word (name, word);
 CREATE TABLE word (
     word TEXT NOT NULL,
     repository INTEGER NOT NULL,
     PRIMARY KEY (word, repository)
 ) WITHOUT ROWID;
-CREATE INDEX word_repository ON word (repository);
+CREATE INDEX word_repository ON word (repository, word);
+CREATE TABLE facet (
+    facet TEXT NOT NULL,
+    value TEXT NOT NULL,
+    repository INTEGER NOT NULL,
+    PRIMARY KEY (facet, value, repository)
+) WITHOUT ROWID;
+CREATE INDEX facet_repository ON facet (repository);
 CREATE TABLE needs (
     path TEXT NOT NULL,
     package INTEGER NOT NULL,
@@ -80,10 +103,18 @@ CREATE INDEX needs_package ON needs (package);
 CREATE TABLE schema (digest TEXT PRIMARY KEY, bytes BLOB NOT NULL) WITHOUT ROWID;
 CREATE TABLE schema_use (
     digest TEXT NOT NULL,
+    name TEXT NOT NULL,
     package INTEGER NOT NULL,
-    PRIMARY KEY (digest, package)
+    PRIMARY KEY (digest, name, package)
 ) WITHOUT ROWID;
 CREATE INDEX schema_use_package ON schema_use (package);
+CREATE TABLE field_name (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
+CREATE TABLE field (
+    field INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    uses INTEGER NOT NULL,
+    PRIMARY KEY (field, name)
+) WITHOUT ROWID;
 ";
 
 /// Opens the one connection that writes; an old or damaged database is made anew, for all of it

@@ -3,9 +3,10 @@
 //! Documents are looked at as they are written. What lacks a group, a plural or a kind, or has a
 //! name that says something else, defines nothing: no API server would take it.
 
-use crate::json::{canonical, compress};
-use crate::record::{Definition, Origin, Schema, ServedVersion};
-use oci::Digest;
+use super::schema::pack_kind;
+use crate::record::{Definition, KindDocument, Origin, Schema, ServedVersion};
+use crate::stored::named_schema;
+use serde_json::Value as Json;
 use xpkg::lint::ObjectKind;
 use yaml::Node;
 
@@ -13,46 +14,55 @@ use yaml::Node;
 pub(super) struct Defined {
     pub(super) definition: Definition,
     pub(super) schemas: Vec<Schema>,
+    pub(super) document: KindDocument,
 }
 
 /// The kinds that a document brings.
 pub(super) fn defined(document: &Node<'_>) -> Vec<Defined> {
     let text = |key| document.get(key).and_then(Node::as_str).unwrap_or_default();
     let Some(spec) = document.get("spec") else { return Vec::new() };
-    let name = document.at(&["metadata", "name"]).and_then(Node::as_str).unwrap_or_default();
-    match ObjectKind::find(text("apiVersion"), text("kind")) {
-        Some(ObjectKind::CustomResourceDefinition) => one(name, spec, Origin::Crd),
-        Some(ObjectKind::ManagedResourceDefinition) => one(name, spec, Origin::Mrd),
+    let definitions = match ObjectKind::find(text("apiVersion"), text("kind")) {
+        Some(ObjectKind::CustomResourceDefinition) => find_one(spec, Origin::Crd),
+        Some(ObjectKind::ManagedResourceDefinition) => find_one(spec, Origin::Mrd),
         Some(ObjectKind::CompositeResourceDefinition) => {
-            let is_second = text("apiVersion").ends_with("/v2");
-            composite(name, spec, is_second)
+            find_composite(spec, text("apiVersion").ends_with("/v2"))
         }
-        _ => Vec::new(),
+        _ => return Vec::new(),
+    };
+    let name = document.at(&["metadata", "name"]).and_then(Node::as_str).unwrap_or_default();
+    if definitions.first().is_none_or(|first| first.name != name) {
+        return Vec::new();
     }
+    let mut outline = document.to_json();
+    let Some((packed, mut schemas)) = pack_kind(&mut outline) else { return Vec::new() };
+    let kept = |mut definition: Definition| {
+        name_schemas(&mut definition.versions, &outline["spec"]);
+        let (schemas, document) = (std::mem::take(&mut schemas), packed.clone());
+        Defined { definition, schemas, document }
+    };
+    definitions.into_iter().map(kept).collect()
 }
 
-fn one(name: &str, spec: &Node<'_>, origin: Origin) -> Vec<Defined> {
+fn find_one(spec: &Node<'_>, origin: Origin) -> Vec<Definition> {
     let scope = text_at(spec, "scope").unwrap_or("Namespaced").to_owned();
-    let (versions, schemas) = versions(spec, "storage");
-    let definition = names(spec, "names", scope, origin, versions);
-    let definition = definition.filter(|definition| definition.name == name);
-    definition.map(|definition| Defined { definition, schemas }).into_iter().collect()
+    let versions = read_versions(spec, "storage");
+    names(spec, "names", scope, origin, versions).into_iter().collect()
 }
 
-fn composite(name: &str, spec: &Node<'_>, is_second: bool) -> Vec<Defined> {
+/// A composite, and its claim.
+fn find_composite(spec: &Node<'_>, is_second: bool) -> Vec<Definition> {
     let default = if is_second { "Namespaced" } else { "Cluster" };
     let scope = match text_at(spec, "scope").unwrap_or(default) {
         "LegacyCluster" => "Cluster",
         other => other,
     };
-    let (versions, schemas) = versions(spec, "referenceable");
+    let versions = read_versions(spec, "referenceable");
     let composite = names(spec, "names", scope.to_owned(), Origin::Xrd, versions.clone());
-    let Some(composite) = composite.filter(|definition| definition.name == name) else {
-        return Vec::new();
-    };
     let claim = names(spec, "claimNames", "Namespaced".to_owned(), Origin::XrdClaim, versions);
-    let claim = claim.map(|definition| Defined { definition, schemas: Vec::new() });
-    [Defined { definition: composite, schemas }].into_iter().chain(claim).collect()
+    composite
+        .into_iter()
+        .flat_map(|composite| [composite].into_iter().chain(claim.clone()))
+        .collect()
 }
 
 /// A kind by the names it has under a key.
@@ -87,38 +97,38 @@ fn text_at<'node>(node: &'node Node<'_>, key: &str) -> Option<&'node str> {
 }
 
 /// The versions of a definition; `storage` is the key that marks the one that counts.
-fn versions(spec: &Node<'_>, storage: &str) -> (Vec<ServedVersion>, Vec<Schema>) {
-    let (mut all, mut schemas) = (Vec::new(), Vec::new());
-    // In the first format one schema was for all versions, and one version needed no list.
-    let common = spec.at(&["validation", "openAPIV3Schema"]);
-    for version in spec.get("versions").map(Node::items).unwrap_or_default() {
-        let Some(name) = text_at(version, "name") else { continue };
+fn read_versions(spec: &Node<'_>, storage: &str) -> Vec<ServedVersion> {
+    let version = |version: &Node<'_>| {
         let is = |key| version.get(key).and_then(Node::as_bool).unwrap_or_default();
-        let schema = version.at(&["schema", "openAPIV3Schema"]).or(common).and_then(pack);
-        all.push(ServedVersion {
-            name: name.to_owned(),
+        Some(ServedVersion {
+            name: text_at(version, "name")?.to_owned(),
             served: is("served"),
             storage: is(storage),
             deprecated: is("deprecated"),
-            schema: schema.as_ref().map(|schema| schema.digest.clone()),
-        });
-        schemas.extend(schema);
+            schema: None,
+        })
+    };
+    let listed = spec.get("versions").map(Node::items).unwrap_or_default();
+    let all: Vec<ServedVersion> = listed.iter().filter_map(version).collect();
+    // In the first format one version needed no list.
+    match text_at(spec, "version") {
+        Some(name) if all.is_empty() => {
+            let (name, schema) = (name.to_owned(), None);
+            vec![ServedVersion { name, served: true, storage: true, deprecated: false, schema }]
+        }
+        _ => all,
     }
-    if let (true, Some(name)) = (all.is_empty(), text_at(spec, "version")) {
-        let schema = common.and_then(pack);
-        let digest = schema.as_ref().map(|schema| schema.digest.clone());
-        let (served, storage, deprecated) = (true, true, false);
-        let name = name.to_owned();
-        all.push(ServedVersion { name, served, storage, deprecated, schema: digest });
-        schemas.extend(schema);
-    }
-    (all, schemas)
 }
 
-fn pack(schema: &Node<'_>) -> Option<Schema> {
-    let bytes = canonical(schema.to_json());
-    let digest = Digest::of(&bytes).to_string();
-    compress(&bytes).ok().map(|compressed| Schema { digest, compressed })
+/// Lets versions name their schemas. In the first format one schema was for all versions.
+fn name_schemas(versions: &mut [ServedVersion], outline: &Json) {
+    let common = named_schema(&outline["validation"]["openAPIV3Schema"]);
+    let listed = outline["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
+    for version in versions {
+        let own = listed.iter().find(|it| it["name"] == version.name.as_str());
+        let own = own.and_then(|it| named_schema(&it["schema"]["openAPIV3Schema"]));
+        version.schema = own.or(common).map(str::to_owned);
+    }
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use crate::record::{Dependency, Package, Permission};
 use api::meta::{Meta, PermissionRequest, TargetKind};
+use serde_json::Value as Json;
 
 /// The longest text about a package that is kept.
 const README_SIZE_MAX: usize = 1 << 20;
@@ -32,6 +33,7 @@ pub(super) fn describe(meta: &Meta) -> Package {
         permissions: meta.permission_requests().iter().map(permission).collect(),
         readme: short(meta.readme(), README_SIZE_MAX),
         icon: icon(meta),
+        metadata: Some(plain_metadata(meta)),
         ..Package::default()
     }
 }
@@ -39,6 +41,16 @@ pub(super) fn describe(meta: &Meta) -> Package {
 /// An annotation with the specified prefix, or without.
 fn said<'meta>(meta: &'meta Meta, name: &str) -> Option<&'meta str> {
     meta.annotation(&format!("meta.crossplane.io/{name}")).or_else(|| meta.annotation(name))
+}
+
+/// The metadata without texts and pictures, which are kept for themselves or are too large to be.
+fn plain_metadata(meta: &Meta) -> Json {
+    let mut json = meta.to_json();
+    let annotations = json.pointer_mut("/metadata/annotations").and_then(Json::as_object_mut);
+    if let Some(annotations) = annotations {
+        annotations.retain(|_, value| value.as_str().is_some_and(|it| it.len() <= TEXT_SIZE_MAX));
+    }
+    json
 }
 
 /// A text without space around it, cut where it gets too long.

@@ -6,12 +6,17 @@
 
 mod definition;
 mod metadata;
+mod schema;
 
-use crate::record::{Definition, Origin, Outcome, Package, Schema};
+pub(crate) use schema::{field_names, pack_kind};
+
+use crate::json::canonical;
+use crate::record::{Definition, KindDocument, Origin, Outcome, Package, PlainObject, Schema};
 use definition::Defined;
 use oci::layer::LayerSource;
 use oci::{Digest, Identifier, ImageConfig, Manifest, Raw};
-use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};
 use std::path::Path;
 use store::{Advice, Store, VerifiedBlob};
@@ -28,6 +33,11 @@ const CONFIG_SIZE_MAX: u64 = 4 << 20;
 const UNMARKED_SIZE_MAX: u64 = 64 << 20;
 /// Bytes of all schemas of a package, compressed.
 const SCHEMAS_SIZE_MAX: usize = 64 << 20;
+
+/// Objects of a package that are kept for comparisons, beside definitions.
+const OBJECTS_MAX: usize = 10_000;
+/// The longest name of an object, or of its kind, that an API server takes.
+const OBJECT_NAME_SIZE_MAX: usize = 253;
 
 /// Why it cannot be told yet what a manifest is.
 #[derive(Debug, thiserror::Error)]
@@ -190,7 +200,7 @@ fn open(layers: &Layers, limits: &xpkg::Limits, is_marked: bool) -> Result<Packa
     let stream = xpkg::open::package_yaml(layers, limits);
     let opened = stream.and_then(|reader| {
         let make = |_: &yaml::RawDocument, node: Option<&yaml::Node<'_>>| {
-            node.map(definition::defined).unwrap_or_default()
+            node.map(MadeDocument::of).unwrap_or_default()
         };
         xpkg::open::read_with(reader, limits, make, |made| gathered.take(made), &|| false)
     });
@@ -205,27 +215,65 @@ fn open(layers: &Layers, limits: &xpkg::Limits, is_marked: bool) -> Result<Packa
         return Err(broken(problem.unwrap_or_else(|| "it has no metadata".to_owned())));
     };
     let is_function = meta.kind() == api::meta::PackageKind::Function;
-    let (definitions, schemas) = gathered.finish(is_function);
-    Ok(Package { problem, definitions, schemas, ..metadata::describe(meta) })
+    Ok(gathered.finish(is_function, Package { problem, ..metadata::describe(meta) }))
+}
+
+/// What one document turned out to be.
+#[derive(Default)]
+struct MadeDocument {
+    defined: Vec<Defined>,
+    object: Option<PlainObject>,
+}
+
+impl MadeDocument {
+    fn of(document: &yaml::Node<'_>) -> Self {
+        let defined = definition::defined(document);
+        let object = if defined.is_empty() { plain_object(document) } else { None };
+        Self { defined, object }
+    }
+}
+
+/// An object that defines nothing; metadata is none.
+fn plain_object(document: &yaml::Node<'_>) -> Option<PlainObject> {
+    let text = |path: &[&str]| {
+        let text = document.at(path).and_then(yaml::Node::as_str).unwrap_or_default();
+        (text.len() <= OBJECT_NAME_SIZE_MAX).then(|| text.to_owned())
+    };
+    let api_version = text(&["apiVersion"])?;
+    if api::meta::is_meta_group(&api_version) {
+        return None;
+    }
+    let group = api_version.split_once('/').map_or("", |(group, _)| group).to_owned();
+    let digest = Digest::of(&canonical(document.to_json())).to_string();
+    Some(PlainObject { group, kind: text(&["kind"])?, name: text(&["metadata", "name"])?, digest })
 }
 
 /// What the documents of a package define.
 #[derive(Default)]
 struct Gathered {
     definitions: BTreeMap<String, Definition>,
-    schemas: BTreeMap<String, Vec<u8>>,
+    documents: BTreeMap<String, KindDocument>,
+    schemas: BTreeMap<String, Schema>,
+    objects: BTreeSet<PlainObject>,
     size: usize,
 }
 
 impl Gathered {
-    fn take(&mut self, made: Vec<Defined>) -> Result<(), OpenError> {
-        for Defined { definition, schemas } in made {
-            for Schema { digest, compressed } in schemas {
-                self.size += compressed.len();
-                self.schemas.insert(digest, compressed);
+    fn take(&mut self, made: MadeDocument) -> Result<(), OpenError> {
+        for Defined { definition, schemas, document } in made.defined {
+            for schema in schemas {
+                self.size += schema.compressed.len();
+                self.schemas.insert(schema.digest.clone(), schema);
             }
             // Of two documents with one name the first counts; lint tells of the other.
-            self.definitions.entry(definition.name.clone()).or_insert(definition);
+            if let Entry::Vacant(place) = self.definitions.entry(definition.name.clone()) {
+                self.size += document.compressed.len();
+                self.documents.insert(definition.name.clone(), document);
+                place.insert(definition);
+            }
+        }
+        if self.objects.len() < OBJECTS_MAX {
+            self.objects.extend(made.object);
         }
         if self.size > SCHEMAS_SIZE_MAX {
             let (limit, name) = (SCHEMAS_SIZE_MAX as u64, "schemas_size_max");
@@ -234,15 +282,19 @@ impl Gathered {
         Ok(())
     }
 
-    fn finish(self, is_function: bool) -> (Vec<Definition>, Vec<Schema>) {
+    fn finish(self, is_function: bool, package: Package) -> Package {
         let named = |mut definition: Definition| {
             if is_function && definition.origin == Origin::Crd {
                 definition.origin = Origin::FunctionInput;
             }
             definition
         };
-        let schemas = self.schemas.into_iter();
-        let schemas = schemas.map(|(digest, compressed)| Schema { digest, compressed });
-        (self.definitions.into_values().map(named).collect(), schemas.collect())
+        Package {
+            definitions: self.definitions.into_values().map(named).collect(),
+            schemas: self.schemas.into_values().collect(),
+            documents: self.documents,
+            objects: self.objects.into_iter().collect(),
+            ..package
+        }
     }
 }

@@ -10,6 +10,7 @@ use http::request::Parts;
 use http::{Request, Response, StatusCode};
 use http_body_util::BodyExt as _;
 use serde_json::Value as Json;
+use std::io::Read as _;
 use std::sync::Arc;
 use tempfile::TempDir;
 use tower::ServiceExt as _;
@@ -58,6 +59,11 @@ impl Served {
         let response = self.send(user, Request::get(format!("/api/v1{path}"))).await;
         let status = response.status();
         let bytes = response.into_body().collect().await.unwrap().to_bytes();
+        if path == "/index.jsonl.gz" && status == StatusCode::OK {
+            let mut text = String::new();
+            flate2::read::GzDecoder::new(&bytes[..]).read_to_string(&mut text).unwrap();
+            return (status, text);
+        }
         (status, String::from_utf8(bytes.to_vec()).unwrap())
     }
 
@@ -69,7 +75,7 @@ impl Served {
 }
 
 /// Every address, with what may be said there.
-const ADDRESSES: [&str; 24] = [
+const ADDRESSES: [&str; 48] = [
     "/crds",
     "/crds?q=bucket",
     "/crds?q=secretvault",
@@ -94,6 +100,30 @@ const ADDRESSES: [&str; 24] = [
     "/packages/private/aws/-/versions/v9.0.0/dependencies",
     "/packages/private/aws/-/dependents",
     "/search?q=vaults",
+    "/resolve?crd=buckets.s3.example.org/v1",
+    "/resolve?crd=vaults.secret.example.org",
+    "/resolve?crd=*.secret.example.org&lenient=true",
+    "/resolve?crd=vault.secret.example.com",
+    "/search?q=secretvault",
+    "/search?q=v",
+    "/search?q=size",
+    "/crds/vaults.secret.example.org/versions/v1/sample",
+    "/crds/vaults.secret.example.org/versions/v1/raw",
+    "/crds/buckets.s3.example.org/versions/v1/raw?package=private/aws",
+    "/groups",
+    "/groups/secret.example.org",
+    "/groups/s3.example.org",
+    "/facets",
+    "/facets?q=hidden",
+    "/packages?group=secret.example.org",
+    "/packages/private/aws/-/versions/v9.0.0/graph",
+    "/packages/private/aws/-/versions/v8.0.0/graph?format=dot",
+    "/packages/team/platform/-/versions/v0.1.0/graph",
+    "/packages/private/aws/-/diff?from=v8.0.0&to=v9.0.0",
+    "/packages/private/aws/-/breaking?from=v8.0.0&to=v9.0.0",
+    "/packages/team/aws/-/diff?from=v1.0.0&to=v1.1.0",
+    "/index.jsonl.gz",
+    "/openapi.json",
 ];
 
 #[tokio::test]
@@ -122,7 +152,7 @@ async fn what_is_private_is_in_no_answer_to_those_who_may_not_read_it() {
             let text = text.replace(address.split(['/', '?', '=']).next_back().unwrap(), "");
             let text = match address.split_once("/crds/") {
                 Some((_, rest)) => text.replace(rest.split('/').next().unwrap(), ""),
-                None => text.replace("private/aws v9.0.0", ""),
+                None => text.replace("private/aws v9.0.0", "").replace("private/aws v8.0.0", ""),
             };
             assert!(!is_told(&text), "{user} {address}: {status} {text}");
             let is_named = text.contains("private/") && !address.contains("private/");
@@ -144,6 +174,9 @@ async fn what_is_private_is_answered_as_what_is_not_there() {
         ("/packages/private/aws/-/dependents", "/packages/missing/xyz/-/dependents"),
         ("/crds/vaults.secret.example.org", "/crds/zzzzzz.secret.example.org"),
         ("/crds/vaults.secret.example.org/packages", "/crds/zzzzzz.secret.example.org/packages"),
+        ("/resolve?crd=vaults.secret.example.org", "/resolve?crd=zzzzzz.secret.example.org"),
+        ("/packages/private/aws/-/diff?from=a&to=b", "/packages/missing/xyz/-/diff?from=a&to=b"),
+        ("/packages/private/aws/-/versions/v1/graph", "/packages/missing/xyz/-/versions/v1/graph"),
     ] {
         let (status, text) = served.get("anybody", private).await;
         let (other, missing) = served.get("anybody", missing).await;
@@ -208,6 +241,15 @@ async fn answers_are_known_again_and_mistakes_are_problems() {
         ("/packages/team/aws/-", 404, "address"),
         ("/nowhere", 404, "address"),
         ("/search", 400, "q="),
+        ("/resolve", 400, "crd="),
+        ("/packages/team/aws/-/diff?from=v1.0.0", 400, "to"),
+        ("/packages/team/aws/-/versions/v1.0.0/graph?depth=17", 400, "depth"),
+        ("/packages/team/aws/-/versions/v1.0.0/graph?format=png", 400, "format"),
+        ("/groups/absent.example.org", 404, "absent.example.org"),
+        ("/resolve?crd=buckets.s3.example.org&lenient=maybe", 400, "lenient"),
+        ("/resolve?crd=buckets.s3.example.org&constraint=!", 400, "constraint"),
+        ("/resolve?crd=absent.s3.example.org", 404, "crd-undefined"),
+        ("/resolve?crd=buckets.s3.example.org/v7", 422, "crd-unserved"),
     ] {
         let (found, text) = served.get("anybody", address).await;
         assert_eq!(found.as_u16(), status, "{address}: {text}");
@@ -218,4 +260,69 @@ async fn answers_are_known_again_and_mistakes_are_problems() {
     }
     let response = served.send("owner", Request::delete("/api/v1/packages/team/aws")).await;
     assert_eq!(response.status(), StatusCode::METHOD_NOT_ALLOWED);
+}
+
+/// Every address of the document, with something that is there.
+fn filled_in(path: &str) -> String {
+    path.strip_prefix("/api/v1")
+        .unwrap()
+        .replace("{crd}", "buckets.s3.example.org")
+        .replace("{version}", "v1")
+        .replace("{group}", "s3.example.org")
+        .replace("{repository}", "team/aws")
+        .replace("{reference}", "v1.1.0")
+}
+
+#[tokio::test]
+async fn the_document_tells_of_every_address_and_what_it_answers() {
+    let served = served();
+    let document = served.json("anybody", "/openapi.json").await;
+    assert_eq!(document["openapi"], "3.1.0");
+    let paths = document["paths"].as_object().unwrap();
+    assert!(paths.len() >= 24, "{}", paths.len());
+    let mut names = std::collections::BTreeSet::new();
+    for (path, item) in paths {
+        let told = &item["get"];
+        assert!(names.insert(told["operationId"].to_string()), "{path} has a name of its own");
+        let parameters = told["parameters"].as_array().unwrap();
+        let in_path = parameters.iter().filter(|it| it["in"] == "path").count();
+        assert_eq!(in_path, path.matches('{').count(), "{path}");
+        let required = parameters.iter().filter(|it| it["in"] == "query" && it["required"] == true);
+        let query = required.map(|it| match it["name"].as_str().unwrap() {
+            "crd" => "crd=buckets.s3.example.org/v1".to_owned(),
+            "from" => "from=v1.0.0".to_owned(),
+            "to" => "to=v1.1.0".to_owned(),
+            name => format!("{name}=bucket"),
+        });
+        let query = query.collect::<Vec<_>>().join("&");
+        let address = format!("{}?{query}", filled_in(path));
+        // News never end, and the fixture's kinds have no schemas.
+        let is_empty =
+            ["/events", "/schema", "/sample", "/raw"].iter().any(|it| path.ends_with(it));
+        let media = told["responses"]["200"]["content"].as_object().unwrap();
+        let Some(json) = media.get("application/json").filter(|_| !is_empty) else { continue };
+        let answer = served.json("anybody", &address).await;
+        for member in json["schema"]["required"].as_array().into_iter().flatten() {
+            assert!(answer.get(member.as_str().unwrap()).is_some(), "{address}: {member}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn news_are_told_to_those_who_may_read_what_changed() {
+    let kept = catalog();
+    let index = Arc::new(kept.index);
+    let router = router(index.clone(), Arc::new(Door));
+    let request = Request::get("/api/v1/events").header("user", "anybody");
+    let response = router.oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
+    assert_eq!(response.headers()["content-type"], "text/event-stream");
+    let mut body = response.into_body();
+    let mut next = async || {
+        let frame = body.frame().await.unwrap().unwrap().into_data().unwrap();
+        String::from_utf8(frame.to_vec()).unwrap()
+    };
+    assert_eq!(next().await, ": listening\n\n");
+    index.settle("private/new", &[crate::support::head("d1", &["v1.0.0"])]).unwrap();
+    index.settle("team/new", &[crate::support::head("d1", &["v1.0.0"])]).unwrap();
+    assert_eq!(next().await, "event: changed\ndata: {\"repository\":\"team/new\"}\n\n");
 }

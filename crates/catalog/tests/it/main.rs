@@ -8,8 +8,10 @@
     reason = "helpers of tests may die like tests do, and need not be fast"
 )]
 
+mod documents;
 mod history;
 mod http;
 mod questions;
 mod reading;
+mod resolving;
 mod support;

@@ -305,6 +305,10 @@ impl Inner {
         metadata["uid"] = json!(uid);
         metadata["generation"] = json!(generation);
         metadata["resourceVersion"] = json!(format!("imagined-{number}"));
+        if (key.group.as_str(), key.plural.as_str()) == ("apps", "deployments") {
+            object["status"] = available_status(&object);
+        }
+        let metadata = &object["metadata"];
         let finalizers = metadata["finalizers"].as_array();
         let is_gone = !metadata["deletionTimestamp"].is_null()
             && finalizers.is_none_or(std::vec::Vec::is_empty);
@@ -320,6 +324,17 @@ impl Inner {
         object["metadata"]["deletionTimestamp"] = json!(self.now);
         Ok(object)
     }
+}
+
+/// The status of a Deployment whose pods all run: a plan tells what becomes of a cluster if what is
+/// started starts.
+fn available_status(deployment: &Json) -> Json {
+    let replicas = deployment["spec"]["replicas"].as_i64().unwrap_or(1);
+    json!({
+        "observedGeneration": deployment["metadata"]["generation"],
+        "replicas": replicas, "availableReplicas": replicas,
+        "conditions": [{"type": "Available", "status": "True"}],
+    })
 }
 
 fn created(live: Option<&Json>, object: Json) -> Decided {

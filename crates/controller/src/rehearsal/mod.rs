@@ -31,6 +31,7 @@ use crate::runtime::Runtimes;
 use crate::{Hands, lock};
 use api::meta::PackageKind;
 use api::pkg::LABEL_PACKAGE;
+use plan::lock::Report;
 use plan::preview::Change;
 
 /// How often everything may be looked at before it must be quiet.
@@ -46,10 +47,16 @@ pub async fn rehearse(hands: &Hands, imagined: &Imagined) -> Result<Rehearsed, E
         if imagined.writes() == before && !sweep.is_stale {
             let report = lock::report(&players.locks, hands).await?;
             let changes: Vec<Change> = imagined.changes();
-            return Ok(Rehearsed { changes, report, refused: sweep.refused });
+            let before = Report::default();
+            return Ok(Rehearsed { changes, report, refused: sweep.refused, before });
         }
     }
     Err(Error::Refused(format!("it did not come to an end after {SWEEPS_MAX} looks")))
+}
+
+/// Conflicts that are there already. Asked for before anything is wished for, it tells old troubles from new.
+pub async fn standing_conflicts(hands: &Hands) -> Result<Report, Error> {
+    lock::report(&Locks::new(hands), hands).await
 }
 
 /// What one look at everything came to.

@@ -7,7 +7,7 @@ use super::report::Report;
 use crate::image_config::Name;
 use crate::step::{Action, Expect, Plan, Target};
 use api::meta::PackageKind;
-use api::pkg::Package;
+use api::pkg::{ANNOTATION_AUTOMATIC, Package};
 use oci::Digest;
 use serde_json::json;
 use solver::{Change, Pin};
@@ -70,7 +70,7 @@ fn install(
     let object = json!({
         "apiVersion": format!("{}/v1", world.settings.group),
         "kind": kind.as_str(),
-        "metadata": {"name": object},
+        "metadata": {"name": object, "annotations": {ANNOTATION_AUTOMATIC: "true"}},
         "spec": {"package": image(&name.written, &change.to)},
     });
     plan.actions.push(Action::Apply { object, expect: Expect::Absent });

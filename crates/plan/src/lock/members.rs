@@ -1,6 +1,7 @@
 //! Who is there: packages with what they ask for, what is active of them, and what was before.
 
 use super::contents::Contents;
+use super::keepers::holder_of;
 use super::{Counts, Verdict, Whose, World};
 use crate::image_config::{Name, Names};
 use crate::package::pull::Policy;
@@ -210,12 +211,14 @@ impl<'a> Member<'a> {
     }
 
     /// How far it may be moved for the sake of others. A digest is what somebody checked and stays,
-    /// unless others name another; what must not be fetched cannot be moved anywhere.
+    /// unless others name another; what must not be fetched cannot be moved anywhere, and what is
+    /// kept elsewhere is moved there.
     fn movement(&self, world: &World) -> Movement {
         let policy = Policy::parse(self.package.spec.package_pull_policy.as_deref());
         let is_fixed = self.package.metadata.is_paused() || self.is_elsewhere;
         match world.settings.movement {
             _ if is_fixed || policy == Policy::Never => Movement::Held,
+            _ if holder_of(self.package, &world.settings).is_some() => Movement::Held,
             Movement::Upgrades | Movement::Any if self.is_exact => Movement::Named,
             movement => movement,
         }

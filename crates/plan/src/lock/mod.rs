@@ -25,6 +25,7 @@
 mod act;
 mod contents;
 mod entries;
+mod keepers;
 mod members;
 mod question;
 mod report;
@@ -107,6 +108,8 @@ pub struct Settings {
     pub crossplane_version: String,
     /// How far installed packages may be moved for the sake of others.
     pub movement: Movement,
+    /// Whether that goes for packages whose image other field managers keep, too.
+    pub moves_kept: bool,
     /// Kinds of packages that must run, and not only be installed, before those that need them are.
     pub awaited: Vec<PackageKind>,
 }
@@ -118,6 +121,7 @@ impl Default for Settings {
             group: api::pkg::GROUP.to_owned(),
             crossplane_version: "v2.0.0".to_owned(),
             movement: Movement::Upgrades,
+            moves_kept: false,
             awaited: Vec::new(),
         }
     }
@@ -194,7 +198,8 @@ pub fn decide(world: &World) -> Result<Decided, Vec<Need>> {
     let question = Question::new(world, &members)?;
     match solver::solve(&question.problem, &question.known) {
         Outcome::Missing(needs) => Err(question.needs(&needs)),
-        Outcome::Settled(settlement) => {
+        Outcome::Settled(mut settlement) => {
+            keepers::advise_conflicts(world, &members, &mut settlement)?;
             settle(world, &members, &question, settlement).map_err(|need| vec![need])
         }
     }

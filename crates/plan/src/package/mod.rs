@@ -301,9 +301,23 @@ impl World {
             return said(reasons::UNPACKING, why);
         }
         if decided.is_active {
-            return self.condition(types::INSTALLED, true, reasons::ACTIVE, None);
+            return self.presence(self.staying(name));
         }
         said(reasons::INACTIVE, "Package is inactive".to_owned())
+    }
+
+    /// Whether the active revision is in the cluster: nothing is called installed that was refused.
+    fn presence(&self, revision: Option<&Revision>) -> Condition {
+        if revision.is_some_and(Revision::is_present) {
+            return self.condition(types::INSTALLED, true, reasons::ACTIVE, None);
+        }
+        let said = revision.and_then(|one| {
+            let said = condition::find(one.conditions(), types::REVISION_HEALTHY)?;
+            let is_refusal = said.status == "False" && !said.is_past(one.metadata.generation);
+            said.message.clone().filter(|_| is_refusal)
+        });
+        let reason = if said.is_some() { reasons::UNESTABLISHED } else { reasons::UNPACKING };
+        self.condition(types::INSTALLED, false, reason, said)
     }
 
     /// Says of definitions that stay what the revision says of them, once it has its objects.

@@ -226,7 +226,7 @@ fn a_digest_is_fetched_before_anything_is_made_of_it() {
     # again in 60 s
     --
     create p-992a93455c71 state "Active" number 1
-    status current p-992a93455c71: Installed=True ActivePackageRevision, Healthy=False UnhealthyPackageRevision (Package revision health is "Unknown")
+    status current p-992a93455c71: Installed=False UnpackingPackage, Healthy=False UnhealthyPackageRevision (Package revision health is "Unknown")
     # p-992a93455c71 is made as revision 1
     --
     nothing
@@ -251,7 +251,7 @@ fn a_name_without_registry_is_looked_for_in_the_cache_when_nothing_may_be_pulled
     # again in 60 s
     --
     create p-3b9c358f36f0 state "Active" number 1
-    status current p-3b9c358f36f0: Installed=True ActivePackageRevision, Healthy=False UnhealthyPackageRevision (Package revision health is "Unknown")
+    status current p-3b9c358f36f0: Installed=False UnpackingPackage, Healthy=False UnhealthyPackageRevision (Package revision health is "Unknown")
     # p-3b9c358f36f0 is made as revision 1
     "#);
 }
@@ -283,7 +283,7 @@ fn a_package_gets_a_revision_and_then_there_is_nothing_to_do() {
     told.extend([act(&mut world), act(&mut world)]);
     assert_snapshot!(told.join("\n--\n"), @r#"
     create p-7692c3ad3540 state "Active" number 1
-    status current p-7692c3ad3540: Healthy=False UnhealthyPackageRevision (Package revision health is "Unknown"), Installed=True ActivePackageRevision
+    status current p-7692c3ad3540: Healthy=False UnhealthyPackageRevision (Package revision health is "Unknown"), Installed=False UnpackingPackage
     # p-7692c3ad3540 is made as revision 1
     --
     nothing
@@ -369,7 +369,7 @@ fn automatic_moves_to_what_is_new_and_back() {
     assert_snapshot!(told.join("\n--\n"), @r#"
     one = p-7692c3ad3540
     create p-7692c3ad3540 state "Active" number 1
-    status current p-7692c3ad3540: Healthy=False UnhealthyPackageRevision (Package revision health is "Unknown"), Installed=True ActivePackageRevision
+    status current p-7692c3ad3540: Healthy=False UnhealthyPackageRevision (Package revision health is "Unknown"), Installed=False UnpackingPackage
     # p-7692c3ad3540 is made as revision 1
     --
     event Normal InstallPackageRevision: Successfully installed package revision
@@ -378,7 +378,7 @@ fn automatic_moves_to_what_is_new_and_back() {
     two = p-3fc4ccfe7458
     create p-3fc4ccfe7458 state "Active" number 2
     apply p-7692c3ad3540 state "Inactive" number 1
-    status current p-3fc4ccfe7458: Healthy=False UnhealthyPackageRevision (Package revision health is "Unknown"), Installed=True ActivePackageRevision
+    status current p-3fc4ccfe7458: Healthy=False UnhealthyPackageRevision (Package revision health is "Unknown"), Installed=False UnpackingPackage
     # p-3fc4ccfe7458 is made as revision 2
     # p-7692c3ad3540 becomes Inactive
     --
@@ -388,7 +388,7 @@ fn automatic_moves_to_what_is_new_and_back() {
     three = p-8b5b9db0c13d
     create p-8b5b9db0c13d state "Active" number 3
     apply p-3fc4ccfe7458 state "Inactive" number 2
-    status current p-8b5b9db0c13d: Healthy=False UnhealthyPackageRevision (Package revision health is "Unknown"), Installed=True ActivePackageRevision
+    status current p-8b5b9db0c13d: Healthy=False UnhealthyPackageRevision (Package revision health is "Unknown"), Installed=False UnpackingPackage
     # p-8b5b9db0c13d is made as revision 3
     # p-3fc4ccfe7458 becomes Inactive
     --
@@ -398,7 +398,7 @@ fn automatic_moves_to_what_is_new_and_back() {
     four = p-04efaf080f5a
     create p-04efaf080f5a state "Active" number 4
     apply p-8b5b9db0c13d state "Inactive" number 3
-    status current p-04efaf080f5a: Healthy=False UnhealthyPackageRevision (Package revision health is "Unknown"), Installed=True ActivePackageRevision
+    status current p-04efaf080f5a: Healthy=False UnhealthyPackageRevision (Package revision health is "Unknown"), Installed=False UnpackingPackage
     # p-04efaf080f5a is made as revision 4
     # p-8b5b9db0c13d becomes Inactive
     --
@@ -602,7 +602,7 @@ fn manual_leaves_what_is_active_until_somebody_activates_another() {
     --
     one is activated
     apply p-7692c3ad3540 state "Active" number 2
-    status current p-7692c3ad3540: Healthy=False UnhealthyPackageRevision (Package revision health is "Unknown"), Installed=True ActivePackageRevision
+    status current p-7692c3ad3540: Healthy=False UnhealthyPackageRevision (Package revision health is "Unknown"), Installed=False UnpackingPackage
     --
     two is there
     create p-3fc4ccfe7458 state "Inactive" number 3
@@ -614,13 +614,13 @@ fn manual_leaves_what_is_active_until_somebody_activates_another() {
     two is activated
     apply p-3fc4ccfe7458 state "Active" number 4
     apply p-7692c3ad3540 state "Inactive" number 2
-    status current p-3fc4ccfe7458: Healthy=False UnhealthyPackageRevision (Package revision health is "Unknown"), Installed=True ActivePackageRevision
+    status current p-3fc4ccfe7458: Healthy=False UnhealthyPackageRevision (Package revision health is "Unknown"), Installed=False UnpackingPackage
     # p-7692c3ad3540 becomes Inactive
     --
     one is activated again
     apply p-7692c3ad3540 state "Active" number 5
     apply p-3fc4ccfe7458 state "Inactive" number 4
-    status current p-7692c3ad3540: Healthy=False UnhealthyPackageRevision (Package revision health is "Unknown"), Installed=True ActivePackageRevision
+    status current p-7692c3ad3540: Healthy=False UnhealthyPackageRevision (Package revision health is "Unknown"), Installed=False UnpackingPackage
     # p-3fc4ccfe7458 waits for somebody to activate it
     # p-3fc4ccfe7458 becomes Inactive
     --
@@ -677,7 +677,7 @@ fn always_looks_again_in_a_minute() {
     let mut world = world(&json!({"packagePullPolicy": "Always"}));
     assert_snapshot!(act(&mut world), @r#"
     create p-7692c3ad3540 state "Active" number 1
-    status current p-7692c3ad3540: Healthy=False UnhealthyPackageRevision (Package revision health is "Unknown"), Installed=True ActivePackageRevision
+    status current p-7692c3ad3540: Healthy=False UnhealthyPackageRevision (Package revision health is "Unknown"), Installed=False UnpackingPackage
     # p-7692c3ad3540 is made as revision 1
     # again in 60 s
     "#);
@@ -717,6 +717,23 @@ fn a_reference_that_is_none_is_told() {
     "#);
 }
 
+/// D67: nothing that is not there is called installed.
+#[test]
+fn d67_what_is_refused_is_not_installed_and_what_has_objects_is() {
+    let mut world = world(&json!({}));
+    act(&mut world);
+    let refused = json!({
+        "type": "RevisionHealthy", "status": "False", "reason": "UnhealthyPackageRevision",
+        "message": "it needs q", "lastTransitionTime": "2026-01-01T00:00:00Z",
+    });
+    world.revisions[0].status = serde_json::from_value(json!({"conditions": [refused]})).unwrap();
+    assert_snapshot!(act(&mut world), @r#"status current p-7692c3ad3540: Healthy=False UnhealthyPackageRevision (Package revision health is "False" with message: it needs q), Installed=False UnestablishedPackageRevision (it needs q)"#);
+    let object = json!({"apiVersion": "v1", "kind": "K", "name": "n", "uid": "u"});
+    let status = json!({"conditions": [refused], "objectRefs": [object]});
+    world.revisions[0].status = serde_json::from_value(status).unwrap();
+    assert_snapshot!(act(&mut world), @r#"status current p-7692c3ad3540: Healthy=False UnhealthyPackageRevision (Package revision health is "False" with message: it needs q), Installed=True ActivePackageRevision"#);
+}
+
 #[test]
 fn nothing_is_done_to_a_paused_or_deleted_package() {
     let mut world = world(&json!({}));
@@ -730,13 +747,13 @@ fn nothing_is_done_to_a_paused_or_deleted_package() {
     point(&mut world, "two");
     told.push(act(&mut world));
     assert_snapshot!(told.join("\n--\n"), @r#"
-    status current p-7692c3ad3540: Healthy=False UnhealthyPackageRevision (Package revision health is "Unknown"), Installed=True ActivePackageRevision, Synced=False ReconcilePaused (Reconciliation (including deletion) is paused via the pause annotation)
+    status current p-7692c3ad3540: Healthy=False UnhealthyPackageRevision (Package revision health is "Unknown"), Installed=False UnpackingPackage, Synced=False ReconcilePaused (Reconciliation (including deletion) is paused via the pause annotation)
     event Normal ReconciliationPaused: Reconciliation (including deletion) is paused via the pause annotation
     # the annotation crossplane.io/paused stops all work on it
     --
     # the annotation crossplane.io/paused stops all work on it
     --
-    status current p-7692c3ad3540: Healthy=False UnhealthyPackageRevision (Package revision health is "Unknown"), Installed=True ActivePackageRevision
+    status current p-7692c3ad3540: Healthy=False UnhealthyPackageRevision (Package revision health is "Unknown"), Installed=False UnpackingPackage
     --
     # it is being deleted, and its revisions go with it
     "#);

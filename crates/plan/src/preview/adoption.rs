@@ -1,6 +1,7 @@
 //! What of an administrator's own objects a package would take over.
 
-use super::{Change, Family, Rehearsed, definition, name, objects, text, trouble_of};
+use super::troubles::trouble_of;
+use super::{Change, Family, Rehearsed, definition, name, objects, text};
 use crate::adoption;
 use crate::control::controller_of;
 use api::meta::PackageKind;

@@ -13,11 +13,11 @@ mod rights;
 mod runtime;
 #[cfg(test)]
 mod tests;
+mod troubles;
 mod webhooks;
 
 pub use adoption::{Adoption, adoptions, obstacles};
 
-use crate::adoption::FOREIGN;
 use crate::lock::Report;
 use api::condition::types;
 use api::meta::PackageKind;
@@ -47,6 +47,8 @@ pub struct Rehearsed {
     pub report: Report,
     /// What could not be decided at all, in sentences.
     pub refused: Vec<String>,
+    /// What was refused already, before anything was asked for.
+    pub before: Report,
 }
 
 /// What would change.
@@ -57,6 +59,9 @@ pub struct Preview {
     pub packages: Vec<PackagePreview>,
     /// What is in the way; with any of these, not everything above would happen.
     pub troubles: Vec<String>,
+    /// What is wrong already, of packages that would not change.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub standing: Vec<String>,
 }
 
 /// What would become of a package.
@@ -156,7 +161,9 @@ impl Preview {
         }
         packages.sort_by(|one, two| (one.0, &one.1.name).cmp(&(two.0, &two.1.name)));
         let packages = packages.into_iter().map(|(_, preview)| preview).collect();
-        Self { packages, troubles: troubles(rehearsed) }
+        let (troubles, standing) =
+            (troubles::list_troubles(rehearsed), troubles::list_standing(rehearsed));
+        Self { packages, troubles, standing }
     }
 
     /// Whether nothing would change.
@@ -319,39 +326,4 @@ fn action(from: Option<&str>, to: &str) -> Action {
         Some(Ordering::Greater) => Action::Downgrade,
         Some(Ordering::Equal) | None => Action::Switch,
     }
-}
-
-/// Whatever packages and revisions complain of, and would not if all went well. Whether something
-/// runs is only known once it does.
-fn troubles(rehearsed: &Rehearsed) -> Vec<String> {
-    let mut found: Vec<String> = rehearsed.changes.iter().flat_map(trouble_of).collect();
-    found.extend(rehearsed.refused.iter().cloned());
-    // Whoever is refused without having a revision yet has nowhere to say it.
-    for conflict in &rehearsed.report.conflicts {
-        let told = conflict.to_string();
-        if !found.iter().any(|one| one.contains(&told)) {
-            found.push(format!("{}: {told}; hint: {}", conflict.name, conflict.hint));
-        }
-    }
-    found
-}
-
-/// What a package or a revision would say that is in its way.
-fn trouble_of(change: &Change) -> Vec<String> {
-    let Some(after) = change.after.as_ref().filter(|_| !is_gone(change)) else { return Vec::new() };
-    if !text(&after["apiVersion"]).starts_with("pkg.") {
-        return Vec::new();
-    }
-    let conditions = after["status"]["conditions"].as_array().into_iter().flatten();
-    let counts = |one: &&Json| match text(&one["type"]) {
-        _ if one["status"] != "False" || text(&one["message"]).is_empty() => false,
-        types::INSTALLED => one["reason"] != api::condition::reasons::INACTIVE,
-        types::REVISION_HEALTHY => after["spec"]["desiredState"] == ACTIVE,
-        types::SYNCED => true,
-        // What runs it is in the way of itself only where something is there already.
-        types::RUNTIME_HEALTHY => text(&one["message"]).contains(FOREIGN),
-        _ => false,
-    };
-    let told = conditions.filter(counts).map(|one| text(&one["message"]));
-    told.map(|told| format!("{} {}: {told}", text(&after["kind"]), name(after))).collect()
 }

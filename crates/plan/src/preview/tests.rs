@@ -221,6 +221,56 @@ fn what_is_in_the_way_is_told() {
     assert_eq!(preview.troubles, ["ProviderRevision p-1: it needs q"]);
 }
 
+/// H5: a package that was refused before does not fail the plans of others.
+#[test]
+fn h5_what_was_wrong_before_is_in_nobodys_way() {
+    let conflict = |name: &str| solver::Conflict {
+        name: name.to_owned(),
+        source: solver::Source::new("r.io/x"),
+        sentences: vec!["it needs r.io/lost".to_owned()],
+        hint: "push it".to_owned(),
+        involved: std::collections::BTreeSet::new(),
+    };
+    let report = |names: &[&str]| crate::lock::Report {
+        conflicts: names.iter().map(|name| conflict(name)).collect(),
+        ..crate::lock::Report::default()
+    };
+    let changes = vec![from_to(None, Some(provider("v1.0.0")))];
+    let rehearsed = Rehearsed {
+        changes,
+        report: report(&["bad", "p"]),
+        before: report(&["bad"]),
+        ..Rehearsed::default()
+    };
+    let preview = Preview::of(&rehearsed);
+    let told =
+        |all: &[String]| all.iter().map(|it| it.split(':').next().unwrap().to_owned()).collect();
+    let (troubles, standing): (Vec<String>, Vec<String>) =
+        (told(&preview.troubles), told(&preview.standing));
+    assert_eq!((troubles, standing), (vec!["p".to_owned()], vec!["bad".to_owned()]));
+    // A plan that asks for something else of it tells of it.
+    let changes = vec![from_to(Some(provider("v1.0.0")), Some(provider("v2.0.0")))];
+    let (report, before) = (report(&["p"]), report(&["p"]));
+    let preview = Preview::of(&Rehearsed { changes, report, before, ..Rehearsed::default() });
+    assert_eq!((preview.troubles.len(), preview.standing.len()), (1, 0));
+}
+
+/// H6: what no API server has of a definition is told without asking one.
+#[test]
+fn h6_a_changed_scope_and_a_stored_version_that_goes_are_in_the_way() {
+    let mut before = definition(&[("v1", false, spec(&json!({}))), ("v2", true, spec(&json!({})))]);
+    before["status"] = json!({"storedVersions": ["v1", "v2"]});
+    let mut after = definition(&[("v2", true, spec(&json!({})))]);
+    let troubles = |after: &Json| {
+        let changes = vec![from_to(Some(before.clone()), Some(after.clone()))];
+        Preview::of(&Rehearsed { changes, ..Rehearsed::default() }).troubles.join("\n")
+    };
+    assert!(troubles(&after).contains("version v1 cannot be removed"), "{}", troubles(&after));
+    after["spec"]["scope"] = json!("Namespaced");
+    assert!(troubles(&after).contains("cannot change from Cluster to Namespaced"));
+    assert_eq!(troubles(&before), "");
+}
+
 /// H7: what a webhook is about, where it leads and what comes of no answer is told.
 #[test]
 fn h7_webhooks_are_told_with_their_rules_address_and_failure_policy() {

@@ -4,7 +4,7 @@
 //! ```text
 //!  before its objects are there    Service, certificates            their names go into the status
 //!  once its objects are there      ServiceAccount, Deployment       healthy when it is available
-//!  once it is inactive             Deployment and ServiceAccount go; Service and Secrets stay, for
+//!  once the next one is healthy    Deployment and ServiceAccount go; Service and Secrets stay, for
 //!                                  they are the package's
 //! ```
 //!
@@ -12,11 +12,12 @@
 //! first, and a controller must not start before its kinds.
 //!
 //! [`config`] says which configurations count, [`deployment`] and [`objects`] what they come to,
-//! [`certificates`] what happens to keys and when.
+//! [`certificates`] what happens to keys and when, [`handover`] how one revision follows another.
 
 mod certificates;
 mod config;
 mod deployment;
+mod handover;
 mod objects;
 mod run;
 mod tell;
@@ -70,12 +71,13 @@ pub struct World {
     pub managed: Managed,
     /// Pull secrets of the account that this manager runs as; its packages get them, too.
     pub account_secrets: Vec<String>,
-    /// The Deployments, Services and `ServiceAccounts` that the revision controls.
+    /// The Deployments, Services and `ServiceAccounts` that the revision controls: their metadata, and
+    /// whole Deployments of a revision that is not active.
     pub owned: Vec<Json>,
     /// The binding that should give the provider its rights, where it does not.
     pub unbound: Option<String>,
-    /// The other revisions of the package that have a Deployment.
-    pub deployed: BTreeSet<String>,
+    /// The Deployments of other revisions of the package, as they are.
+    pub deployments: Vec<Json>,
     /// Objects that were asked for; none where there is none.
     pub live: BTreeMap<Target, Option<Json>>,
     /// What certificates in those objects say, by the text of the field; those that cannot be read
@@ -215,17 +217,13 @@ impl World {
         is_safe_start && !was_active && self.managed.total > 0 && self.managed.active == 0
     }
 
-    /// What there is to do for a revision that is not active. What runs goes on until the next
-    /// revision has its objects and runs: one that is refused must not stop what works.
+    /// What there is to do for a revision that is not active. What ran it goes once the next
+    /// revision is healthy: one that is refused, or does not start, must not stop what works.
     fn stop(&self) -> Plan {
         let mut work = Work::default();
         let successor = self.siblings.iter().find(|one| one.spec.desired_state == ACTIVE);
-        let runs =
-            |one: &Revision| one.is_established() && self.deployed.contains(&one.metadata.name);
-        if let Some(successor) = successor.filter(|one| !runs(one)) {
-            let name = &successor.metadata.name;
-            let report = vec![format!("what runs goes on until {name} is established and runs")];
-            return Plan { report, wake: Wake::After(RETRY), ..Plan::default() };
+        if let Some(successor) = successor.filter(|one| !handover::relieves(one)) {
+            return self.stand_by(successor);
         }
         let taken = successor.and_then(|one| Some(choose(self, one).ok()?.names(one).account));
         for object in &self.owned {

@@ -48,6 +48,11 @@ impl Work {
         self.again = Some(GONE);
     }
 
+    /// Looks again after a while, or earlier.
+    pub(super) fn look_after(&mut self, time: Duration) {
+        self.again = self.again.into_iter().chain([time]).min();
+    }
+
     /// Whether an object goes, or is going.
     fn removes(&self, object: &Json) -> bool {
         let goes = |one: &Action| matches!(one, Action::Delete { target, .. } if *target == Target::of(object));
@@ -70,10 +75,11 @@ impl World {
         status.controller_ref = self.controller_ref();
         let mut work = Work::default();
         let service = objects::service(self, chosen, &names);
-        // Until then it leads to what runs of the revision before.
+        // Until this revision's pods answer, the Service leads to those of the revision before.
+        let deployed = self.found(&self.target("apps/v1", "Deployment", &names.deployment))?;
         let is_lent = self.found(&Target::of(&service))?.is_some_and(|live| {
             let is_lent = controller_of(live).is_some_and(|owner| self.is_sibling(owner));
-            is_lent && !(self.revision.is_established() && self.is_deployed())
+            is_lent && !(self.revision.is_established() && self.takes_calls(deployed))
         });
         if !is_lent && let Err(why) = self.make(&service, &mut work)? {
             let (why, again) = (Trouble::Fails(why).during("pre"), work.again);
@@ -124,11 +130,6 @@ impl World {
         Ok(live.is_some_and(|live| self.controls(live)))
     }
 
-    /// Whether there is a Deployment of this revision.
-    fn is_deployed(&self) -> bool {
-        self.controller_ref().is_some()
-    }
-
     /// The Deployment of this revision, for those who look for it.
     pub(super) fn controller_ref(&self) -> Option<ControllerReference> {
         let is_there = |one: &&Json| {
@@ -169,12 +170,16 @@ impl World {
             // That it has come is told to nobody.
             work.again = Some(RECHECK);
         }
+        let mut turn = self.held_back(live);
         if live.is_some() && self.package.is_none() {
             work.report.push("the package is not at hand, so what runs stays as it is".to_owned());
+        } else if let Some(forget) = self.forget_standby(live) {
+            work.actions.push(forget);
         } else if certificates.is_some() || !has_certificates {
             // A Deployment follows its certificates, so it waits for them.
             match deployment::deployment(self, chosen, names, certificates) {
-                Ok(wanted) => {
+                Ok(mut wanted) => {
+                    turn = self.take_turn(&mut wanted, live, work);
                     if let Err(why) = self.roll_out(chosen, names, &wanted, work)? {
                         return fails(why);
                     }
@@ -184,7 +189,7 @@ impl World {
         }
         // What another revision has, or what goes, says nothing of this one.
         let stays = |live: &&Json| self.controls(live) && !work.removes(live);
-        let available = self.availability(live.filter(stays));
+        let available = turn.and_then(|()| self.availability(live.filter(stays)));
         Ok(available.and_then(|()| self.has_rights()).map_err(|why| why.during("post")))
     }
 

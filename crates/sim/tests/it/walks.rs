@@ -17,8 +17,10 @@ const TOLD: usize = 3;
 /// A bug shows in one of the first so many walks.
 const BUG_WALKS: u64 = 100;
 /// Those that do not: no law says in which order owners come, a Deployment must be removed at the
-/// very call that something happens to, and no walk leaves a kind behind that has objects.
-const UNSEEN: [&str; 3] = [
+/// very call that something happens to, no walk leaves a kind behind that has objects, and in none
+/// does a provider fail to start.
+const UNSEEN: [&str; 4] = [
+    "does not let a provider come back",
     "turns the order of owners around",
     "removes a Deployment at the first attempt or never",
     "lets definitions go with their objects",

@@ -31,6 +31,13 @@ impl ObjectKey {
         Self { group: group.to_owned(), kind: kind.to_owned(), name: name.to_owned() }
     }
 
+    fn of_json(object: &Json) -> Self {
+        let text = |path| object.pointer(path).and_then(Json::as_str).unwrap_or_default();
+        let group = text("/apiVersion").split_once('/').map_or("", |(group, _)| group);
+        let (kind, name) = (text("/kind"), text("/metadata/name"));
+        Self { group: group.to_owned(), kind: kind.to_owned(), name: name.to_owned() }
+    }
+
     /// Whether it defines resources.
     pub fn is_definition(&self) -> bool {
         matches!(
@@ -70,8 +77,7 @@ pub(super) struct Object {
 }
 
 impl Object {
-    fn of(node: &Node<'_>, key: &ObjectKey) -> Self {
-        let mut json = node.to_json();
+    fn of(mut json: Json, key: &ObjectKey) -> Self {
         json.sort_all_objects();
         let digest = Digest::of(json.to_string().as_bytes());
         let definition = key.is_definition().then(|| {
@@ -98,7 +104,7 @@ impl Contents {
             if api::meta::is_meta_group(node.get("apiVersion").and_then(Node::as_str)?) {
                 return None;
             }
-            let object = Object::of(node, &key);
+            let object = Object::of(node.to_json(), &key);
             Some((key, object))
         };
         let take = |made: Option<(ObjectKey, Object)>| {
@@ -107,6 +113,24 @@ impl Contents {
         };
         let opened = open::read_with(reader, limits, make, take, &|| false)?;
         Ok(Self { meta: opened.meta().cloned(), objects })
+    }
+
+    /// Puts a package together that was read before: its metadata, its definitions as JSON, and the
+    /// digests of its other objects' JSON with sorted keys. Objects that two packages have in common may
+    /// be left out of both.
+    pub fn assemble(
+        meta: Option<Meta>,
+        definitions: impl IntoIterator<Item = Json>,
+        others: impl IntoIterator<Item = (ObjectKey, Digest)>,
+    ) -> Self {
+        let definitions = definitions.into_iter().map(|json| {
+            let key = ObjectKey::of_json(&json);
+            let object = Object::of(json, &key);
+            (key, object)
+        });
+        let others =
+            others.into_iter().map(|(key, digest)| (key, Object { digest, definition: None }));
+        Self { meta, objects: definitions.chain(others).collect() }
     }
 
     /// What the package says about itself.

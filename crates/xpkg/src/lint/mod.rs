@@ -46,6 +46,7 @@ pub use kinds::ObjectKind;
 pub use report::{Composition, DocumentReport, Facts, Identity, Resource, TypeReference};
 pub use rules::{Rule, rules};
 pub use runtime::{Root, image};
+pub use suggest::closest;
 pub use whole::package;
 
 use crate::diagnostic::Diagnostic;

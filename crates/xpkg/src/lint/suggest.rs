@@ -6,7 +6,7 @@ const EDITS_MAX: usize = 2;
 const WORD_SIZE_MAX: usize = 64;
 
 /// The known word closest to `word`, case aside, if one is close enough.
-pub(super) fn closest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
+pub fn closest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
     if word.len() > WORD_SIZE_MAX {
         return None;
     }

@@ -8,12 +8,15 @@ use crate::cluster::kubeconfig::{self, Choice};
 use crate::failure::{Failure, Outcome};
 use crate::registry;
 use crate::settings::Settings;
+use ::catalog::http::encode as escape;
 use oci::{Repository, Rules};
 use serde::de::DeserializeOwned;
 use store::remote::Client;
 
 /// The largest answer that is read.
 const ANSWER_SIZE_MAX: u64 = 64 << 20;
+/// What to do if there is no catalog.
+const NO_CATALOG: &str = "ask a registry that `apron registry serve` or `apron up` serves";
 
 /// The catalog of a registry.
 struct Catalog {
@@ -53,23 +56,14 @@ impl Catalog {
         let read = self.client.read_beside(&self.place, address, ANSWER_SIZE_MAX).await;
         let read = read.map_err(|error| registry::failed(cannot(), &error))?;
         let Some(bytes) = read else { return Ok(None) };
-        let parsed = serde_json::from_slice(&bytes).map_err(|error| {
-            Failure::new(
-                cannot(),
-                "ask a registry that `apron registry serve` or `apron up` serves",
-            )
-            .because(&error)
-        });
-        parsed.map(Some)
+        let parsed = serde_json::from_slice(&bytes);
+        parsed.map(Some).map_err(|error| Failure::new(cannot(), NO_CATALOG).because(&error))
     }
 
     /// The same about something that every catalog answers.
     async fn ask_all<T: DeserializeOwned>(&self, address: &str) -> Outcome<T> {
         self.ask(address).await?.ok_or_else(|| {
-            Failure::new(
-                format!("{} has no catalog of its packages", self.host()),
-                "ask a registry that `apron registry serve` or `apron up` serves",
-            )
+            Failure::new(format!("{} has no catalog of its packages", self.host()), NO_CATALOG)
         })
     }
 }
@@ -84,14 +78,4 @@ fn own_host(settings: &Settings) -> Outcome<String> {
              its kubeconfig",
         )
     })
-}
-
-/// Escapes a text for an address.
-fn escape(text: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-    let escape = |byte: u8| match byte {
-        byte if plain(byte) => char::from(byte).to_string(),
-        byte => format!("%{byte:02X}"),
-    };
-    text.bytes().map(escape).collect()
 }

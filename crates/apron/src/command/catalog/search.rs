@@ -5,7 +5,7 @@ use crate::args::registry::RegistryArguments;
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Format, table};
 use crate::settings::Settings;
-use ::catalog::answer::{Found, KindSummary, PackageSummary};
+use ::catalog::answer::{FieldMatch, Found, KindSummary, PackageSummary};
 
 /// The longest sentence about a package in a table.
 const DESCRIPTION_LENGTH_MAX: usize = 60;
@@ -26,7 +26,7 @@ pub(crate) async fn run(request: &Request, settings: &Settings) -> Outcome {
     if request.format == Format::Json {
         return output::print_json(&found);
     }
-    if found.packages.is_empty() && found.crds.is_empty() {
+    if found.packages.is_empty() && found.crds.is_empty() && found.fields.is_empty() {
         return Err(nothing(&request.words, &found.suggestions));
     }
     show(&found);
@@ -43,18 +43,18 @@ fn nothing(words: &str, suggestions: &[String]) -> Failure {
 }
 
 fn show(found: &Found) {
-    if !found.packages.is_empty() {
-        let rows: Vec<Vec<String>> = found.packages.iter().map(package_row).collect();
-        let header = ["PACKAGE", "TYPE", "NEWEST", "KINDS", "DESCRIPTION"];
-        table::table(&header, &rows).iter().for_each(output::print);
-    }
-    if !found.packages.is_empty() && !found.crds.is_empty() {
-        output::print("");
-    }
-    if !found.crds.is_empty() {
-        let rows: Vec<Vec<String>> = found.crds.iter().map(kind_row).collect();
-        table::table(&["KIND", "NAME", "PACKAGES"], &rows).iter().for_each(output::print);
-    }
+    let field = |it: &FieldMatch| {
+        vec![it.path.clone(), it.kind_of_value.clone(), format!("{}/{}", it.crd, it.version)]
+    };
+    let header = &["PACKAGE", "TYPE", "NEWEST", "KINDS", "DESCRIPTION"];
+    let tables: [(&[&str], Vec<Vec<String>>); 3] = [
+        (header, found.packages.iter().map(package_row).collect()),
+        (&["KIND", "NAME", "PACKAGES"], found.crds.iter().map(kind_row).collect()),
+        (&["FIELD", "TYPE", "KIND"], found.fields.iter().map(field).collect()),
+    ];
+    let tables = tables.iter().filter(|(_, rows)| !rows.is_empty());
+    let drawn = tables.map(|(header, rows)| table::table(header, rows).join("\n"));
+    drawn.collect::<Vec<_>>().join("\n\n").lines().for_each(output::print);
 }
 
 fn package_row(package: &PackageSummary) -> Vec<String> {

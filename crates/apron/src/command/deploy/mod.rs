@@ -1,16 +1,16 @@
 //! `manager install`: the package manager in the cluster of the current kubeconfig.
 
-mod objects;
-mod people;
-
-pub(crate) use people::ensure_people;
-
 use crate::args::authority::OpenArguments;
 use crate::args::cluster::ClusterArguments;
 use crate::cluster::{Cluster, Resource};
+use crate::command::permissions;
 use crate::failure::{Failure, Outcome};
 use crate::output;
 use crate::settings::Settings;
+use api::manager::{
+    MANAGER_NAME, ManagerInstallation, managed_suffix, manager_labels, manager_objects,
+    people_objects,
+};
 use serde_json::{Value as Json, json};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -47,7 +47,7 @@ pub(crate) enum Format {
 
 /// Installs it, or prints what would be.
 pub(crate) async fn run(request: &Request, settings: &Settings) -> Outcome {
-    let objects = objects::objects(request)?;
+    let objects = list_objects(request)?;
     if request.dry_run {
         return print(request.format, &objects);
     }
@@ -70,13 +70,53 @@ pub(crate) async fn run(request: &Request, settings: &Settings) -> Outcome {
     }
 }
 
+/// Everything that is installed, in order.
+fn list_objects(request: &Request) -> Outcome<Vec<Json>> {
+    let mut arguments = request.open.words();
+    arguments.extend(request.arguments.iter().cloned());
+    let manager = ManagerInstallation {
+        namespace: &request.cluster.namespace,
+        suffix: &request.cluster.group_suffix,
+        image: named_image(request)?,
+        pull_secrets: &request.pull_secrets,
+        arguments,
+        allowed_role: permissions::gathered(Some(&manager_labels())),
+    };
+    manager_objects(&manager).map_err(|error| {
+        let hint = "give a suffix such as crossplane.io or ibm.crossplane.io";
+        Failure::new("cannot make definitions", hint).because(&error)
+    })
+}
+
+/// The image that was named. No registry in the world has one that can be counted on.
+fn named_image(request: &Request) -> Outcome<&str> {
+    request.image.as_deref().filter(|image| !image.is_empty()).ok_or_else(|| {
+        Failure::new(
+            "no image of apron was named",
+            "make one and send it to a registry that the cluster can reach: `apron image build`, \
+             `apron copy apron.tar REGISTRY/apron:TAG`, then give --image REGISTRY/apron:TAG",
+        )
+    })
+}
+
+/// Makes those of them that are not there; what is there stays as it is.
+pub(crate) async fn ensure_people(cluster: &Cluster) -> Outcome {
+    for object in people_objects(&json!({})) {
+        let (resource, name) = address(&object)?;
+        if cluster.get::<Json>(&resource, &name).await?.is_none() {
+            cluster.create(&resource, &name, &object).await?;
+        }
+    }
+    Ok(())
+}
+
 /// A namespace has room for one manager: a second one would be the end of the first.
 async fn refuse_rival(cluster: &Cluster, arguments: &ClusterArguments) -> Outcome {
     let (namespace, suffix) = (&arguments.namespace, &arguments.group_suffix);
     let deployments = Resource::in_namespace("apps", "v1", namespace, "deployments");
-    let found: Option<Json> = cluster.get(&deployments, objects::NAME).await?;
+    let found: Option<Json> = cluster.get(&deployments, MANAGER_NAME).await?;
     let Some(found) = found else { return Ok(()) };
-    let managed = objects::managed(&found);
+    let managed = managed_suffix(&found);
     if managed == suffix {
         return Ok(());
     }
@@ -84,8 +124,7 @@ async fn refuse_rival(cluster: &Cluster, arguments: &ClusterArguments) -> Outcom
         format!("the manager in the namespace {namespace} is for packages of pkg.{managed}"),
         format!(
             "install the one for pkg.{suffix} beside it, in another namespace: give --namespace; \
-             or remove the one that is there: `kubectl -n {namespace} delete deployment {}`",
-            objects::NAME
+             or remove the one that is there: `kubectl -n {namespace} delete deployment {MANAGER_NAME}`"
         ),
     ))
 }
@@ -130,7 +169,7 @@ async fn wait(cluster: &Cluster, namespace: &str, time: Duration) -> Outcome {
     let deployments = Resource::in_namespace("apps", "v1", namespace, "deployments");
     let end = Instant::now() + time;
     loop {
-        let found: Option<Json> = cluster.get(&deployments, objects::NAME).await?;
+        let found: Option<Json> = cluster.get(&deployments, MANAGER_NAME).await?;
         let available = found.and_then(|found| found["status"]["availableReplicas"].as_i64());
         if available.is_some_and(|count| count > 0) {
             return Ok(());

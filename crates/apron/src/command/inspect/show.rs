@@ -1,9 +1,9 @@
 //! An inspection for people's eyes.
 
-use super::{Inspection, LayerFacts, ObjectFacts, PackageFacts};
 use crate::output::table;
 use crate::output::tree::{Branch, lines};
 use crate::output::{self, bold, dim, print};
+use xpkg::facts::{Inspection, LayerFacts, ObjectFacts, PackageFacts};
 
 /// How many objects are listed before the rest is only counted.
 const OBJECTS_SHOWN: usize = 20;
@@ -25,7 +25,7 @@ pub(super) fn table(inspection: &Inspection, all: bool) {
         .package
         .iter()
         .flat_map(|package| &package.permission_requests)
-        .map(|right| vec![right.verbs.join(", "), right.objects()])
+        .map(|right| vec![right.verbs.join(", "), right.name_objects()])
         .collect();
     section("permission requests", &["MAY", "ON"], &rights, rights.len());
     let total = inspection.objects.len();

@@ -23,7 +23,9 @@ use api::pkg::ANNOTATION_ADOPT_EXISTING;
 use controller::cache::Cache;
 use controller::cluster::{Error, Mode};
 use controller::fetch::Fetcher;
-use controller::rehearsal::{Checks, Imagined, Preview, Rehearsed, Target, rehearse};
+use controller::rehearsal::{
+    Checks, Imagined, Preview, Rehearsed, Target, rehearse, standing_conflicts,
+};
 use controller::{Entry, Hands, Movement};
 use serde_json::{Value as Json, json};
 use std::process::ExitCode;
@@ -177,8 +179,10 @@ pub(crate) async fn rehearsed(
     let imagined = Imagined::new(cluster.client(), checks, now());
     let hands = hands(request, settings, cluster, &imagined, cache).await?;
     let rehearsed = async {
+        let before = standing_conflicts(&hands).await?;
         ask(&hands, &cluster.group, wish).await?;
-        rehearse(&hands, &imagined).await
+        let rehearsed = rehearse(&hands, &imagined).await;
+        rehearsed.map(|rehearsed| Rehearsed { before, ..rehearsed })
     };
     rehearsed.await.map_err(|error| failed(&error))
 }

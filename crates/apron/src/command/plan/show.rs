@@ -10,6 +10,7 @@ pub(super) fn draw(preview: &Preview) -> Vec<String> {
         return vec!["nothing would change".to_owned()];
     }
     let mut lines: Vec<String> = preview.packages.iter().flat_map(package).collect();
+    lines.extend(preview.standing.iter().map(|it| format!("! wrong already: {it}")));
     if preview.troubles.is_empty() {
         lines.push(summary(preview));
     }

@@ -210,7 +210,7 @@ fn another_crossplane_is_asked_for(stage: &Stage) {
     let package = stage.push_spec(KIND, "newer", "v1.0.0", &spec(">=v99.0.0"));
     stage.install(KIND, "newer", &json!({"package": package}));
     let text = "incompatible Crossplane version: package is not compatible with Crossplane version \
-                (v2.5.0): it asks for >=v99.0.0; install a version of the package made for v2.5.0, \
+                (v2.3.4): it asks for >=v99.0.0; install a version of the package made for v2.3.4, \
                 or set ignoreCrossplaneConstraints";
     revision_says(stage, KIND, "newer", text);
     let mended = stage.push_spec(KIND, "newer", "v1.0.1", &spec(">=v2.0.0"));

@@ -10,6 +10,7 @@ mod authority;
 mod dependencies;
 mod functions;
 mod guide;
+mod handover;
 mod made_up;
 mod mistakes;
 mod packages;
@@ -31,12 +32,13 @@ use stage::{Backend, Manner, Stage};
 type Scenario = (&'static str, fn(&Stage));
 
 /// Everything there is to play on a stage that others share.
-const CHAPTERS: [&[Scenario]; 14] = [
+const CHAPTERS: [&[Scenario]; 15] = [
     adoption::ALL,
     authority::ALL,
     dependencies::ALL,
     functions::ALL,
     guide::ALL,
+    handover::ALL,
     mistakes::ALL,
     packages::ALL,
     plans::ALL,
@@ -106,12 +108,12 @@ fn plans_are_told_on_a_real_server() {
 
 #[test]
 fn packages_are_run_on_the_embedded_server() {
-    play(Backend::Embedded, &[runtimes::ALL, upstream::ALL].concat());
+    play(Backend::Embedded, &[runtimes::ALL, handover::ALL, upstream::ALL].concat());
 }
 
 #[test]
 fn packages_are_run_on_a_real_server() {
-    play(Backend::Real, &[runtimes::ALL, upstream::ALL].concat());
+    play(Backend::Real, &[runtimes::ALL, handover::ALL, upstream::ALL].concat());
 }
 
 #[test]
@@ -202,6 +204,7 @@ fn functions_and_runtimes_are_served_on_a_real_server() {
 fn stand(backend: Backend) {
     let mut stage = Stage::open_with(backend, Manner::Told(standing::WORDS));
     standing::what_is_settled_is_left_alone(&mut stage);
+    standing::m5_what_git_keeps_is_changed_in_git(&mut stage);
     standing::another_takes_over(&mut stage);
     standing::a_lock_that_keeps_less_is_left_alone(&mut stage);
     stage.stops();

@@ -112,10 +112,10 @@ fn an_inactive_revision_leaves_nothing_that_runs(stage: &Stage) {
     stage.states("Provider", "goes", &[(1, "Inactive"), (2, "Active")]);
     let second = active(stage, "goes");
     until("the next one's Deployment is there", || stage.ask(&deployments(&second)));
+    healthy(stage, "goes", &second);
     for path in [deployments(&first), core("serviceaccounts", &first), role(&first)] {
         until(&format!("{path} is gone"), || stage.is_absent(&path).then_some(()));
     }
-    healthy(stage, "goes", &second);
     let service = stage.ask(&core("services", "goes")).unwrap();
     assert_eq!(service["spec"]["selector"]["pkg.crossplane.io/revision"], *second);
 }

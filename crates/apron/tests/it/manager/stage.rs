@@ -136,6 +136,10 @@ impl Stage {
             // Nothing runs there until a scenario says so, and others wait for more than that.
             manager.args(["--wait-for-dependencies", "installed"]);
         }
+        if !matches!(manner, Manner::Told(_)) {
+            // Scenarios write packages by themselves, and want to see them moved.
+            manager.arg("--enable-dependency-version-upgrades=true");
+        }
         match manner {
             Manner::Guarded(words) => {
                 manager.arg("--leader-election").args(PATIENT).args(words);

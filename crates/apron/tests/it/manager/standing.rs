@@ -148,6 +148,26 @@ pub(super) fn a_lock_that_keeps_less_is_left_alone(stage: &mut Stage) {
     is_silent(stage, LOOKS / 3.0);
 }
 
+/// M5: what another field manager keeps is not edited, and the condition says what to write.
+pub(super) fn m5_what_git_keeps_is_changed_in_git(stage: &mut Stage) {
+    let first = stage.push("Configuration", "kept-low", "v1.0.0");
+    let second = stage.push("Configuration", "kept-low", "v2.0.0");
+    stage.install("Configuration", "kept-low", &json!({"package": first}));
+    stage.installed("Configuration", "kept-low");
+    let needs = json!({"dependsOn": [{
+        "apiVersion": "pkg.crossplane.io/v1", "kind": "Configuration",
+        "package": stage.registry.reference("kept-low"), "version": ">=v2.0.0",
+    }]});
+    let user = stage.push_package("Configuration", "kept-user", "v1.0.0", &needs, &[]);
+    stage.install("Configuration", "kept-user", &json!({"package": user}));
+    let written = format!("write {second} into spec.package of Configuration kept-low, which");
+    super::revisions::unhealthy(stage, "Configuration", "kept-user", &written);
+    assert_eq!(stage.package("Configuration", "kept-low")["spec"]["package"], *first);
+    // As git would.
+    stage.merge("Configuration", "kept-low", &json!({"spec": {"package": second}}));
+    stage.installed("Configuration", "kept-user");
+}
+
 pub(super) fn another_takes_over(stage: &mut Stage) {
     let path = "/apis/coordination.k8s.io/v1/namespaces/crossplane-system/leases/\
                 apron-manager.pkg.crossplane.io";

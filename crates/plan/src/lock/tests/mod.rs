@@ -2,6 +2,7 @@
 
 mod cluster;
 mod dialects;
+mod keepers;
 mod limits;
 mod names;
 mod record;

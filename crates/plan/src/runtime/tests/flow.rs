@@ -40,7 +40,11 @@ fn nothing_is_run_of_a_revision_that_is_paused_or_going() {
 
 /// A provider that runs and is healthy.
 fn running() -> World {
-    let mut world = world();
+    runs(world())
+}
+
+/// What runs and is healthy.
+pub(super) fn runs(mut world: World) -> World {
     settle(&mut world);
     established(&mut world, true);
     settle(&mut world);
@@ -104,12 +108,12 @@ fn a_package_says_what_its_account_has_besides_what_configurations_say() {
     );
 }
 
-fn config(name: &str, spec: &Json) -> api::pkg::runtime_config::DeploymentRuntimeConfig {
+pub(super) fn config(name: &str, spec: &Json) -> api::pkg::runtime_config::DeploymentRuntimeConfig {
     serde_json::from_value(json!({"metadata": {"name": name}, "spec": spec})).unwrap()
 }
 
 /// The next revision of the same package.
-fn next(world: &World) -> api::pkg::revision::Revision {
+pub(super) fn next(world: &World) -> api::pkg::revision::Revision {
     let mut next = world.revision.clone();
     next.metadata.name = "p-2".to_owned();
     next.metadata.uid = Some("uid-p-2".to_owned());
@@ -133,11 +137,9 @@ fn an_account_that_the_next_revision_uses_is_left_to_it() {
     ");
     world.siblings = vec![next(&world)];
     world.revision.spec.desired_state = "Inactive".to_owned();
-    // What runs goes on until the next revision has its objects, and a Deployment.
+    // What runs goes on until the next revision has its objects, and is available.
     assert_eq!(settle(&mut world), "");
     world.siblings[0].status.clone_from(&world.revision.status);
-    assert_eq!(settle(&mut world), "");
-    world.deployed.insert("p-2".to_owned());
     assert_snapshot!(settle(&mut world), @"
     delete Deployment p-1
     # Deployment p-1 goes: the revision is not active
@@ -152,6 +154,9 @@ fn the_next_revision_takes_over_what_is_the_packages() {
     world.revision = next(&world);
     world.siblings = vec![old];
     world.owned.clear();
+    let mut before = live(&world, "Deployment", "p-1").unwrap().clone();
+    before["spec"]["replicas"] = json!(0);
+    world.deployments = vec![before];
     // Until it is established, callers find what runs of the revision before, which calls as before.
     let told = settle(&mut world);
     assert!(!told.contains("Service") && !told.contains("issue"), "{told}");
@@ -164,6 +169,11 @@ fn the_next_revision_takes_over_what_is_the_packages() {
     assert!(told.starts_with("issue p-tls-client "), "{told}");
     let told = act(&mut world);
     assert!(told.contains("create Deployment p-2\n") && !told.contains(" Service "), "{told}");
+    // And until that is available.
+    let told = act(&mut world);
+    assert!(told.contains("apply Deployment p-2\n") && !told.contains(" Service "), "{told}");
+    assert!(!act(&mut world).contains(" Service "));
+    available(&mut world, "p-2", true, "");
     let told = act(&mut world);
     assert!(told.starts_with("apply Service p\n"), "{told}");
     let service = live(&world, "Service", "p").unwrap();

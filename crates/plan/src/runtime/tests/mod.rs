@@ -5,6 +5,7 @@
 mod adoption;
 mod certificates;
 mod flow;
+mod handover;
 mod upstream;
 
 use super::{Certificate, Lifetimes, Managed, Package, Settings, World, step};
@@ -54,7 +55,7 @@ fn world() -> World {
         account_secrets: Vec::new(),
         owned: Vec::new(),
         unbound: None,
-        deployed: BTreeSet::new(),
+        deployments: Vec::new(),
         live: BTreeMap::new(),
         certificates: BTreeMap::new(),
         pairs: BTreeSet::new(),
@@ -106,7 +107,10 @@ fn put(world: &mut World, mut object: Json, manager: &str) {
     let owners = object["metadata"]["ownerReferences"].as_array().into_iter().flatten();
     let owners: serde_json::Map<String, Json> =
         owners.map(|one| (format!("k:{}", json!({"uid": one["uid"]})), json!({}))).collect();
-    let fields = json!({"f:metadata": {"f:ownerReferences": owners}});
+    let annotations = object["metadata"]["annotations"].as_object().into_iter().flatten();
+    let annotations: serde_json::Map<String, Json> =
+        annotations.map(|(key, _)| (format!("f:{key}"), json!({}))).collect();
+    let fields = json!({"f:metadata": {"f:ownerReferences": owners, "f:annotations": annotations}});
     object["metadata"]["managedFields"] =
         json!([{"manager": manager, "operation": "Apply", "fieldsV1": fields}]);
     if let Some(status) = before.and_then(|seen| seen.get("status")) {
@@ -146,8 +150,8 @@ fn set_condition(world: &mut World, of: &str, status: &str, reason: &str) {
 fn available(world: &mut World, name: &str, is_so: bool, message: &str) {
     let object = world.live.get_mut(&target("Deployment", name)).unwrap().as_mut().unwrap();
     let status = if is_so { "True" } else { "False" };
-    object["status"] =
-        json!({"conditions": [{"type": "Available", "status": status, "message": message}]});
+    object["status"]["conditions"] =
+        json!([{"type": "Available", "status": status, "message": message}]);
 }
 
 /// Answers what a step needs, carries it out, and says what that was.
@@ -211,7 +215,7 @@ fn carry_out(world: &mut World, action: Action) {
         Action::Merge { target, change, expect } => {
             expected(world, &target, &expect);
             let mut object = world.live[&target].clone().unwrap();
-            object["metadata"]["ownerReferences"] = change["metadata"]["ownerReferences"].clone();
+            merge(&mut object, &change);
             put(world, object, MANAGER);
         }
         Action::Issue { mut secret, keep, make, expect } => {
@@ -249,6 +253,21 @@ fn carry_out(world: &mut World, action: Action) {
             put(world, secret, MANAGER);
         }
         other => panic!("no business of a runtime: {other:?}"),
+    }
+}
+
+/// A merge patch.
+fn merge(under: &mut Json, patch: &Json) {
+    let Json::Object(patch) = patch else {
+        *under = patch.clone();
+        return;
+    };
+    for (field, value) in patch {
+        if value.is_null() {
+            under.as_object_mut().unwrap().shift_remove(field);
+        } else {
+            merge(&mut under[field], value);
+        }
     }
 }
 

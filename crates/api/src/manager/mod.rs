@@ -1,80 +1,94 @@
 //! The objects that make up an installed package manager. `charts/apron` says the same for Helm;
 //! a test holds the two together.
 
-use super::Request;
-use crate::args::cluster::NAMESPACE;
-use crate::command::permissions;
-use crate::failure::{Failure, Outcome};
+mod people;
+
+pub use people::people_objects;
+
+use crate::crd::{self, SUFFIX, SuffixError};
 use serde_json::{Value as Json, json};
 
 /// What the Deployment is called, and what labels say.
-pub(super) const NAME: &str = "apron";
+pub const MANAGER_NAME: &str = "apron";
+/// The namespace of the usual manager.
+pub const MANAGER_NAMESPACE: &str = "crossplane-system";
 /// The service account; packages' runtimes know it by upstream's name.
 const ACCOUNT: &str = "crossplane";
 /// Where the manager is asked how it is.
 const PORT: (&str, u16) = ("metrics", 8080);
 /// What says the group to the manager.
 const SUFFIX_FLAG: &str = "--group-suffix=";
-/// A user that is nobody.
-const NOBODY: u32 = 65532;
+/// The user and group without rights.
+const UNPRIVILEGED: u32 = 65532;
+
+/// A package manager to be installed.
+pub struct ManagerInstallation<'i> {
+    /// Where it runs.
+    pub namespace: &'i str,
+    /// What the group of its packages ends with.
+    pub suffix: &'i str,
+    /// Its image.
+    pub image: &'i str,
+    /// Secrets that images are pulled with.
+    pub pull_secrets: &'i [String],
+    /// What it is told beside its group.
+    pub arguments: Vec<String>,
+    /// The role of everything that packages may ask for, which is made where Crossplane's core is not.
+    pub allowed_role: Json,
+}
 
 /// All of them, in the order in which they are made.
-pub(super) fn objects(request: &Request) -> Outcome<Vec<Json>> {
-    let suffix = &request.cluster.group_suffix;
-    let definitions = api::crd::definitions(suffix).map_err(|error| {
-        let hint = "give a suffix such as crossplane.io or ibm.crossplane.io";
-        Failure::new("cannot make definitions", hint).because(&error)
-    })?;
-    let (namespace, role) = (&request.cluster.namespace, role(request));
+pub fn manager_objects(manager: &ManagerInstallation<'_>) -> Result<Vec<Json>, SuffixError> {
+    let definitions = crd::definitions(manager.suffix)?;
+    let (namespace, role) = (manager.namespace, role_name(manager));
     let mut all =
         vec![json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})];
     all.extend(definitions);
-    all.push(account(request));
+    all.push(make_account(manager));
     all.push(json!({
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
-        "metadata": {"name": role, "labels": labels()},
-        "rules": rules(suffix),
+        "metadata": {"name": role, "labels": manager_labels()},
+        "rules": list_rules(manager.suffix),
     }));
     all.push(json!({
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
-        "metadata": {"name": role, "labels": labels()},
+        "metadata": {"name": role, "labels": manager_labels()},
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
         "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": namespace}],
     }));
     // Beside Crossplane, its own chart has these.
-    if suffix == api::crd::SUFFIX {
-        all.push(permissions::gathered(Some(&labels())));
-        all.extend(super::people::people(&labels()));
+    if manager.suffix == SUFFIX {
+        all.push(manager.allowed_role.clone());
+        all.extend(people_objects(&manager_labels()));
     }
-    all.push(deployment(request, image(request)?));
+    all.push(make_deployment(manager));
     Ok(all)
 }
 
-/// What the role and its binding are called. They have no namespace, so whatever tells managers
-/// apart is in their name: one must not take the rights of another. The usual manager has the short
-/// name it always had.
-fn role(request: &Request) -> String {
-    let (namespace, suffix) = (&request.cluster.namespace, &request.cluster.group_suffix);
-    if namespace == NAMESPACE && suffix == api::crd::SUFFIX {
-        return NAME.to_owned();
+/// What the role and its binding are called. They have no namespace, so the name tells managers
+/// apart: one must not take the rights of another. The usual manager has the short name it always had.
+fn role_name(manager: &ManagerInstallation<'_>) -> String {
+    let (namespace, suffix) = (manager.namespace, manager.suffix);
+    if namespace == MANAGER_NAMESPACE && suffix == SUFFIX {
+        return MANAGER_NAME.to_owned();
     }
-    format!("{NAME}:{namespace}:{suffix}")
+    format!("{MANAGER_NAME}:{namespace}:{suffix}")
 }
 
 /// The suffix of the group that an installed Deployment manages.
-pub(super) fn managed(deployment: &Json) -> &str {
+pub fn managed_suffix(deployment: &Json) -> &str {
     let words = &deployment["spec"]["template"]["spec"]["containers"][0]["args"];
     let mut words = words.as_array().into_iter().flatten().filter_map(Json::as_str);
-    words.find_map(|word| word.strip_prefix(SUFFIX_FLAG)).unwrap_or(api::crd::SUFFIX)
+    words.find_map(|word| word.strip_prefix(SUFFIX_FLAG)).unwrap_or(SUFFIX)
 }
 
 /// The account with the Secrets that images are pulled with. What packages run gets them from here.
-fn account(request: &Request) -> Json {
+fn make_account(manager: &ManagerInstallation<'_>) -> Json {
     let mut account = json!({
         "apiVersion": "v1", "kind": "ServiceAccount",
-        "metadata": {"name": ACCOUNT, "namespace": request.cluster.namespace, "labels": labels()},
+        "metadata": {"name": ACCOUNT, "namespace": manager.namespace, "labels": manager_labels()},
     });
-    let secrets = request.pull_secrets.iter().map(|name| json!({"name": name}));
+    let secrets = manager.pull_secrets.iter().map(|name| json!({"name": name}));
     let secrets: Vec<Json> = secrets.collect();
     if !secrets.is_empty() {
         account["imagePullSecrets"] = json!(secrets);
@@ -82,19 +96,20 @@ fn account(request: &Request) -> Json {
     account
 }
 
-fn labels() -> Json {
-    json!({"app": NAME, "app.kubernetes.io/version": env!("CARGO_PKG_VERSION")})
+/// Labels of everything that makes it up.
+pub fn manager_labels() -> Json {
+    json!({"app": MANAGER_NAME, "app.kubernetes.io/version": env!("CARGO_PKG_VERSION")})
 }
 
-/// What the manager has to do, and no more. Whoever hands out rights must have them or be allowed to
-/// go beyond (`escalate`, `bind`), so whoever runs as the manager can become an administrator;
+/// What the manager has to do, and no more. An account that hands out rights must have them or be
+/// allowed to go beyond (`escalate`, `bind`), so the manager's account can become an administrator;
 /// which rights are handed out is for the manager to say (`plan::authority`).
-fn rules(suffix: &str) -> Json {
+fn list_rules(suffix: &str) -> Json {
     let all = ["*"];
     let change = ["get", "list", "watch", "create", "update", "patch", "delete"];
     let mut own = vec![format!("pkg.{suffix}")];
     for group in ["apiextensions", "ops", "protection"] {
-        own.push(format!("{group}.{}", api::crd::SUFFIX));
+        own.push(format!("{group}.{SUFFIX}"));
     }
     json!([
         // Packages, revisions and the Lock are its own; the rest is what packages bring.
@@ -130,30 +145,18 @@ fn rules(suffix: &str) -> Json {
     ])
 }
 
-/// The image that was named. No registry in the world has one that can be counted on.
-fn image(request: &Request) -> Outcome<&str> {
-    request.image.as_deref().filter(|image| !image.is_empty()).ok_or_else(|| {
-        Failure::new(
-            "no image of apron was named",
-            "make one and send it to a registry that the cluster can reach: `apron image build`, \
-             `apron copy apron.tar REGISTRY/apron:TAG`, then give --image REGISTRY/apron:TAG",
-        )
-    })
-}
-
-fn deployment(request: &Request, image: &str) -> Json {
-    let namespace = &request.cluster.namespace;
+fn make_deployment(manager: &ManagerInstallation<'_>) -> Json {
+    let namespace = manager.namespace;
     let first = ["manager", "--cache-dir=/cache", "--leader-election", "--listen=0.0.0.0:8080"];
     let mut arguments: Vec<String> = first.map(str::to_owned).into();
-    if request.cluster.group_suffix != api::crd::SUFFIX {
-        arguments.push(format!("{SUFFIX_FLAG}{}", request.cluster.group_suffix));
+    if manager.suffix != SUFFIX {
+        arguments.push(format!("{SUFFIX_FLAG}{}", manager.suffix));
     }
-    arguments.extend(request.open.words());
-    arguments.extend(request.arguments.iter().cloned());
+    arguments.extend(manager.arguments.iter().cloned());
     let field = |name: &str, path: &str| json!({"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}});
     let container = json!({
-        "name": NAME,
-        "image": image,
+        "name": MANAGER_NAME,
+        "image": manager.image,
         "imagePullPolicy": "IfNotPresent",
         "args": arguments,
         "ports": [{"name": PORT.0, "containerPort": PORT.1}],
@@ -178,7 +181,7 @@ fn deployment(request: &Request, image: &str) -> Json {
     let pod = json!({
         "serviceAccountName": ACCOUNT,
         "securityContext": {
-            "runAsNonRoot": true, "runAsUser": NOBODY, "runAsGroup": NOBODY, "fsGroup": NOBODY,
+            "runAsNonRoot": true, "runAsUser": UNPRIVILEGED, "runAsGroup": UNPRIVILEGED, "fsGroup": UNPRIVILEGED,
             "seccompProfile": {"type": "RuntimeDefault"},
         },
         "containers": [container],
@@ -186,11 +189,11 @@ fn deployment(request: &Request, image: &str) -> Json {
     });
     json!({
         "apiVersion": "apps/v1", "kind": "Deployment",
-        "metadata": {"name": NAME, "namespace": namespace, "labels": labels()},
+        "metadata": {"name": MANAGER_NAME, "namespace": namespace, "labels": manager_labels()},
         "spec": {
             "replicas": 1,
-            "selector": {"matchLabels": {"app": NAME}},
-            "template": {"metadata": {"labels": labels()}, "spec": pod},
+            "selector": {"matchLabels": {"app": MANAGER_NAME}},
+            "template": {"metadata": {"labels": manager_labels()}, "spec": pod},
         },
     })
 }

@@ -1,13 +1,13 @@
 //! Findings as SARIF 2.1.0, which code hosts show beside the lines they are about.
 
+use crate::diagnostic::{Diagnostic, Severity};
+use crate::lint::Rule;
 use serde_json::{Value, json};
-use xpkg::diagnostic::{Diagnostic, Severity};
-use xpkg::lint::Rule;
 
 /// A SARIF log of one run.
-pub(crate) fn log(findings: &[Diagnostic], rules: &[Rule]) -> Value {
+pub fn to_sarif<'r>(findings: &[Diagnostic], rules: impl IntoIterator<Item = &'r Rule>) -> Value {
     let rules: Vec<Value> = rules
-        .iter()
+        .into_iter()
         .map(|rule| {
             json!({
                 "id": rule.name,

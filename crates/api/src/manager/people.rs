@@ -1,10 +1,8 @@
-//! Roles for people: who is bound to one may do so much with whatever packages bring.
+//! Roles for people: a user bound to one may do so much with what packages bring.
 //!
 //! The roles of packages carry labels by which they are gathered into these, as in upstream's
 //! chart and under the same names.
 
-use crate::cluster::{Cluster, Resource};
-use crate::failure::Outcome;
 use serde_json::{Value as Json, json};
 
 const RBAC: &str = "rbac.authorization.k8s.io";
@@ -18,10 +16,10 @@ const GROUPS: [&str; 4] = [
 ];
 
 /// The roles, and the binding of the group that administers everything.
-pub(super) fn people(labels: &Json) -> Vec<Json> {
+pub fn people_objects(labels: &Json) -> Vec<Json> {
     let mut all: Vec<Json> = ["admin", "edit", "view", "browse"]
         .into_iter()
-        .flat_map(|who| [gathered(who, labels), base(who, labels)])
+        .flat_map(|role| [gathering_role(role, labels), base_role(role, labels)])
         .collect();
     all.push(json!({
         "apiVersion": format!("{RBAC}/v1"), "kind": "ClusterRoleBinding",
@@ -32,34 +30,20 @@ pub(super) fn people(labels: &Json) -> Vec<Json> {
     all
 }
 
-/// Makes those of them that are not there; what is there stays as it is.
-pub(crate) async fn ensure_people(cluster: &Cluster) -> Outcome {
-    for object in people(&json!({})) {
-        let is_role = object["kind"] == "ClusterRole";
-        let plural = if is_role { "clusterroles" } else { "clusterrolebindings" };
-        let resource = Resource::of_group(RBAC, "v1", plural);
-        let name = object["metadata"]["name"].as_str().unwrap_or_default();
-        if cluster.get::<Json>(&resource, name).await?.is_none() {
-            cluster.create(&resource, name, &object).await?;
-        }
-    }
-    Ok(())
-}
-
-fn label(who: &str) -> String {
+fn role_label(who: &str) -> String {
     format!("rbac.crossplane.io/aggregate-to-{who}")
 }
 
-fn gathered(who: &str, labels: &Json) -> Json {
+fn gathering_role(who: &str, labels: &Json) -> Json {
     json!({
         "apiVersion": format!("{RBAC}/v1"), "kind": "ClusterRole",
         "metadata": {"name": format!("crossplane-{who}"), "labels": labels},
-        "aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {label(who): "true"}}]},
+        "aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {role_label(who): "true"}}]},
     })
 }
 
-/// What somebody may do before there are any packages.
-fn base(who: &str, labels: &Json) -> Json {
+/// Rights of a role before there are any packages.
+fn base_role(who: &str, labels: &Json) -> Json {
     let rule = |groups: &[&str], resources: &[&str], verbs: &[&str]| json!({"apiGroups": groups, "resources": resources, "verbs": verbs});
     let mut rules = vec![rule(&["", "events.k8s.io"], &["events"], &READ)];
     if who == "browse" {
@@ -81,7 +65,7 @@ fn base(who: &str, labels: &Json) -> Json {
         rules.push(rule(&[RBAC], &["clusterrolebindings", "rolebindings"], &ALL));
     }
     let mut labels = labels.clone();
-    labels[label(who)] = json!("true");
+    labels[role_label(who)] = json!("true");
     json!({
         "apiVersion": format!("{RBAC}/v1"), "kind": "ClusterRole",
         "metadata": {"name": format!("crossplane:aggregate-to-{who}"), "labels": labels},

@@ -1,0 +1,237 @@
+//! How long the catalog takes: to find the packages of a kind among 1,000,000 that packages bring, to
+//! search 100,000 versions of packages, and to read one package with many kinds.
+//!
+//! `scripts/bench-catalog` runs it. `questions ask DIRECTORY [REPOSITORIES]` makes an index of made-up
+//! packages (20 versions of each, with 10 kinds) and asks it; `questions read FILE` reads a
+//! `package.yaml` into an empty index. Times are by the clock and of the processor; other work on the
+//! machine matters to the first, and less to the second.
+
+#![expect(clippy::print_stdout, reason = "a program for people")]
+
+use bytes::Bytes;
+use catalog::{
+    Definition, Head, Index, KindReference, Origin, Outcome, Package, Rights, ServedVersion,
+};
+use oci::layer::LayerWriter;
+use oci::{Descriptor, Identifier, Manifest, MediaType, Raw};
+use std::error::Error;
+use std::path::Path;
+use std::time::{Duration, Instant};
+use store::{Memory, Store as _};
+
+const REPOSITORIES: usize = 5000;
+const VERSIONS: usize = 20;
+const KINDS: usize = 10;
+const LOOKUPS: usize = 20_000;
+const SEARCHES: usize = 2000;
+
+const WORDS: [&str; 20] = [
+    "bucket", "queue", "topic", "table", "cluster", "node", "network", "route", "gateway",
+    "policy", "role", "secret", "key", "domain", "zone", "instance", "volume", "function",
+    "stream", "metric",
+];
+
+type Failed = Box<dyn Error>;
+
+fn main() -> Result<(), Failed> {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["ask", directory] => ask_questions(Path::new(directory), REPOSITORIES),
+        ["ask", directory, count] => ask_questions(Path::new(directory), count.parse()?),
+        ["read", file] => read_file(Path::new(file)),
+        _ => Err("usage: questions ask DIRECTORY [REPOSITORIES] | questions read FILE".into()),
+    }
+}
+
+/// Numbers that look random and are the same each time.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, most: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963);
+        usize::try_from(self.0 >> 33).unwrap_or_default() % most.max(1)
+    }
+
+    fn word(&mut self) -> &'static str {
+        WORDS[self.below(WORDS.len())]
+    }
+}
+
+fn capital(word: &str) -> String {
+    word.chars().take(1).flat_map(char::to_uppercase).chain(word.chars().skip(1)).collect()
+}
+
+fn define_kind(repository: usize, kind: usize) -> Definition {
+    let mut numbers = Numbers((repository * KINDS + kind) as u64 + 7);
+    let (one, two) = (numbers.word(), numbers.word());
+    let group = format!("{}.cloud{repository}.example.org", numbers.word());
+    let singular = format!("{one}{two}{kind}");
+    Definition {
+        name: format!("{singular}s.{group}"),
+        group,
+        kind: format!("{}{}{kind}", capital(one), capital(two)),
+        plural: format!("{singular}s"),
+        singular,
+        short_names: Vec::new(),
+        scope: "Cluster".to_owned(),
+        origin: Origin::Crd,
+        versions: ["v1", "v1beta1"].map(|name| serve_version(name, repository, kind)).to_vec(),
+    }
+}
+
+fn serve_version(name: &str, repository: usize, kind: usize) -> ServedVersion {
+    ServedVersion {
+        name: name.to_owned(),
+        served: true,
+        storage: name == "v1",
+        deprecated: false,
+        schema: Some(format!("sha256:{repository:032x}{kind:032x}")),
+    }
+}
+
+fn make_index(directory: &Path, repositories: usize) -> Result<Index, Failed> {
+    let index = Index::create(&directory.join("catalog.db"))?;
+    for repository in 0..repositories {
+        let definitions: Vec<Definition> =
+            (0..KINDS).map(|kind| define_kind(repository, kind)).collect();
+        let first = &definitions[0].singular;
+        let name = format!("team{}/provider-{first}-{repository}", repository % 97);
+        let digest = |version: usize| format!("sha256:{repository:032x}{version:032x}");
+        let heads: Vec<Head> = (0..VERSIONS)
+            .map(|version| Head { digest: digest(version), tags: vec![format!("v1.{version}.0")] })
+            .collect();
+        index.settle(&name, &heads)?;
+        for version in 0..VERSIONS {
+            let package = Package {
+                kind: "Provider".to_owned(),
+                name: name.clone(),
+                description: Some(format!("brings {} and more", definitions[1].kind)),
+                definitions: definitions.clone(),
+                ..Package::default()
+            };
+            index.learn(&digest(version), &Outcome::Package(Box::new(package)))?;
+        }
+    }
+    Ok(index)
+}
+
+fn ask_questions(directory: &Path, repositories: usize) -> Result<(), Failed> {
+    let begun = Instant::now();
+    let index = make_index(directory, repositories)?;
+    println!(
+        "{} versions that bring {} kinds: indexed in {:.0} s",
+        repositories * VERSIONS,
+        repositories * VERSIONS * KINDS,
+        begun.elapsed().as_secs_f64()
+    );
+    let (all, mut numbers) = (Rights::all(), Numbers(1));
+    let mut lookups = Vec::new();
+    for _ in 0..LOOKUPS {
+        let name = define_kind(numbers.below(repositories), numbers.below(KINDS)).name;
+        lookups.push(KindReference::parse(&name)?);
+    }
+    report("the packages of a kind", lookups.len(), |at| {
+        Ok(index.definers(&lookups[at], None, &all)?.packages.len() == 1)
+    })?;
+    let mut searches = Vec::new();
+    for at in 0..SEARCHES {
+        let (one, two) = (numbers.word(), numbers.word());
+        searches.push(match at % 4 {
+            0 => one.chars().take(1 + at % 3).collect(),
+            1 => one.to_owned(),
+            2 => format!("{one} {two}"),
+            _ => format!("{one}{two}"),
+        });
+    }
+    report("search", searches.len(), |at| Ok(index.search(&searches[at], &all).is_ok()))?;
+    let few = Rights::when(|name| name.ends_with('7'));
+    report("search, if a tenth may be read", searches.len(), |at| {
+        Ok(index.search(&searches[at], &few).is_ok())
+    })
+}
+
+/// Asks many times, and prints how long answers took.
+fn report(
+    what: &str,
+    count: usize,
+    mut ask: impl FnMut(usize) -> Result<bool, Failed>,
+) -> Result<(), Failed> {
+    let (mut times, busy) = (Vec::with_capacity(count), processor_time()?);
+    for at in 0..count {
+        let begun = Instant::now();
+        if !ask(at)? {
+            return Err(format!("{what}: question {at} was not answered as expected").into());
+        }
+        times.push(begun.elapsed());
+    }
+    let busy = processor_time()?.saturating_sub(busy);
+    times.sort_unstable();
+    let at = |part: usize| times[(count - 1) * part / 100].as_secs_f64() * 1e3;
+    let each = busy.as_secs_f64() * 1e6 / f64::from(u32::try_from(count)?);
+    println!(
+        "{what}: p50 {:.3} ms, p99 {:.3} ms, slowest {:.3} ms; {each:.0} µs of processor each ({count})",
+        at(50),
+        at(99),
+        at(100),
+    );
+    Ok(())
+}
+
+/// What this thread has had of a processor, as Linux counts it.
+fn processor_time() -> Result<Duration, Failed> {
+    let text = fs_err::read_to_string("/proc/thread-self/schedstat")?;
+    Ok(Duration::from_nanos(text.split_whitespace().next().unwrap_or_default().parse()?))
+}
+
+/// Reads a package into an empty index.
+fn read_file(path: &Path) -> Result<(), Failed> {
+    let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+    let (memory, raw) = runtime.block_on(pack_image(path))?;
+    let directory = tempfile::tempdir()?;
+    let before = resident_memory("VmRSS:")?;
+    let begun = Instant::now();
+    let found = runtime.block_on(catalog::read(&memory, &raw.digest, directory.path()))?;
+    let read = begun.elapsed();
+    let Outcome::Package(package) = &found else { return Err(format!("{found:?}").into()) };
+    let index = Index::create(&directory.path().join("catalog.db"))?;
+    let digest = raw.digest.to_string();
+    let head = Head { digest: digest.clone(), tags: vec!["v1.0.0".to_owned()] };
+    index.settle("team/package", &[head])?;
+    index.learn(&digest, &found)?;
+    println!(
+        "{} kinds: read after {:.2} s, indexed after {:.2} s; at most {} MB, {} MB of that before (the image)",
+        package.definitions.len(),
+        read.as_secs_f64(),
+        begun.elapsed().as_secs_f64(),
+        resident_memory("VmHWM:")? >> 10,
+        before >> 10,
+    );
+    Ok(())
+}
+
+/// Memory of this process in KiB, as Linux counts it.
+fn resident_memory(which: &str) -> Result<u64, Failed> {
+    let text = fs_err::read_to_string("/proc/self/status")?;
+    let line = text.lines().find_map(|line| line.strip_prefix(which)).unwrap_or_default();
+    Ok(line.split_whitespace().next().unwrap_or_default().parse()?)
+}
+
+/// An image with a package, in memory; the text is streamed, so that it is never there whole.
+async fn pack_image(path: &Path) -> Result<(Memory, Raw), Failed> {
+    let memory = Memory::new();
+    let mut file = fs_err::File::open(path)?;
+    let mut writer = LayerWriter::new(Vec::new())?;
+    writer.start_file("package.yaml", file.metadata()?.len())?;
+    std::io::copy(&mut file, &mut writer)?;
+    let (bytes, written) = writer.finish()?;
+    let mut layer = written.descriptor;
+    memory.put_blob(&layer, &Bytes::from(bytes)).await?;
+    layer.annotations.insert("io.crossplane.xpkg".to_owned(), "base".to_owned());
+    let config = Bytes::from_static(b"{}");
+    let described = Descriptor::of(MediaType::DOCKER_CONFIG, &config);
+    memory.put_blob(&described, &config).await?;
+    let raw = Raw::from_manifest(&Manifest::docker(described, vec![layer]))?;
+    memory.put_manifest(&Identifier::Digest(raw.digest.clone()), &raw).await?;
+    Ok((memory, raw))
+}
