@@ -20,7 +20,8 @@
 //! - **`null` is absence**, as everywhere in Kubernetes; an empty list is not.
 //!
 //! In a cluster, packages are objects of the group `pkg.crossplane.io`. [`pkg`] has their types,
-//! and [`crd`] makes the definitions from them that an API server needs; [`wire`] is how a type
+//! and [`crd`] makes the definitions from them that an API server needs; [`kind_reference`] is how a
+//! kind is written where a package is named by what it brings; [`wire`] is how a type
 //! and its schema are one thing. [`object`] and [`condition`] are what all objects share.
 //!
 //! What it refuses to know: YAML, files, images, versions and constraints as anything but text,
@@ -30,6 +31,7 @@
 
 pub mod condition;
 pub mod crd;
+pub mod kind_reference;
 pub mod meta;
 pub mod object;
 pub mod pkg;

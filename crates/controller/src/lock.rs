@@ -11,7 +11,8 @@ use crate::fetch::{FetchError, Fetcher};
 use crate::held::held;
 use crate::kind::{Kind, Learnt, Meta, Wakes, Watch};
 use crate::package::{provided, pull_secrets, typed};
-use crate::{Hands, cluster, secrets};
+use crate::{Hands, cluster, kinds, secrets};
+use api::kind_reference::KindReference;
 use api::meta::PackageKind;
 use api::pkg::Package;
 use api::pkg::lock::{Lock, NAME};
@@ -20,7 +21,9 @@ use cluster::Which;
 use futures::future::{BoxFuture, FutureExt as _};
 use oci::{Digest, Identifier, Reference, Repository, Rules};
 use plan::image_config::{Treatment, treat};
-use plan::lock::{Contents, Known, RECHECK, Report, Settings, World, decide};
+use plan::lock::{
+    Contents, KindPins, KindSources, Known, RECHECK, Report, Settings, World, decide,
+};
 use plan::package::pull::Policy;
 use plan::revision;
 use plan::step::{Need, Refusal, Step, Target, Wake};
@@ -60,7 +63,7 @@ const LONG: Duration = Duration::from_secs(1);
 
 /// What registries said lately.
 #[derive(Default)]
-struct Memory {
+pub(crate) struct Memory {
     /// When the lock was last looked at.
     began: Option<Instant>,
     tags: HashMap<Repository, (Instant, Vec<String>)>,
@@ -75,22 +78,24 @@ struct Memory {
 
 /// What a registry is asked.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Asked {
+pub(crate) enum Asked {
     Tags(Repository),
     Digest(String),
     Contents(String),
+    Kind(KindReference),
 }
 
 /// What a registry answers.
 #[derive(Clone, Debug, PartialEq)]
-enum Answer {
+pub(crate) enum Answer {
     Tags(Vec<String>),
     Digest(Digest),
     Contents(Box<Contents>),
+    Kind(Box<KindSources>),
 }
 
 /// A question to a registry, under way.
-type Question = BoxFuture<'static, Result<Answer, String>>;
+pub(crate) type Question = BoxFuture<'static, Result<Answer, String>>;
 
 impl Memory {
     /// Lists that are older than this look at the lock, and how old the oldest is.
@@ -134,6 +139,12 @@ impl Memory {
         left.filter(|left| !left.is_zero()).min()
     }
 
+    /// Why a question is not asked now: it was in vain not long ago, or is not answered yet.
+    pub(crate) fn unheard(&self, asked: &Asked) -> Option<String> {
+        let silent = self.silent.get(asked).map(|(_, why)| why.clone());
+        silent.or_else(|| self.open.get(asked).map(|(_, registry)| unanswered(registry)))
+    }
+
     /// Something was asked at this time, and this is what came of it; says whether it is known.
     fn hear(&mut self, asked: Asked, then: Instant, answer: &Result<Answer, String>) -> Learnt {
         self.open.remove(&asked);
@@ -172,7 +183,12 @@ impl Locks {
     }
 
     /// Asks a registry, and waits for as long as the lock can; then the question goes on by itself.
-    async fn ask(&self, asked: Asked, registry: &str, mut question: Question) -> (Learnt, Heard) {
+    pub(crate) async fn ask(
+        &self,
+        asked: Asked,
+        registry: &str,
+        mut question: Question,
+    ) -> (Learnt, Heard) {
         let (then, patience) = (Instant::now(), self.memory().patience(registry));
         if let Ok(answer) = tokio::time::timeout(patience, &mut question).await {
             let mut memory = self.memory();
@@ -205,7 +221,7 @@ impl Locks {
         (Learnt::Unknown, Err(unanswered(registry)))
     }
 
-    fn memory(&self) -> std::sync::MutexGuard<'_, Memory> {
+    pub(crate) fn memory(&self) -> std::sync::MutexGuard<'_, Memory> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -273,6 +289,7 @@ impl Kind for Locks {
             packages,
             revisions,
             image_configs: readable(image_configs, hands),
+            pins: KindPins::default(),
             known,
             refused: Vec::new(),
             settings: Settings {
@@ -303,6 +320,15 @@ impl Kind for Locks {
                     let left = if let Wake::After(time) = *wake { left.min(time) } else { left };
                     *wake = Wake::After(left);
                 }
+                // A package that brings what somebody lacks may be pushed, or pinned, without a sign.
+                if !decided.report.conflicts.is_empty() && !world.known.kinds.is_empty() {
+                    let wake = &mut decided.plan.wake;
+                    *wake = Wake::After(if let Wake::After(time) = *wake {
+                        time.min(FRESH)
+                    } else {
+                        FRESH
+                    });
+                }
                 self.verdicts.publish(decided.verdicts);
                 Step::Do(decided.plan)
             }
@@ -316,6 +342,7 @@ impl Kind for Locks {
         need: Need,
     ) -> Result<Learnt, cluster::Error> {
         let (asked, question) = match need {
+            Need::Kind(kind) => return kinds::learn_kind(self, hands, world, kind).await,
             Need::Tags(repository) => {
                 (Asked::Tags(repository.clone()), tags(hands, world, &repository).await?)
             }
@@ -345,7 +372,7 @@ impl Kind for Locks {
 }
 
 /// What came of a question.
-type Heard = Result<Answer, String>;
+pub(crate) type Heard = Result<Answer, String>;
 
 fn unanswered(registry: &str) -> String {
     format!(
@@ -375,6 +402,8 @@ fn put(known: &mut Known, asked: Asked, answer: Heard) {
         (Asked::Contents(name), Err(why)) => {
             known.contents.insert(name, Err(why));
         }
+        // What was not heard of a kind is told when it is asked for: the rest may be known.
+        (Asked::Kind(_), Err(_)) => {}
         // Nobody answers what was not asked.
         (_, Ok(_)) => {}
     }

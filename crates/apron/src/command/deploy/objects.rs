@@ -108,6 +108,9 @@ fn rules(suffix: &str) -> Json {
         // how they are reached.
         {"apiGroups": [""], "resources": ["secrets", "serviceaccounts", "services"],
          "verbs": change},
+        // Which package an administrator chose for a kind.
+        {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": [controller::PINS],
+         "verbs": ["get"]},
         // Its own namespace, if it is not there.
         {"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get", "create"]},
         // What it tells people about packages.

@@ -300,10 +300,14 @@ fn dependencies(meta: &Meta) -> Vec<DependencyFacts> {
     meta.dependencies().iter().map(facts).collect()
 }
 
+/// What a dependency on a kind is shown as, whichever way it is written.
+const DEFINITION: &str = "CustomResourceDefinition";
+
 fn kind_name(kind: &TargetKind) -> String {
     match kind {
         TargetKind::Explicit { kind, .. } => kind.clone(),
         TargetKind::Key(kind) => kind.as_str().to_owned(),
+        TargetKind::Crd => DEFINITION.to_owned(),
     }
 }
 

@@ -58,7 +58,8 @@ pub(super) fn images(request: &Request, home: &Home, address: SocketAddr) -> Out
     let index = open_catalog(request, home)?;
     let outer = ::registry::router(registry.clone(), options.clone())
         .merge(catalog::routes(index.clone(), options));
-    let inner = ::registry::router(registry.clone(), Options::open());
+    let inner = ::registry::router(registry.clone(), Options::open())
+        .merge(catalog::routes(index.clone(), Options::open()));
     Ok(Images {
         outer: vouched.within(outer, Some(&password)),
         inner: vouched.within(inner, None),

@@ -10,6 +10,7 @@ mod authority;
 mod dependencies;
 mod functions;
 mod guide;
+mod kinds;
 mod made_up;
 mod mistakes;
 mod packages;
@@ -186,6 +187,16 @@ fn packages_get_what_they_need_on_the_embedded_server() {
 fn packages_get_what_they_need_on_a_real_server() {
     let end = dependencies::a_package_is_moved_down_only_where_that_is_allowed;
     play_until(Backend::Real, dependencies::ALL, end);
+}
+
+#[test]
+fn packages_are_found_by_their_kinds_on_the_embedded_server() {
+    play_on(Stage::open_with(Backend::Embedded, Manner::Cataloged), kinds::ALL, |_| {});
+}
+
+#[test]
+fn packages_are_found_by_their_kinds_on_a_real_server() {
+    play_on(Stage::open_with(Backend::Real, Manner::Cataloged), kinds::ALL, |_| {});
 }
 
 #[test]

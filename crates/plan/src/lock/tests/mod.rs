@@ -2,6 +2,7 @@
 
 mod cluster;
 mod dialects;
+mod kinds;
 mod limits;
 mod names;
 mod record;
