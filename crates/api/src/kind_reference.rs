@@ -17,7 +17,7 @@ const LABEL_SIZE_MAX: usize = 63;
 const GROUP_SIZE_MAX: usize = 253;
 
 /// A kind, or all kinds of a group, in one version or in any.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct KindReference {
     /// Plural, singular or kind, in lower case; `None` is every kind.
     pub name: Option<String>,

@@ -3,16 +3,12 @@
 //! What a catalog answers is a proposal. Nothing is installed for it before its contents were read,
 //! and they, not the catalog, say what a package brings.
 
-use crate::access::access;
 use crate::cluster;
 use crate::fetch::{FetchError, Fetcher};
-use crate::kind::Learnt;
-use crate::lock::{Answer, Asked, Locks};
 use crate::{Entry, Hands};
 use api::kind_reference::KindReference;
-use futures::future::FutureExt as _;
 use oci::{Repository, Rules};
-use plan::lock::{Candidate, KindPins, KindSources, Offered, World};
+use plan::lock::{Candidate, KindPins, KindSources, Offered};
 use plan::step::Target;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -64,53 +60,8 @@ impl CatalogAddress {
     }
 }
 
-/// Finds out which packages bring a kind. What was heard is not kept for the next look: who
-/// lacks something waits for a package that comes, or for a pin.
-pub(crate) async fn learn_kind(
-    locks: &Locks,
-    hands: &Hands,
-    world: &mut World,
-    kind: KindReference,
-) -> Result<Learnt, cluster::Error> {
-    world.pins = pins(hands).await?;
-    let served = served(hands, &kind).await?;
-    let is_there = kind.name.is_some() && served.values().any(|one| one.is_served);
-    let catalogs = hands.settings.catalogs.clone();
-    let Some(first) = catalogs.first().filter(|_| !is_there) else {
-        let sources = KindSources { kinds: served, ..KindSources::default() };
-        world.known.kinds.insert(kind, Ok(sources));
-        return Ok(Learnt::Known);
-    };
-    let (registry, asked) = (first.registry.clone(), Asked::Kind(kind.clone()));
-    let names = catalogs.iter().map(|one| one.registry.clone()).collect();
-    let known = served.clone();
-    let unheard = locks.memory().unheard(&asked);
-    let (learnt, heard) = match unheard {
-        Some(why) => (Learnt::Unknown, Err(why)),
-        None => {
-            let access = access(hands, &[]).await?;
-            let (fetch, keychain, kind) = (hands.fetch.clone(), access.keychain, kind.clone());
-            let question = async move {
-                let found = ask_catalogs(&fetch, &keychain, &catalogs, &kind, known);
-                Ok(Answer::Kind(Box::new(found.await)))
-            };
-            locks.ask(asked, &registry, question.boxed()).await
-        }
-    };
-    let sources = match heard {
-        Ok(Answer::Kind(sources)) => *sources,
-        Ok(_) => KindSources { kinds: served, catalogs: names, ..KindSources::default() },
-        Err(why) => {
-            let silent = Some(why);
-            KindSources { kinds: served, catalogs: names, silent, ..KindSources::default() }
-        }
-    };
-    world.known.kinds.insert(kind, Ok(sources));
-    Ok(learnt)
-}
-
 /// An administrator's choices; none if they cannot be read.
-async fn pins(hands: &Hands) -> Result<KindPins, cluster::Error> {
+pub(crate) async fn read_pins(hands: &Hands) -> Result<KindPins, cluster::Error> {
     let namespace = &hands.settings.namespace;
     let target = Target {
         api_version: "v1".to_owned(),
@@ -138,7 +89,7 @@ async fn pins(hands: &Hands) -> Result<KindPins, cluster::Error> {
 }
 
 /// What the API server serves of what is meant, by the names of definitions.
-async fn served(
+pub(crate) async fn served_kinds(
     hands: &Hands,
     kind: &KindReference,
 ) -> Result<BTreeMap<String, Offered>, cluster::Error> {
@@ -159,7 +110,7 @@ async fn served(
 
 /// Asks catalogs in their order, until one knows packages that bring what is meant. One that cannot
 /// be asked ends it: those after it have no say while it may have one.
-async fn ask_catalogs(
+pub(crate) async fn ask_catalogs(
     fetch: &Fetcher,
     keychain: &Keychain,
     catalogs: &[CatalogAddress],
@@ -170,7 +121,7 @@ async fn ask_catalogs(
     let mut sources = KindSources { kinds: served, catalogs: names, ..KindSources::default() };
     for catalog in catalogs {
         let asker = CatalogAsker { fetch, keychain, catalog };
-        match asker.ask(kind, &mut sources).await {
+        match asker.ask_for(kind, &mut sources).await {
             Ok(()) => {}
             Err(why) => {
                 sources.silent = Some(format!("{}: {why}", catalog.registry));
@@ -238,12 +189,12 @@ struct ProposedServing {
 }
 
 impl CatalogAsker<'_> {
-    async fn ask(&self, kind: &KindReference, sources: &mut KindSources) -> Result<(), String> {
+    async fn ask_for(&self, kind: &KindReference, sources: &mut KindSources) -> Result<(), String> {
         if kind.name.is_some() {
-            return self.definers(&kind.bare(), kind, sources).await;
+            return self.read_definers(&kind.bare(), kind, sources).await;
         }
         for crd in self.kinds_of(&kind.group).await? {
-            self.definers(&crd, kind, sources).await?;
+            self.read_definers(&crd, kind, sources).await?;
         }
         Ok(())
     }
@@ -254,10 +205,10 @@ impl CatalogAsker<'_> {
         let (mut kinds, mut cursor) = (Vec::new(), None::<String>);
         for _ in 0..PAGES_MAX {
             let address = match &cursor {
-                Some(cursor) => format!("{first}&cursor={}", escape(cursor)),
+                Some(cursor) => format!("{first}&cursor={}", escape_query(cursor)),
                 None => first.clone(),
             };
-            let page: KindPage = self.read(&address).await?;
+            let page: KindPage = self.read_answer(&address).await?;
             let own = page.items.into_iter().filter(|item| item.installs).map(|item| item.name);
             kinds.extend(own.filter(|name| is_of_group(name, group)));
             if kinds.len() > KINDS_MAX {
@@ -273,7 +224,7 @@ impl CatalogAsker<'_> {
     }
 
     /// The packages that bring a kind, in the versions that are meant and in others.
-    async fn definers(
+    async fn read_definers(
         &self,
         crd: &str,
         kind: &KindReference,
@@ -281,16 +232,16 @@ impl CatalogAsker<'_> {
     ) -> Result<(), String> {
         let mut cursor = None::<String>;
         for _ in 0..PAGES_MAX {
-            let more = cursor.as_ref().map(|cursor| format!("?cursor={}", escape(cursor)));
+            let more = cursor.as_ref().map(|cursor| format!("?cursor={}", escape_query(cursor)));
             let address = format!("/api/v1/crds/{crd}/packages{}", more.unwrap_or_default());
-            let found: ProposedKind = self.read(&address).await?;
+            let found: ProposedKind = self.read_answer(&address).await?;
             if !is_of_group(&found.crd, &kind.group) {
                 return Err(format!("it answers with {:?} to {crd}", found.crd));
             }
             sources.suggestions.extend(found.suggestions);
             for definer in found.packages.into_iter().filter(|definer| definer.installs) {
                 let offered = sources.kinds.entry(found.crd.clone()).or_default();
-                self.add(definer, kind, offered);
+                self.add_candidate(definer, kind, offered);
             }
             cursor = found.next;
             if cursor.is_none() {
@@ -300,7 +251,12 @@ impl CatalogAsker<'_> {
         Ok(())
     }
 
-    fn add(&self, definer: ProposedRepository, kind: &KindReference, offered: &mut Offered) {
+    fn add_candidate(
+        &self,
+        definer: ProposedRepository,
+        kind: &KindReference,
+        offered: &mut Offered,
+    ) {
         let mut tags = Vec::new();
         let mut others = BTreeSet::new();
         for version in definer.versions {
@@ -320,7 +276,7 @@ impl CatalogAsker<'_> {
         }
     }
 
-    async fn read<T: DeserializeOwned>(&self, address: &str) -> Result<T, String> {
+    async fn read_answer<T: DeserializeOwned>(&self, address: &str) -> Result<T, String> {
         let place = format!("{}/catalog", self.catalog.registry);
         let place = Repository::parse(&place, &Rules::strict()).map_err(|it| it.to_string())?;
         let client = self.fetch.client(self.keychain.clone());
@@ -340,13 +296,13 @@ fn is_of_group(crd: &str, group: &str) -> bool {
 }
 
 /// A text as part of a query.
-fn escape(text: &str) -> String {
+fn escape_query(text: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-    let escape = |byte: u8| match byte {
+    let escaped = |byte: u8| match byte {
         byte if is_plain(byte) => char::from(byte).to_string(),
         byte => format!("%{byte:02X}"),
     };
-    text.bytes().map(escape).collect()
+    text.bytes().map(escaped).collect()
 }
 
 #[cfg(test)]

@@ -46,6 +46,7 @@ pub mod cluster;
 mod families;
 pub mod fetch;
 mod forbidden;
+mod heard;
 mod held;
 mod install;
 pub mod kind;

@@ -34,7 +34,7 @@ pub(crate) struct PotentialOwner {
 }
 
 /// Every CRD that a package needs or several packages bring.
-pub(crate) fn find<'a>(
+pub(crate) fn find_candidates<'a>(
     model: &Model,
     contents: &[Option<&'a Contents>],
     names: &Map<&'a Source, usize>,
@@ -48,7 +48,7 @@ pub(crate) fn find<'a>(
     let roots = packages.iter().filter(|(_, found)| found.root.is_some());
     let roots: BTreeSet<usize> = roots.map(|(name, _)| *name).collect();
     let search = BringerSearch { model, contents, names, known, installed, roots };
-    search.all()
+    search.list_candidates()
 }
 
 /// The solvables that bring a CRD, by package.
@@ -66,18 +66,18 @@ struct BringerSearch<'a, 's> {
 }
 
 impl<'a> BringerSearch<'a, '_> {
-    fn packages(&self) -> impl Iterator<Item = (usize, &'a Package)> {
+    fn read_packages(&self) -> impl Iterator<Item = (usize, &'a Package)> {
         self.contents.iter().enumerate().filter_map(|(at, contents)| match contents {
             Some(Contents::Package(package)) => Some((at, package)),
             Some(Contents::Unusable(_)) | None => None,
         })
     }
 
-    fn all(&self) -> Vec<CrdCandidates<'a>> {
+    fn list_candidates(&self) -> Vec<CrdCandidates<'a>> {
         let mut owners: BTreeMap<&'a str, Bringing> = BTreeMap::new();
         let mut answering: BTreeMap<&'a str, Bringing> = BTreeMap::new();
         let mut needed: BTreeMap<&'a str, BTreeSet<usize>> = BTreeMap::new();
-        for (at, package) in self.packages() {
+        for (at, package) in self.read_packages() {
             let name = self.model.solvables[at].name;
             for crd in &package.crds {
                 owners.entry(crd).or_default().entry(name).or_default().push(at);
@@ -96,18 +96,18 @@ impl<'a> BringerSearch<'a, '_> {
             let exclusive = owners.remove(crd);
             let is_exclusive = exclusive.is_some();
             let bringing = exclusive.or_else(|| answering.remove(crd)).unwrap_or_default();
-            all.push(self.candidates(crd, &needing, bringing, is_exclusive));
+            all.push(self.candidates_for(crd, &needing, bringing, is_exclusive));
         }
         let shared = owners.into_iter().filter(|(_, bringing)| bringing.len() > 1);
         all.extend(shared.map(|(crd, bringing)| {
-            let owners = self.owners(bringing, BTreeMap::new(), true);
+            let owners = self.potential_owners(bringing, BTreeMap::new(), true);
             CrdCandidates { crd, owners, is_external: false, is_unasked: false, refusal: None }
         }));
         all
     }
 
     /// The ways to have a CRD that packages need.
-    fn candidates(
+    fn candidates_for(
         &self,
         crd: &'a str,
         needing: &BTreeSet<usize>,
@@ -115,11 +115,12 @@ impl<'a> BringerSearch<'a, '_> {
         is_exclusive: bool,
     ) -> CrdCandidates<'a> {
         let bringer = self.known.bringers.get(crd);
-        let mut supposed = self.unread(needing);
+        let mut supposed = self.unread_packages(needing);
         let refusal = match bringer {
             Some(Bringer::Package { source, tags }) => {
                 let proposed = self.names.get(source).copied();
-                let unread = proposed.map(|name| self.proposed(name, tags)).unwrap_or_default();
+                let unread =
+                    proposed.map(|name| self.proposed_solvables(name, tags)).unwrap_or_default();
                 if let Some(name) = proposed.filter(|_| !unread.is_empty()) {
                     supposed.insert(name, unread);
                 }
@@ -134,12 +135,12 @@ impl<'a> BringerSearch<'a, '_> {
             Some(Bringer::Nowhere { reason, hint }) => Some((reason.clone(), hint.clone())),
             Some(Bringer::There) | None => None,
         };
-        let owners = self.owners(bringing, supposed, is_exclusive);
+        let owners = self.potential_owners(bringing, supposed, is_exclusive);
         let is_external = bringer == Some(&Bringer::There);
         CrdCandidates { crd, owners, is_external, is_unasked: bringer.is_none(), refusal }
     }
 
-    fn owners(
+    fn potential_owners(
         &self,
         bringing: Bringing,
         mut supposed: Bringing,
@@ -160,7 +161,7 @@ impl<'a> BringerSearch<'a, '_> {
     }
 
     /// What is not known of a package that is proposed, and is said to bring the CRD.
-    fn proposed(&self, name: usize, tags: &BTreeSet<String>) -> Vec<usize> {
+    fn proposed_solvables(&self, name: usize, tags: &BTreeSet<String>) -> Vec<usize> {
         let is_proposed = |at: &usize| {
             let solvable = &self.model.solvables[*at];
             let is_named = match &solvable.face {
@@ -175,19 +176,19 @@ impl<'a> BringerSearch<'a, '_> {
 
     /// Packages of which nothing was read yet, and that come in any case if those that need the CRD
     /// do: it is not asked where else the CRD comes from before one of their versions was read.
-    fn unread(&self, needing: &BTreeSet<usize>) -> Bringing {
+    fn unread_packages(&self, needing: &BTreeSet<usize>) -> Bringing {
         let is_unread = |name: &usize| {
             let solvables = &self.model.names[*name].solvables;
             let is_unknown = |at: &usize| self.model.solvables[*at].knowledge == Knowledge::Unknown;
             !solvables.is_empty() && solvables.iter().all(is_unknown)
         };
-        let reached = self.reachable(needing);
+        let reached = self.reachable_names(needing);
         let names = reached.union(&self.roots).copied().filter(is_unread);
         names.map(|name| (name, self.model.names[name].solvables.clone())).collect()
     }
 
     /// What packages need, directly or not, by name.
-    fn reachable(&self, from: &BTreeSet<usize>) -> BTreeSet<usize> {
+    fn reachable_names(&self, from: &BTreeSet<usize>) -> BTreeSet<usize> {
         let mut reached: BTreeSet<usize> = BTreeSet::new();
         let mut queue: Vec<usize> = from.iter().copied().collect();
         while let Some(name) = queue.pop() {

@@ -61,9 +61,10 @@ impl<'a> Assembler<'a> {
             let name = self.package(&mut found, offers);
             packages.push((name, found));
         }
-        for candidates in bringers::find(&self.model, &self.contents, &self.names, &packages, known)
+        for candidates in
+            bringers::find_candidates(&self.model, &self.contents, &self.names, &packages, known)
         {
-            self.crd(candidates);
+            self.add_crd(candidates);
         }
         for (name, found) in &packages {
             self.edges(*name, found.is_skipped());
@@ -128,7 +129,7 @@ impl<'a> Assembler<'a> {
     }
 
     /// Makes a name of a CRD, with a solvable for each way to have it, the best first.
-    fn crd(&mut self, candidates: CrdCandidates<'a>) {
+    fn add_crd(&mut self, candidates: CrdCandidates<'a>) {
         let CrdCandidates { crd, owners, is_external, is_unasked, refusal } = candidates;
         let name = self.name(What::Crd(crd.to_owned()));
         self.crds.insert(crd, name);
@@ -141,7 +142,7 @@ impl<'a> Assembler<'a> {
             if at == installed && is_external {
                 self.solvable(name, Face::External, None);
             }
-            self.owner(name, owner);
+            self.add_owner(name, owner);
         }
         if is_external && self.model.names[name].solvables.len() == installed {
             self.solvable(name, Face::External, None);
@@ -151,7 +152,7 @@ impl<'a> Assembler<'a> {
         }
     }
 
-    fn owner(&mut self, name: usize, owner: PotentialOwner) {
+    fn add_owner(&mut self, name: usize, owner: PotentialOwner) {
         let PotentialOwner { package, bringing, supposed, is_exclusive, .. } = owner;
         let solvable = self.solvable(name, Face::Owner(package), None);
         if is_exclusive {

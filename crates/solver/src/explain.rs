@@ -284,30 +284,31 @@ impl Words<'_> {
         if self.proof.facts.is_empty() {
             return self.nothing_there(root);
         }
-        let mut sentences = self.origins();
+        let mut sentences = self.crd_origins();
         sentences.push("no choice of versions suits them all".to_owned());
         (sentences, "accept more versions in one of these, or remove a package".to_owned())
     }
 
     /// Where the CRDs come from that the proof is about: no fact says so.
-    fn origins(&self) -> Vec<String> {
+    fn crd_origins(&self) -> Vec<String> {
         let facts = self.proof.facts.iter().map(|&fact| &self.model.facts[fact]);
         let needed = facts.filter_map(|fact| match fact {
             Fact::NeedsCrd { crd, .. } => Some(*crd),
             Fact::Needs { .. } | Fact::Brings { .. } | Fact::Impossible { .. } => None,
         });
         let origin = |(crd, owner): (usize, usize)| {
-            let pins = self.bringing(crd, owner);
+            let pins = self.bringing_versions(crd, owner);
             let source = self.model.source(owner)?;
             let versions = some_versions(&pins);
             Some(format!("the CRD {} comes with {source} {versions}", self.crd(crd)?))
         };
-        let owners = needed.flat_map(|crd| self.owners(crd).into_iter().map(move |it| (crd, it)));
+        let owners =
+            needed.flat_map(|crd| self.crd_owners(crd).into_iter().map(move |it| (crd, it)));
         owners.filter_map(origin).collect()
     }
 
     /// The packages that bring a CRD.
-    fn owners(&self, crd: usize) -> Vec<usize> {
+    fn crd_owners(&self, crd: usize) -> Vec<usize> {
         let solvables = self.model.names[crd].solvables.iter();
         let faces = solvables.map(|&at| &self.model.solvables[at].face);
         let owner = |face: &Face| if let Face::Owner(owner) = face { Some(*owner) } else { None };
@@ -315,7 +316,7 @@ impl Words<'_> {
     }
 
     /// The versions of a package that bring a CRD.
-    fn bringing(&self, crd: usize, owner: usize) -> Vec<String> {
+    fn bringing_versions(&self, crd: usize, owner: usize) -> Vec<String> {
         let solvables = self.model.names[crd].solvables.iter();
         let edges = solvables.flat_map(|&at| &self.model.solvables[at].edges);
         let sets = edges.map(|edge| &self.model.sets[edge.set]).filter(|set| set.name == owner);
@@ -458,7 +459,7 @@ impl Words<'_> {
             match fact {
                 Fact::Needs { name, target, .. } => edges.entry(*name).or_default().push(*target),
                 Fact::NeedsCrd { name, crd } => {
-                    edges.entry(*name).or_default().extend(self.owners(*crd));
+                    edges.entry(*name).or_default().extend(self.crd_owners(*crd));
                 }
                 Fact::Brings { .. } | Fact::Impossible { .. } => {}
             }

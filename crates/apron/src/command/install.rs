@@ -65,7 +65,7 @@ pub(crate) struct Options {
 
 /// Installs it.
 pub(crate) async fn run(request: &Request, settings: &Settings) -> Outcome {
-    let Some(crd) = &request.crd else { return install(request, settings).await };
+    let Some(crd) = &request.crd else { return install_package(request, settings).await };
     let cluster = Cluster::connect(&request.cluster, settings).await?;
     let asked = resolve::KindQuestion {
         kind: crd,
@@ -76,10 +76,10 @@ pub(crate) async fn run(request: &Request, settings: &Settings) -> Outcome {
     let found = resolve::find_package(&asked, cluster, settings).await?;
     output::say(format_args!("{crd} comes with {}", found.package));
     let request = Request { package: found.package, kind: Some(found.kind), ..request.clone() };
-    install(&request, settings).await
+    install_package(&request, settings).await
 }
 
-async fn install(request: &Request, settings: &Settings) -> Outcome {
+async fn install_package(request: &Request, settings: &Settings) -> Outcome {
     let place = Place::parse(&request.package, &request.registry)?;
     let Place::Registry(parsed) = &place else { return Err(not_in_a_registry(&request.package)) };
     let words = ("install", request.package.as_str());

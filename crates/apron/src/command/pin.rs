@@ -53,13 +53,13 @@ pub(crate) async fn run(request: &Request, settings: &Settings) -> Outcome {
             let wanted = kind.as_deref().map(key_of).transpose()?;
             let mut all = pins.read().await?.unwrap_or_default();
             all.retain(|key, _| wanted.as_ref().is_none_or(|wanted| wanted == key));
-            show(&all, request.format)
+            show_pins(&all, request.format)
         }
         PinVerb::Set { kind, repository } => {
             let key = key_of(kind)?;
             check_repository(repository)?;
             pins.write(&key, Some(repository)).await?;
-            show(&BTreeMap::from([(key, repository.clone())]), request.format)
+            show_pins(&BTreeMap::from([(key, repository.clone())]), request.format)
         }
         PinVerb::Remove { kind } => {
             let key = key_of(kind)?;
@@ -69,7 +69,7 @@ pub(crate) async fn run(request: &Request, settings: &Settings) -> Outcome {
                 return Err(Failure::new(format!("no package is pinned for {kind}"), hint));
             }
             pins.write(&key, None).await?;
-            show(&all, request.format)
+            show_pins(&all, request.format)
         }
     }
 }
@@ -141,7 +141,7 @@ fn check_repository(text: &str) -> Outcome {
     Repository::parse(text, &Rules::weak()).map(|_| ()).map_err(|error| bad(&error.to_string()))
 }
 
-fn show(pins: &BTreeMap<String, String>, format: Format) -> Outcome {
+fn show_pins(pins: &BTreeMap<String, String>, format: Format) -> Outcome {
     let shown = |(key, package): (&String, &String)| PinnedKind {
         kind: key.strip_prefix("_.").map_or_else(|| key.clone(), |group| format!("*.{group}")),
         package: package.clone(),

@@ -43,7 +43,7 @@ pub(super) fn of(
     let all: Vec<(LockPackage, &Contents)> =
         packages.iter().cloned().zip(brought.iter().map(|(_, contents)| *contents)).collect();
     for package in &mut packages {
-        origins::record(world, question, &all, &mut package.dependencies);
+        origins::record_origins(world, question, &all, &mut package.dependencies);
     }
     packages.sort_by(|one, two| (&one.name, &one.kind).cmp(&(&two.name, &two.kind)));
     let lock = world.lock.as_ref();
@@ -163,7 +163,7 @@ fn is_all_that_is_kept(world: &World, lock: &Lock, entries: &Entries) -> Result<
     let wanted = entries.packages.as_deref().unwrap_or_default();
     let plain = |one: &LockPackage| LockPackage {
         digest: None,
-        dependencies: one.dependencies.iter().map(origins::forget).collect(),
+        dependencies: one.dependencies.iter().map(origins::without_origin).collect(),
         ..one.clone()
     };
     let has_record = lock.custom_resource_definitions.is_some()

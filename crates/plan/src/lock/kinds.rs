@@ -101,7 +101,10 @@ pub(super) struct KindChoice {
 }
 
 /// What a dependency on a kind asks for; nothing if it names a package.
-pub(super) fn requirements(world: &World, dependency: &Dependency) -> Option<Vec<Requirement>> {
+pub(super) fn kind_requirements(
+    world: &World,
+    dependency: &Dependency,
+) -> Option<Vec<Requirement>> {
     let target = dependency.target.as_ref()?;
     let kind = match target.crd()? {
         Ok(kind) => kind,
@@ -118,7 +121,7 @@ pub(super) fn requirements(world: &World, dependency: &Dependency) -> Option<Vec
         return Some(vec![Requirement::Crd(kind.to_string())]);
     }
     let found = world.known.kinds.get(&kind).and_then(|answer| answer.as_ref().ok());
-    let found = found.map(|sources| expand(&kind, sources)).unwrap_or_default();
+    let found = found.map(|sources| expand_group(&kind, sources)).unwrap_or_default();
     if found.is_empty() {
         return Some(vec![Requirement::Crd(kind.to_string())]);
     }
@@ -126,7 +129,7 @@ pub(super) fn requirements(world: &World, dependency: &Dependency) -> Option<Vec
 }
 
 /// Each kind of a group that can be had, by its own reference.
-fn expand<'s>(
+fn expand_group<'s>(
     group: &KindReference,
     sources: &'s KindSources,
 ) -> Vec<(KindReference, &'s Offered)> {
@@ -141,11 +144,11 @@ fn expand<'s>(
 }
 
 /// Every way in which something known names a kind that it needs.
-pub(super) fn needed(world: &World, members: &Members<'_>) -> BTreeSet<String> {
+pub(super) fn needed_kinds(world: &World, members: &Members<'_>) -> BTreeSet<String> {
     let mut needed = BTreeSet::new();
-    for contents in everything(world, members) {
+    for contents in known_contents(world, members) {
         for dependency in &contents.dependencies {
-            let requirements = requirements(world, dependency).unwrap_or_default();
+            let requirements = kind_requirements(world, dependency).unwrap_or_default();
             needed.extend(requirements.into_iter().filter_map(|one| match one {
                 Requirement::Crd(crd) => Some(crd),
                 Requirement::Package { .. } | Requirement::Invalid(_) => None,
@@ -156,7 +159,7 @@ pub(super) fn needed(world: &World, members: &Members<'_>) -> BTreeSet<String> {
 }
 
 /// Everything that was read.
-pub(super) fn everything<'w>(
+pub(super) fn known_contents<'w>(
     world: &'w World,
     members: &'w Members<'_>,
 ) -> impl Iterator<Item = &'w Contents> {
@@ -168,12 +171,13 @@ pub(super) fn everything<'w>(
 
 /// What else a package may be called by those that need a kind it brings. None of its own needs is
 /// among it: it would wait for itself.
-pub(super) fn answers_to(
+pub(super) fn names_answered(
     world: &World,
     needed: &BTreeSet<String>,
     contents: &Contents,
 ) -> BTreeSet<String> {
-    let own = contents.dependencies.iter().filter_map(|one| requirements(world, one)).flatten();
+    let own =
+        contents.dependencies.iter().filter_map(|one| kind_requirements(world, one)).flatten();
     let own: Vec<Requirement> = own.collect();
     let is_own = |kind: &KindReference| {
         kind.name.is_none() && own.contains(&Requirement::Crd(kind.to_string()))
@@ -192,7 +196,7 @@ pub(super) fn is_brought(crd: &str, contents: &Contents) -> bool {
 }
 
 /// Where each kind that is needed may come from, as far as that was asked.
-pub(super) fn choose(
+pub(super) fn choose_packages(
     world: &World,
     needed: &BTreeSet<String>,
     sources: &Sources<'_>,
@@ -207,16 +211,16 @@ pub(super) fn choose(
                 choices.insert(kind.to_string(), KindChoice::nowhere(reason, hint));
             }
             Ok(found) if kind.name.is_none() => {
-                choices.insert(kind.to_string(), chooser.unknown(kind, found));
-                for (kind, offered) in expand(kind, found) {
-                    let choice = chooser.choose(&kind, &kind.bare(), offered, found);
+                choices.insert(kind.to_string(), chooser.refuse_group(kind, found));
+                for (kind, offered) in expand_group(kind, found) {
+                    let choice = chooser.choose_bringer(&kind, &kind.bare(), offered, found);
                     choices.insert(kind.to_string(), choice);
                 }
             }
             Ok(found) => {
                 let choice = match found.kinds.first_key_value() {
-                    Some((crd, offered)) => chooser.choose(kind, crd, offered, found),
-                    None => chooser.choose(kind, &kind.bare(), &Offered::default(), found),
+                    Some((crd, offered)) => chooser.choose_bringer(kind, crd, offered, found),
+                    None => chooser.choose_bringer(kind, &kind.bare(), &Offered::default(), found),
                 };
                 choices.insert(kind.to_string(), choice);
             }
@@ -245,7 +249,7 @@ struct KindChooser<'a> {
 
 impl KindChooser<'_> {
     /// Where a kind comes from; `crd` is the name of its definition.
-    fn choose(
+    fn choose_bringer(
         &self,
         kind: &KindReference,
         crd: &str,
@@ -259,11 +263,11 @@ impl KindChooser<'_> {
         let names = [crd, &kind.bare()];
         if let Some(repository) = self.world.pins.of(&names, &kind.group) {
             let reason = "an administrator pinned it".to_owned();
-            return self.package(kind, repository, &offered.candidates, reason);
+            return self.choose_package(kind, repository, &offered.candidates, reason);
         }
-        if let Some(repository) = self.recorded(kind) {
+        if let Some(repository) = self.recorded_choice(kind) {
             let reason = "it was chosen before".to_owned();
-            return self.package(kind, repository, &offered.candidates, reason);
+            return self.choose_package(kind, repository, &offered.candidates, reason);
         }
         let mut candidates: BTreeMap<_, &Candidate> = BTreeMap::new();
         for candidate in &offered.candidates {
@@ -273,16 +277,16 @@ impl KindChooser<'_> {
         }
         let candidates: Vec<&Candidate> = candidates.into_values().collect();
         match candidates.as_slice() {
-            [] => self.missing(kind, offered, found),
+            [] => self.refuse_missing(kind, offered, found),
             [only] => {
                 let reason = format!("only it brings the kind, says {}", only.catalog);
-                self.package(kind, &only.repository, &offered.candidates, reason)
+                self.choose_package(kind, &only.repository, &offered.candidates, reason)
             }
-            several => self.ambiguous(kind, crd, several),
+            several => self.refuse_ambiguous(kind, crd, several),
         }
     }
 
-    fn package(
+    fn choose_package(
         &self,
         kind: &KindReference,
         repository: &str,
@@ -301,12 +305,12 @@ impl KindChooser<'_> {
             self.sources.repository(&one.repository).is_ok_and(|it| it.source == name.source)
         });
         let tags: Vec<&String> = own.flat_map(|one| &one.tags).collect();
-        let bringer = Bringer::Package { source: name.source.clone(), tags: releases(&tags) };
+        let bringer = Bringer::Package { source: name.source.clone(), tags: release_tags(&tags) };
         KindChoice { bringer, name: Some(name), reason }
     }
 
     /// The package that brought a kind when it was last needed.
-    fn recorded(&self, kind: &KindReference) -> Option<&str> {
+    fn recorded_choice(&self, kind: &KindReference) -> Option<&str> {
         let packages = self.world.lock.as_ref()?.packages.iter().flatten();
         let mut dependencies = packages.flat_map(|one| &one.dependencies);
         let is_it = |one: &&api::pkg::lock::Dependency| {
@@ -316,7 +320,12 @@ impl KindChooser<'_> {
         dependencies.find_map(|one| one.brought_by.as_deref().filter(|_| is_it(&one)))
     }
 
-    fn ambiguous(&self, kind: &KindReference, crd: &str, several: &[&Candidate]) -> KindChoice {
+    fn refuse_ambiguous(
+        &self,
+        kind: &KindReference,
+        crd: &str,
+        several: &[&Candidate],
+    ) -> KindChoice {
         let names: Vec<&str> = several.iter().map(|one| one.repository.as_str()).collect();
         let told = names.get(..TOLD_MAX).unwrap_or(&names).join(", ");
         let more = names.len().saturating_sub(TOLD_MAX);
@@ -329,15 +338,20 @@ impl KindChooser<'_> {
     }
 
     /// A group of which nothing can be had.
-    fn unknown(&self, group: &KindReference, found: &KindSources) -> KindChoice {
+    fn refuse_group(&self, group: &KindReference, found: &KindSources) -> KindChoice {
         let mut offered = Offered::default();
         for other in found.kinds.values() {
             offered.other_versions.extend(other.other_versions.clone());
         }
-        self.missing(group, &offered, found)
+        self.refuse_missing(group, &offered, found)
     }
 
-    fn missing(&self, kind: &KindReference, offered: &Offered, found: &KindSources) -> KindChoice {
+    fn refuse_missing(
+        &self,
+        kind: &KindReference,
+        offered: &Offered,
+        found: &KindSources,
+    ) -> KindChoice {
         if let Some(why) = &found.silent {
             let reason = format!(
                 "no package that is installed brings the CRD {kind}, and a catalog cannot be asked: \
@@ -378,7 +392,7 @@ impl KindChooser<'_> {
 }
 
 /// Tags that are releases, or if none is, all of them.
-fn releases(tags: &[&String]) -> BTreeSet<String> {
+fn release_tags(tags: &[&String]) -> BTreeSet<String> {
     let is_release = |tag: &&&String| {
         let pin = Pin::parse(tag);
         pin.version().is_some_and(|it| it.is_installable() && !it.is_prerelease())

@@ -33,8 +33,8 @@ impl<'a> Question<'a> {
     /// The question, unless it takes more to know what is what.
     pub(super) fn new(world: &'a World, members: &Members<'_>) -> Result<Self, Vec<Need>> {
         let mut sources = Sources::new(world);
-        let kinds = kinds::needed(world, members);
-        let mut choices = kinds::choose(world, &kinds, &sources);
+        let kinds = kinds::needed_kinds(world, members);
+        let mut choices = kinds::choose_packages(world, &kinds, &sources);
         let mut needed = needed(world, members, &sources);
         for name in choices.values().filter_map(|choice| choice.name.clone()) {
             needed.entry(name.source.clone()).or_insert(name);
@@ -44,7 +44,7 @@ impl<'a> Question<'a> {
             return Err(needs);
         }
         // Names are read once more, now that it is known which repositories are copies.
-        choices.extend(kinds::choose(world, &kinds, &sources));
+        choices.extend(kinds::choose_packages(world, &kinds, &sources));
         let mut question = Self {
             problem: Problem::default(),
             known: solver::Known::default(),
@@ -57,7 +57,7 @@ impl<'a> Question<'a> {
         question.ask(world, members, &needed);
         question.name(members, needed);
         question.read(world, members);
-        question.offer();
+        question.offer_bringers();
         question.list(world, members);
         let needs = question.unnamed(world, members);
         if needs.is_empty() { Ok(question) } else { Err(needs) }
@@ -133,7 +133,7 @@ impl<'a> Question<'a> {
         }
     }
 
-    fn offer(&mut self) {
+    fn offer_bringers(&mut self) {
         let bringers = self.choices.iter();
         self.known.bringers =
             bringers.map(|(crd, choice)| (crd.clone(), choice.bringer.clone())).collect();
@@ -152,7 +152,7 @@ impl<'a> Question<'a> {
             kind: contents.kind.clone(),
             requires: requires.collect(),
             crds: contents.crds.clone(),
-            answers_to: kinds::answers_to(self.sources.world(), &self.kinds, contents),
+            answers_to: kinds::names_answered(self.sources.world(), &self.kinds, contents),
             digest: contents.digest.clone(),
         };
         let pins = [Some(pin), contents.digest.clone().map(Pin::Digest)];
@@ -265,7 +265,7 @@ impl<'a> Question<'a> {
 /// Every repository that something known needs, by source.
 fn needed(world: &World, members: &Members<'_>, sources: &Sources<'_>) -> BTreeMap<Source, Name> {
     let mut needed: BTreeMap<Source, Name> = BTreeMap::new();
-    for contents in kinds::everything(world, members) {
+    for contents in kinds::known_contents(world, members) {
         for dependency in &contents.dependencies {
             let Some(target) = &dependency.target else { continue };
             if target.crd().is_some() {

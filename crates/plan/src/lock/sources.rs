@@ -49,7 +49,7 @@ impl<'a> Sources<'a> {
 
     /// What a dependency asks for: one thing, or each kind of a group.
     pub(super) fn requirements(&self, dependency: &Dependency) -> Vec<Requirement> {
-        let by_kind = kinds::requirements(self.world, dependency);
+        let by_kind = kinds::kind_requirements(self.world, dependency);
         by_kind.unwrap_or_else(|| vec![self.requirement(dependency)])
     }
 

@@ -48,8 +48,8 @@ pub(crate) async fn find_package(
     let own = chosen.and_then(|chosen| candidates.iter().find(|it| it.repository == chosen));
     match (own, candidates.as_slice()) {
         (Some(one), _) | (None, [one]) => one.found(),
-        (None, []) => Err(missing(&kind, &found, catalog.host())),
-        (None, several) => Err(ambiguous(&kind, &found.crd, several)),
+        (None, []) => Err(none_found(&kind, &found, catalog.host())),
+        (None, several) => Err(several_found(&kind, &found.crd, several)),
     }
 }
 
@@ -106,7 +106,7 @@ impl<'a> DefiningRepository<'a> {
     }
 }
 
-fn missing(kind: &KindReference, found: &Definers, host: &str) -> Failure {
+fn none_found(kind: &KindReference, found: &Definers, host: &str) -> Failure {
     let others = found.packages.iter().filter(|definer| definer.installs);
     let versions = others.flat_map(|it| &it.versions).flat_map(|it| &it.versions);
     let mut versions: Vec<&str> =
@@ -123,7 +123,7 @@ fn missing(kind: &KindReference, found: &Definers, host: &str) -> Failure {
     Failure::new(format!("no package of {host} brings {kind}"), hint)
 }
 
-fn ambiguous(kind: &KindReference, crd: &str, several: &[DefiningRepository<'_>]) -> Failure {
+fn several_found(kind: &KindReference, crd: &str, several: &[DefiningRepository<'_>]) -> Failure {
     let names: Vec<&str> = several.iter().map(|one| one.repository.as_str()).collect();
     let first = names.first().copied().unwrap_or_default();
     let hint = format!("choose one of them, for example with `apron pin {crd} {first}`");
