@@ -424,7 +424,8 @@ impl Cluster {
         let versions = found["versions"].as_array().cloned().unwrap_or_default();
         let mut resources = Vec::new();
         for version in versions.iter().filter_map(|one| one["version"].as_str()) {
-            let asked = self.client.list_api_group_resources(&format!("{group}/{version}"));
+            let api_version = format!("{group}/{version}");
+            let asked = self.client.list_api_group_resources(&api_version);
             let list = match answered(&format!("GET the kinds of {group}"), asked).await? {
                 Ok(list) => list.resources,
                 Err(kube::Error::Api(status)) if status.code == 404 => Vec::new(),
