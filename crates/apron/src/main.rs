@@ -10,6 +10,7 @@ mod command;
 mod connection;
 mod directory;
 mod failure;
+mod git;
 mod hands;
 mod interrupt;
 mod listen;

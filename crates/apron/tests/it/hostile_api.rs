@@ -290,7 +290,7 @@ fn m2_one_address_cannot_take_all_connections() {
         let elsewhere = reqwest::Client::builder()
             .tls_danger_accept_invalid_certs(true)
             .local_address(std::net::IpAddr::from([127, 0, 0, 2]))
-            .timeout(Duration::from_secs(20))
+            .timeout(Duration::from_secs(300))
             .build()
             .expect("a client");
         let answer = elsewhere.get(format!("{}/healthz", server.url())).send().await;

@@ -22,6 +22,7 @@ mod crds;
 mod deploy;
 mod diff;
 mod export;
+mod git_sources;
 mod guarded;
 mod hostile;
 mod hostile_api;

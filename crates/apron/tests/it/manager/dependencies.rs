@@ -52,7 +52,7 @@ fn lock(stage: &Stage) -> Json {
 }
 
 /// What the lock lists for a package.
-fn entry(stage: &Stage, kind: &str, package: &str) -> Option<Json> {
+pub(super) fn entry(stage: &Stage, kind: &str, package: &str) -> Option<Json> {
     let active = stage.revisions(kind, package).into_iter().find(|one| one.1 == "Active")?.2;
     let lock = lock(stage);
     let mut entries = lock["packages"].as_array()?.iter();
@@ -61,7 +61,7 @@ fn entry(stage: &Stage, kind: &str, package: &str) -> Option<Json> {
 
 /// Waits until a package is this image, and its objects are there.
 #[track_caller]
-fn becomes(stage: &Stage, kind: &str, package: &str, image: &str) -> Json {
+pub(super) fn becomes(stage: &Stage, kind: &str, package: &str, image: &str) -> Json {
     until(&format!("{kind} {package} is {image}"), || {
         let is = stage.package(kind, package)["spec"]["package"].clone();
         if is != image {
@@ -75,7 +75,7 @@ fn becomes(stage: &Stage, kind: &str, package: &str, image: &str) -> Json {
 }
 
 /// How many packages of a kind are from repositories that end like this.
-fn count(stage: &Stage, kind: &str, end: &str) -> usize {
+pub(super) fn count(stage: &Stage, kind: &str, end: &str) -> usize {
     let all = stage.ask(&packages(kind)).unwrap();
     let images = all["items"].as_array().unwrap().iter().map(|one| &one["spec"]["package"]);
     let ends = |image: &Json| {

@@ -8,7 +8,9 @@
 mod adoption;
 mod authority;
 mod dependencies;
+mod e2e;
 mod functions;
+mod git_sources;
 mod guide;
 mod made_up;
 mod mistakes;
@@ -31,10 +33,11 @@ use stage::{Backend, Manner, Stage};
 type Scenario = (&'static str, fn(&Stage));
 
 /// Everything there is to play on a stage that others share.
-const CHAPTERS: [&[Scenario]; 14] = [
+const CHAPTERS: [&[Scenario]; 15] = [
     adoption::ALL,
     authority::ALL,
     dependencies::ALL,
+    e2e::ALL,
     functions::ALL,
     guide::ALL,
     mistakes::ALL,
@@ -186,6 +189,18 @@ fn packages_get_what_they_need_on_the_embedded_server() {
 fn packages_get_what_they_need_on_a_real_server() {
     let end = dependencies::a_package_is_moved_down_only_where_that_is_allowed;
     play_until(Backend::Real, dependencies::ALL, end);
+}
+
+#[test]
+fn upstreams_scenarios_end_as_upstream_expects_on_the_embedded_server() {
+    let stage = Stage::open_with(Backend::Embedded, Manner::Told(&e2e::WORDS));
+    play_on(stage, e2e::ALL, |_| {});
+}
+
+#[test]
+fn upstreams_scenarios_end_as_upstream_expects_on_a_real_server() {
+    let stage = Stage::open_with(Backend::Real, Manner::Told(&e2e::WORDS));
+    play_on(stage, e2e::ALL, |_| {});
 }
 
 #[test]

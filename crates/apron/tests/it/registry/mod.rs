@@ -26,6 +26,11 @@ impl Served {
         Self::start_with(scratch, &[])
     }
 
+    /// Serves another directory than `data`.
+    pub(crate) fn start_in(scratch: &Scratch, directory: &str) -> Self {
+        Self::start_with(scratch, &["--data-dir", directory])
+    }
+
     pub(crate) fn start_with(scratch: &Scratch, flags: &[&str]) -> Self {
         let mut said = tempfile::tempfile().unwrap();
         let mut program = command(scratch);
@@ -45,9 +50,12 @@ impl Served {
 
     /// The same, with its standard error where the program was told to put it.
     fn try_start_saying(mut program: Command, scratch: &Scratch, flags: &[&str]) -> Option<Self> {
-        let data = scratch.join("data");
-        program.args(["registry", "serve", "--listen", "127.0.0.1:0", "--data-dir"]);
-        program.arg(&data).args(flags);
+        let named = flags.iter().skip_while(|flag| **flag != "--data-dir").nth(1);
+        let data = scratch.join(named.unwrap_or(&"data"));
+        program.args(["registry", "serve", "--listen", "127.0.0.1:0"]).args(flags);
+        if named.is_none() {
+            program.arg("--data-dir").arg(&data);
+        }
         let mut child = program.stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
