@@ -67,10 +67,12 @@ fn is_of_the_cluster(kind: &str, name: &str) -> bool {
 /// What of an object both must agree on.
 fn essence(kind: &str, mut object: Json) -> Json {
     let mut metadata = object["metadata"].take();
-    // Only apron says whose an object is besides its owners.
+    // Only apron says whose an object is besides its owners, and that a package came because
+    // another one needs it.
     let annotations = metadata["annotations"].as_object_mut();
     let is_empty = annotations.is_some_and(|all| {
         all.remove("pkg.crossplane.io/brought-by");
+        all.remove("pkg.crossplane.io/automatic");
         all.is_empty()
     });
     if is_empty {
