@@ -237,7 +237,10 @@ async fn owned(
             } else if is_own {
                 owned.push(object);
             } else if is_deployment && is_kin() {
-                deployments.extend(hands.cluster.get(&Target::of(&object)).await?);
+                // A Deployment that is listed counts as running until its spec says otherwise: only
+                // a list without it lets a successor start.
+                let found = hands.cluster.get(&Target::of(&object)).await?;
+                deployments.push(found.unwrap_or(object));
             }
         }
     }

@@ -242,13 +242,7 @@ impl Prepared<'_> {
                 &picture::without_numbers(&self.reference.picture),
                 &picture::without_numbers(&outcome.picture),
             ),
-            fault => {
-                let mut differences = self.compare(&outcome);
-                if call.is_some_and(|call| denies_deployment(fault, call)) {
-                    differences.retain(|one| !one.contains(history::RAN_BESIDE));
-                }
-                differences
-            }
+            _ => self.compare(&outcome),
         };
         (!differences.is_empty()).then(|| found(differences, outcome.diary))
     }
@@ -259,12 +253,4 @@ impl Prepared<'_> {
         differences.extend(outcome.history.difference(&self.reference.history));
         differences
     }
-}
-
-/// Whether an API server says of a Deployment that it is not there. The manager cannot tell that
-/// from one that is gone, and starts what comes after it; everything else holds all the same.
-fn denies_deployment(fault: Fault, call: &Call) -> bool {
-    matches!(fault, Fault::Answer(404))
-        && call.method == "GET"
-        && call.path.contains("/deployments/")
 }

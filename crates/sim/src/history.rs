@@ -12,8 +12,6 @@ const EVENTS_MAX: usize = 100_000;
 const WRITES_FACTOR: usize = 3;
 /// And this many times more.
 const WRITES_MORE: usize = 20;
-/// How it is told that two revisions of a provider ran at the same time.
-pub(crate) const RAN_BESIDE: &str = "ran beside";
 
 /// What was done to objects.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -120,7 +118,7 @@ impl Cluster {
         let others = self.0.values().filter(|one| has_pods(one));
         let mut others = others.filter(|one| provider_of(one) == Some(provider));
         let other = others.find(|one| revision_of(one) != revision_of(now))?;
-        Some(format!("{} {RAN_BESIDE} {}", name(now), name(other)))
+        Some(format!("{} ran beside {}", name(now), name(other)))
     }
 
     /// What an object says or is too early.
