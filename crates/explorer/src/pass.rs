@@ -78,7 +78,8 @@ impl Pass {
         Some(response)
     }
 
-    fn is_shown(&self, headers: &HeaderMap) -> bool {
+    /// Whether a request brings the cookie of the pass.
+    pub(crate) fn is_shown(&self, headers: &HeaderMap) -> bool {
         let values = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
         let mut pairs =
             values.flat_map(|value| value.split(';')).filter_map(|it| it.split_once('='));

@@ -12,7 +12,7 @@ use crate::assets;
 use crate::page::PageSite;
 use crate::page::problem::problem_page;
 use crate::pass::Pass;
-use ::http::header::{AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, COOKIE, HOST, LOCATION};
+use ::http::header::{AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, HOST, LOCATION};
 use ::http::header::{ETAG, IF_NONE_MATCH, WWW_AUTHENTICATE};
 use ::http::request::Parts;
 use ::http::{HeaderName, HeaderValue, Method, StatusCode};
@@ -36,14 +36,14 @@ const CHALLENGE: &str = "Basic realm=\"apron\", charset=\"UTF-8\"";
 struct Explorer {
     index: Arc<Index>,
     gate: Arc<dyn Gate>,
-    /// Whether repositories with a host in their names are installed under that name.
-    stands_in: bool,
+    /// What opens the pages of a control plane, whose packages of other registries are installed
+    /// under the names they have there.
+    pass: Option<Pass>,
 }
 
 /// The explorer as a service; to be merged with what else is served. With a pass it is that of a
 /// control plane, which has packages of other registries under their names.
 pub fn router(index: Arc<Index>, gate: Arc<dyn Gate>, pass: Option<Pass>) -> Router {
-    let stands_in = pass.is_some();
     let gate = match &pass {
         Some(pass) => pass.guard_gate(gate),
         None => gate,
@@ -52,7 +52,7 @@ pub fn router(index: Arc<Index>, gate: Arc<dyn Gate>, pass: Option<Pass>) -> Rou
     for path in route::PATHS {
         router = router.route(path, any(handle));
     }
-    let router = router.with_state(Arc::new(Explorer { index, gate, stands_in }));
+    let router = router.with_state(Arc::new(Explorer { index, gate, pass: pass.clone() }));
     match pass {
         Some(pass) => pass.greet_holders(router),
         None => router,
@@ -142,9 +142,10 @@ impl Explorer {
         let said = parts.headers.get(HOST).and_then(|value| value.to_str().ok());
         let said = parts.uri.authority().map(::http::uri::Authority::as_str).or(said);
         let said = said.filter(|host| host.len() <= HOST_LENGTH_MAX).unwrap_or("localhost");
-        let is_signed_in =
-            parts.headers.contains_key(AUTHORIZATION) || parts.headers.contains_key(COOKIE);
-        PageSite { host: said.to_owned(), stands_in: self.stands_in, is_signed_in }
+        // Cookies prove nothing: browsers send those of every port of this host.
+        let is_signed_in = parts.headers.contains_key(AUTHORIZATION)
+            || self.pass.as_ref().is_some_and(|pass| pass.is_shown(&parts.headers));
+        PageSite { host: said.to_owned(), stands_in: self.pass.is_some(), is_signed_in }
     }
 }
 

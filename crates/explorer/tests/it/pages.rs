@@ -125,6 +125,9 @@ async fn a_private_repository_is_on_no_page_of_a_stranger() {
     assert!(strict.html.contains("Sign in") && !strict.html.contains("harbour"));
     let sign_in = site.get("/sign-in").await;
     assert_eq!(sign_in.status, StatusCode::UNAUTHORIZED);
+    // A cookie of another program on this host is no sign-in.
+    let foreign = site.ask(Request::get("/sign-in").header("cookie", "theme=dark")).await;
+    assert_eq!(foreign.status, StatusCode::UNAUTHORIZED);
     let led = site.ask(Request::get("/sign-in?next=//evil").header("authorization", "ada")).await;
     assert_eq!(
         (led.status, led.headers["location"].to_str().unwrap()),
