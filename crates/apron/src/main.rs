@@ -9,6 +9,7 @@ mod cluster;
 mod command;
 mod directory;
 mod failure;
+mod git;
 mod interrupt;
 mod listen;
 mod nearby;

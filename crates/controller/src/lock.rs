@@ -471,7 +471,7 @@ fn secrets_for(hands: &Hands, world: &World, image: &str, treatment: &Treatment)
 }
 
 fn rules(hands: &Hands) -> Rules {
-    Rules::weak().any_digest().default_registry(&hands.settings.default_registry)
+    Rules::weak().any_digest().default_registry(&hands.settings.default_registry).git_sources()
 }
 
 /// A question, and the registry that it goes to; or why there is none.

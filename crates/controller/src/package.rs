@@ -190,7 +190,7 @@ pub(crate) fn pull_secrets(named: Option<&[LocalReference]>, treatment: &Treatme
 }
 
 fn parse(hands: &Hands, package: &str) -> Option<Reference> {
-    let rules = Rules::weak().default_registry(&hands.settings.default_registry);
+    let rules = Rules::weak().default_registry(&hands.settings.default_registry).git_sources();
     Reference::parse(package, &rules).ok()
 }
 

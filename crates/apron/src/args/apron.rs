@@ -203,7 +203,7 @@ struct InitArguments {
 
 #[derive(Args)]
 struct BuildArguments {
-    /// Directory that holds crossplane.yaml
+    /// Directory that holds crossplane.yaml, or one in Git: `git+https://HOST/REPOSITORY//DIR@REF`
     #[arg(value_name = "DIR", default_value = ".", conflicts_with = "package_root")]
     root: PathBuf,
     /// The same as DIR, as upstream's flag
@@ -232,6 +232,9 @@ struct BuildArguments {
     /// Treat warnings as errors
     #[arg(long)]
     strict: bool,
+    /// Certificate authorities of a Git server that others do not know, as a PEM file
+    #[arg(long, value_name = "FILE", env = "APRON_CA_FILE")]
+    ca_file: Option<PathBuf>,
 }
 
 #[derive(Args)]
@@ -540,6 +543,7 @@ impl BuildArguments {
             kind: None,
             strict: self.strict,
             report: build::Report::Tell(self.output),
+            ca_file: self.ca_file,
         }
     }
 }

@@ -267,6 +267,7 @@ impl BuildArguments {
             kind: None,
             strict: false,
             report: if verbose { build::Report::Tell(Format::Text) } else { build::Report::Quiet },
+            ca_file: None,
         }
     }
 }

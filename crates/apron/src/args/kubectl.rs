@@ -111,6 +111,7 @@ impl Arguments {
                     kind: Some(kind.into()),
                     strict: false,
                     report: build::Report::Tell(Format::Text),
+                    ca_file: None,
                 })
             }
             Some(Words::Push { kind, tag, file }) => Command::Push(push::Request {

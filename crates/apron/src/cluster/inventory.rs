@@ -357,7 +357,7 @@ impl Installed {
 }
 
 fn rules() -> Rules {
-    Rules::weak().any_digest()
+    Rules::weak().any_digest().git_sources()
 }
 
 /// A reference as package managers read it.

@@ -23,6 +23,7 @@ mod deploy;
 mod diff;
 mod explorer;
 mod export;
+mod git_sources;
 mod guarded;
 mod hostile;
 mod hostile_api;

@@ -86,6 +86,7 @@ fn request(root: PathBuf, file: &Path) -> build::Request {
         kind: None,
         strict: false,
         report: Report::Quiet,
+        ca_file: None,
     }
 }
 

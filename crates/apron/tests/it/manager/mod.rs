@@ -10,6 +10,7 @@ mod authority;
 mod dependencies;
 mod e2e;
 mod functions;
+mod git_sources;
 mod guide;
 mod handover;
 mod made_up;
