@@ -21,7 +21,7 @@ const DIFFERENCES: [(&str, &str); 6] = [
 ];
 
 /// Fields that upstream does not have, or no longer.
-const MORE: [&str; 14] = [
+const MORE: [&str; 17] = [
     "providers.spec.controllerConfigRef",
     "providerrevisions.spec.controllerConfigRef",
     "providers.spec.serviceAccount",
@@ -35,6 +35,9 @@ const MORE: [&str; 14] = [
     "functionrevisions.status.permissionRequests",
     "locks.customResourceDefinitions",
     "locks.packages[].digest",
+    "locks.packages[].dependencies[].broughtBy",
+    "locks.packages[].dependencies[].digest",
+    "locks.packages[].dependencies[].reason",
     "locks.compositions",
 ];
 

@@ -5,6 +5,7 @@ use crate::args::registry::RegistryArguments;
 use crate::cluster::inventory::{Inventory, Which, reference};
 use crate::cluster::wait::{self, Goal};
 use crate::cluster::{Cluster, Resource, lower};
+use crate::command::catalog::resolve;
 use crate::command::change::{Change, Voice};
 use crate::command::permissions;
 use crate::failure::{Failure, Outcome};
@@ -20,8 +21,13 @@ use std::time::Duration;
 use store::remote::Client;
 
 /// What to install, and how.
+#[derive(Clone)]
 pub(crate) struct Request {
     pub(crate) package: String,
+    /// The kind to install a package for, instead of one that is named.
+    pub(crate) crd: Option<String>,
+    /// The registry whose catalog says which package that is.
+    pub(crate) catalog: Option<String>,
     /// Found out from the package if it is not said.
     pub(crate) kind: Option<PackageKind>,
     pub(crate) name: Option<String>,
@@ -45,7 +51,7 @@ pub(crate) enum Naming {
 }
 
 /// What else to say in the object.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Options {
     pub(crate) manual_activation: bool,
     pub(crate) revision_history_limit: Option<i64>,
@@ -59,6 +65,21 @@ pub(crate) struct Options {
 
 /// Installs it.
 pub(crate) async fn run(request: &Request, settings: &Settings) -> Outcome {
+    let Some(crd) = &request.crd else { return install_package(request, settings).await };
+    let cluster = Cluster::connect(&request.cluster, settings).await?;
+    let asked = resolve::KindQuestion {
+        kind: crd,
+        host: request.catalog.as_deref(),
+        registry: &request.registry,
+        namespace: &request.cluster.namespace,
+    };
+    let found = resolve::find_package(&asked, cluster, settings).await?;
+    output::say(format_args!("{crd} comes with {}", found.image));
+    let request = Request { package: found.image, kind: Some(found.kind), ..request.clone() };
+    install_package(&request, settings).await
+}
+
+async fn install_package(request: &Request, settings: &Settings) -> Outcome {
     let place = Place::parse(&request.package, &request.registry)?;
     let Place::Registry(parsed) = &place else { return Err(not_in_a_registry(&request.package)) };
     let words = ("install", request.package.as_str());

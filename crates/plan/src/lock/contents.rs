@@ -1,12 +1,14 @@
 //! What is inside a package, as far as others are concerned.
 
 use crate::revision;
+use api::kind_reference::KindReference;
 use api::meta::{Dependency, Meta, Target, TargetKind};
 use api::pkg::Package;
 use api::pkg::lock::{self, Lock, LockPackage};
 use oci::Digest;
 use solver::Range;
 use std::collections::{BTreeMap, BTreeSet};
+use xpkg::lint::Resource;
 
 /// What is inside a package, as far as others are concerned.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -23,6 +25,8 @@ pub struct Contents {
     pub dependencies: Vec<Dependency>,
     /// The CRDs it brings, those of its definitions and of their claims among them.
     pub crds: BTreeSet<String>,
+    /// What is known of those beside their names; nothing where only names are remembered.
+    pub resources: Vec<Resource>,
     /// The compositions it brings.
     pub compositions: BTreeSet<String>,
 }
@@ -39,6 +43,7 @@ impl Contents {
         for document in &package.documents {
             contents.bring(&document.kind, &document.name);
             contents.crds.extend(document.claim.clone());
+            contents.resources.extend(document.resource.clone());
         }
         Ok(contents)
     }
@@ -65,6 +70,22 @@ impl Contents {
         }
     }
 
+    /// Whether it brings a kind, or a kind of a group, in a version that is meant. Where only names
+    /// of definitions are remembered, those decide: it was granted once.
+    pub fn brings(&self, kind: &KindReference) -> bool {
+        if self.resources.is_empty() {
+            let is_meant = |crd: &String| match &kind.name {
+                Some(_) => *crd == kind.bare(),
+                None => crd.split_once('.').is_some_and(|(_, group)| group == kind.group),
+            };
+            return self.crds.iter().any(is_meant);
+        }
+        let serves = |resource: &Resource| {
+            resource.served.iter().any(|version| kind.accepts_version(version))
+        };
+        self.resources.iter().any(|resource| resource.is_meant_by(kind) && serves(resource))
+    }
+
     /// What a lock remembers of a package that is in it.
     pub(super) fn remembered(lock: &Lock, entry: &LockPackage, package: &Package) -> Self {
         let package = &super::owner(&package.kind, &package.metadata.name);
@@ -75,6 +96,7 @@ impl Contents {
             fault: None,
             dependencies: entry.dependencies.iter().map(read).collect(),
             crds: owned(lock.custom_resource_definitions.as_ref(), package),
+            resources: Vec::new(),
             compositions: owned(lock.compositions.as_ref(), package),
         }
     }
@@ -111,6 +133,10 @@ pub(super) fn write(dependency: &Dependency) -> Option<lock::Dependency> {
         ..lock::Dependency::default()
     };
     match &target.kind {
+        TargetKind::Crd => {
+            written.api_version = Some("apiextensions.k8s.io/v1".to_owned());
+            written.kind = Some("CustomResourceDefinition".to_owned());
+        }
         TargetKind::Key(kind) => written.package_type = Some(kind.as_str().to_owned()),
         TargetKind::Explicit { api_version, kind } => {
             written.api_version = Some(api_version.clone());

@@ -280,6 +280,35 @@ fn dependencies_name_a_repository_and_a_range() {
 }
 
 #[test]
+fn dependencies_may_name_kinds() {
+    let definition = |package: &str| {
+        json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "package": package,
+        })
+    };
+    assert_eq!(
+        lint(&[configuration(&[
+            json!({ "crd": "buckets.s3.example.org/v1beta1" }),
+            json!({ "crd": "*.db.example.org" }),
+            definition("queues.sqs.example.org"),
+        ])]),
+        ""
+    );
+    insta::assert_snapshot!(lint(&[configuration(&[
+        json!({ "crd": "buckets" }),
+        json!({ "crd": "deployments.apps/v1" }),
+        json!({ "crd": "buckets.s3.example.org", "version": ">=v1.0.0" }),
+        json!({ "crd": "tables.s3.example.org", "provider": "acme/a", "version": "*" }),
+        json!({ "crd": "buckets.s3.example.org" }),
+        json!({ "crd": "leases.coordination.k8s.io/v1" }),
+        definition("buckets.s3.example.org/first"),
+    ])]), @"");
+    let own = json!([{ "crd": "bucket.example.org/v1" }]);
+    insta::assert_snapshot!(lint(&[with(&provider(), "/spec/dependsOn", own), crd()]), @"");
+}
+
+#[test]
 fn the_first_dialect_meant_exact_tags() {
     let first = json!({
         "apiVersion": "meta.pkg.ibm.crossplane.io/v1alpha1", "kind": "Provider",
