@@ -3,8 +3,10 @@
 //! What a catalog answers is a proposal. Nothing is installed for it before its contents were read,
 //! and they, not the catalog, say what a package brings.
 
+use crate::access::access;
 use crate::cluster;
 use crate::fetch::{FetchError, Fetcher};
+use crate::heard::PATIENCE;
 use crate::{Entry, Hands};
 use api::kind_reference::KindReference;
 use api::manager::{MANAGER_NAMESPACE, PINS};
@@ -104,6 +106,27 @@ pub(crate) async fn served_kinds(
         }
     }
     Ok(found)
+}
+
+/// What is known of a kind that a package object asks for, and an administrator's choices. Catalogs
+/// that do not answer in time count as away.
+pub(crate) async fn find_packages(
+    hands: &Hands,
+    kind: &KindReference,
+) -> Result<(KindPins, Option<KindSources>), cluster::Error> {
+    let pins = read_pins(hands).await?;
+    let served = served_kinds(hands, kind).await?;
+    if served.values().any(|one| one.is_served) {
+        return Ok((pins, Some(KindSources { kinds: served, ..KindSources::default() })));
+    }
+    let keychain = access(hands, &[]).await?.keychain;
+    let catalogs = &hands.settings.catalogs;
+    let asked = ask_catalogs(&hands.fetch, &keychain, catalogs, kind, served.clone());
+    let found = tokio::time::timeout(PATIENCE, asked).await.unwrap_or_else(|_| {
+        let silent = Some("it has not answered yet".to_owned());
+        KindSources { kinds: served, silent, ..KindSources::default() }
+    });
+    Ok((pins, Some(found)))
 }
 
 /// Asks catalogs in their order, until one knows packages that bring what is meant. One that cannot

@@ -189,7 +189,8 @@ impl Kind for Locks {
         let (mut packages, mut revisions): (Vec<Package>, Vec<Revision>) = Default::default();
         for kind in PackageKind::ALL {
             let all = hands.cluster.list(&stable, kind.as_str(), Which::default()).await?;
-            packages.extend(readable(all, hands));
+            let all = readable::<Package>(all, hands).into_iter();
+            packages.extend(all.map(Package::with_chosen_image));
             let all = hands.cluster.list(&stable, &revision_of(kind), Which::default()).await?;
             revisions.extend(readable(all, hands));
         }

@@ -301,6 +301,7 @@ impl Installed {
             Failure::new(format!("cannot understand a {} of the cluster", lower(kind)), hint)
                 .because(&error)
         })?;
+        let package = package.with_chosen_image();
         let name = &package.metadata.name;
         let is_its = |one: &&Revision| one.metadata.labels.get(LABEL_PACKAGE) == Some(name);
         let mut revisions: Vec<Revision> = all.iter().filter(is_its).cloned().collect();

@@ -17,10 +17,13 @@
 use super::World;
 use super::contents::Contents;
 use super::members::Members;
+use super::origins::recorded_dependency;
 use super::sources::Sources;
-use crate::image_config::Name;
+use crate::image_config::{Name, Names};
 use api::kind_reference::KindReference;
 use api::meta::Dependency;
+use api::pkg::lock::Lock;
+use oci::ReferenceError;
 use solver::{Bringer, Pin, Requirement};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -182,9 +185,20 @@ pub(super) fn names_answered(
     };
     let answers = |crd: &&String| {
         let kind = KindReference::parse(crd);
-        kind.is_ok_and(|kind| !is_own(&kind) && contents.brings(&kind))
+        kind.is_ok_and(|kind| is_settled(world, &kind) && !is_own(&kind) && contents.brings(&kind))
     };
     needed.iter().filter(|crd| !contents.crds.contains(*crd)).filter(answers).cloned().collect()
+}
+
+/// Whether any package with a kind of a group stands for the whole group: one that was asked about and
+/// of which nothing is to be had, or one that was had before. Packages that are published in a group
+/// later are not installed for dependants that are content.
+fn is_settled(world: &World, kind: &KindReference) -> bool {
+    let was_had = || {
+        let recorded = recorded_dependency(world, &kind.to_string());
+        recorded.is_some_and(|one| one.brought_by.is_some())
+    };
+    kind.name.is_some() || world.known.kinds.contains_key(kind) || was_had()
 }
 
 /// Whether what is inside a package is what a requirement for a CRD means.
@@ -199,7 +213,8 @@ pub(super) fn choose_packages(
     needed: &BTreeSet<String>,
     sources: &Sources<'_>,
 ) -> BTreeMap<String, KindChoice> {
-    let chooser = KindChooser { world, sources };
+    let names = |text: &str| sources.repository(text);
+    let chooser = KindChooser { pins: &world.pins, lock: world.lock.as_ref(), names: &names };
     let mut choices = BTreeMap::new();
     for (kind, answer) in &world.known.kinds {
         match answer {
@@ -241,8 +256,44 @@ impl KindChoice {
 }
 
 struct KindChooser<'a> {
-    world: &'a World,
-    sources: &'a Sources<'a>,
+    pins: &'a KindPins,
+    lock: Option<&'a Lock>,
+    /// What a repository is known as.
+    names: &'a dyn Fn(&str) -> Result<Name, ReferenceError>,
+}
+
+/// The image to install for a package object that asks for a kind, and why that one; or why there is
+/// none, and what to do about it.
+pub(crate) fn choose_image(
+    kind: &KindReference,
+    found: &KindSources,
+    pins: &KindPins,
+    default_registry: &str,
+) -> Result<(String, String), (String, String)> {
+    let names = Names { configs: &[], default_registry };
+    let names = |text: &str| names.repository(text);
+    let chooser = KindChooser { pins, lock: None, names: &names };
+    let none = (kind.bare(), Offered::default());
+    let (crd, offered) = found.kinds.first_key_value().unwrap_or((&none.0, &none.1));
+    let choice = chooser.choose_bringer(kind, crd, offered, found);
+    match (choice.bringer, choice.name) {
+        (Bringer::Package { tags, .. }, Some(name)) => {
+            let newest = tags.iter().max_by_key(|tag| (Pin::parse(tag).version().cloned(), *tag));
+            let image = newest.map(|tag| format!("{}:{tag}", name.written));
+            image.map(|image| (image, choice.reason)).ok_or_else(|| {
+                let why = format!("no catalog knows a version of {} with {kind}", name.written);
+                (why, "name the package in spec.package instead of spec.crd".to_owned())
+            })
+        }
+        (Bringer::There, _) => Err((
+            format!("{kind} is there already, and another package or user brought it"),
+            "delete this object, or install a package by its name in spec.package".to_owned(),
+        )),
+        (Bringer::Nowhere { reason, hint }, _) => Err((reason, hint)),
+        (Bringer::Package { source, .. }, None) => {
+            Err((format!("{source} has no name here"), "name it in spec.package".to_owned()))
+        }
+    }
 }
 
 impl KindChooser<'_> {
@@ -258,7 +309,7 @@ impl KindChooser<'_> {
             let reason = "the API server serves it, and no package here brings it".to_owned();
             return KindChoice { bringer: Bringer::There, name: None, reason };
         }
-        if let Some(repository) = self.world.pins.repository_for(kind, crd) {
+        if let Some(repository) = self.pins.repository_for(kind, crd) {
             let reason = "an administrator pinned it".to_owned();
             return self.choose_package(kind, repository, &offered.candidates, reason);
         }
@@ -268,7 +319,7 @@ impl KindChooser<'_> {
         }
         let mut candidates: BTreeMap<_, &Candidate> = BTreeMap::new();
         for candidate in &offered.candidates {
-            if let Ok(name) = self.sources.repository(&candidate.repository) {
+            if let Ok(name) = (self.names)(&candidate.repository) {
                 candidates.entry(name.source).or_insert(candidate);
             }
         }
@@ -290,7 +341,7 @@ impl KindChooser<'_> {
         candidates: &[Candidate],
         reason: String,
     ) -> KindChoice {
-        let name = match self.sources.repository(repository) {
+        let name = match (self.names)(repository) {
             Ok(name) => name,
             Err(error) => {
                 let reason =
@@ -298,9 +349,9 @@ impl KindChooser<'_> {
                 return KindChoice::nowhere(reason, "write it without a tag or digest".to_owned());
             }
         };
-        let own = candidates.iter().filter(|one| {
-            self.sources.repository(&one.repository).is_ok_and(|it| it.source == name.source)
-        });
+        let own = candidates
+            .iter()
+            .filter(|one| (self.names)(&one.repository).is_ok_and(|it| it.source == name.source));
         let tags: Vec<&String> = own.flat_map(|one| &one.tags).collect();
         let bringer = Bringer::Package { source: name.source.clone(), tags: release_tags(&tags) };
         KindChoice { bringer, name: Some(name), reason }
@@ -308,7 +359,7 @@ impl KindChooser<'_> {
 
     /// The package that brought a kind when it was last needed.
     fn recorded_choice(&self, kind: &KindReference) -> Option<&str> {
-        let packages = self.world.lock.as_ref()?.packages.iter().flatten();
+        let packages = self.lock?.packages.iter().flatten();
         let mut dependencies = packages.flat_map(|one| &one.dependencies);
         let is_it = |one: &&api::pkg::lock::Dependency| {
             let is_definition = one.kind.as_deref() == Some(DEFINITION);
@@ -328,7 +379,7 @@ impl KindChooser<'_> {
         let more = names.len().saturating_sub(TOLD_MAX);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         let reason = format!("several packages bring the CRD {kind}: {told}{more}");
-        let command = &self.world.pins.command;
+        let command = &self.pins.command;
         let first = names.first().copied().unwrap_or_default();
         let hint = format!("choose one of them, for example with `{command} {crd} {first}`");
         KindChoice::nowhere(reason, hint)
@@ -354,7 +405,7 @@ impl KindChooser<'_> {
                 "no package that is installed brings the CRD {kind}, and a catalog cannot be asked: \
                  {why}"
             );
-            let command = &self.world.pins.command;
+            let command = &self.pins.command;
             let hint = format!(
                 "make the catalog reachable, install the package by name, or pin it with \
                  `{command} {} REPOSITORY`",

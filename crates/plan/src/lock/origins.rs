@@ -64,7 +64,7 @@ fn normalise_kind(text: &str) -> String {
 }
 
 /// What the lock says of a kind now.
-fn recorded_dependency<'w>(world: &'w World, crd: &str) -> Option<&'w Dependency> {
+pub(super) fn recorded_dependency<'w>(world: &'w World, crd: &str) -> Option<&'w Dependency> {
     let packages = world.lock.as_ref()?.packages.iter().flatten();
     let mut dependencies = packages.flat_map(|one| &one.dependencies);
     dependencies.find(|one| is_on_kind(one) && normalise_kind(&one.package) == crd)

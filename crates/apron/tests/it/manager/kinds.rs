@@ -16,6 +16,7 @@ pub(super) const ALL: &[Scenario] = &[
     ("all kinds of a group", all_kinds_of_a_group_come_from_all_packages_that_bring_some),
     ("a circle of kinds", a_circle_through_kinds_is_refused),
     ("a package is installed by a kind", a_package_is_installed_by_a_kind),
+    ("an object asks for a kind", a_package_object_may_ask_for_a_kind),
     ("a kind that is there", a_kind_that_is_there_without_a_package_is_enough),
 ];
 
@@ -26,6 +27,27 @@ fn install_needing(stage: &Stage, name: &str, kind: &str) -> String {
     let spec = json!({"dependsOn": [{"crd": kind}]});
     let reference = stage.push_package(CONFIGURATION, name, "v1.0.0", &spec, &[]);
     stage.install(CONFIGURATION, name, &json!({"package": reference}));
+    reference
+}
+
+/// Pushes a package with objects, and waits until the catalog knows it: what it answers before that
+/// is true, and not what a scenario is about.
+fn publish(stage: &Stage, kind: &str, name: &str, version: &str, objects: &[Json]) -> String {
+    publish_spec(stage, (kind, name, version), &json!({}), objects)
+}
+
+/// The same, with a spec.
+fn publish_spec(
+    stage: &Stage,
+    (kind, name, version): (&str, &str, &str),
+    spec: &Json,
+    objects: &[Json],
+) -> String {
+    let reference = stage.push_package(kind, name, version, spec, objects);
+    until(&format!("the catalog knows {reference}"), || {
+        let path = format!("/api/v1/packages/{name}/-/versions/{version}");
+        (stage.registry.get(&path).0 == 200).then_some(())
+    });
     reference
 }
 
@@ -56,9 +78,9 @@ fn remembered(stage: &Stage, name: &str) -> Json {
 
 fn a_package_is_found_by_a_kind_and_told_why(stage: &Stage) {
     let group = "found.example.org";
-    stage.push_objects("Provider", "finds-it", "v1.0.0", &[crd(group, "olds", &["a"])]);
-    stage.push_objects("Provider", "finds-it", "v1.1.0", &[crd(group, "wants", &["a"])]);
-    stage.push_objects("Provider", "finds-it", "v1.2.0", &[crd(group, "wants", &["a"])]);
+    publish(stage, "Provider", "finds-it", "v1.0.0", &[crd(group, "olds", &["a"])]);
+    publish(stage, "Provider", "finds-it", "v1.1.0", &[crd(group, "wants", &["a"])]);
+    publish(stage, "Provider", "finds-it", "v1.2.0", &[crd(group, "wants", &["a"])]);
     install_needing(stage, "finder", &format!("wants.{group}/v1"));
     established(stage, CONFIGURATION, "finder");
     let provider = stage.package("Provider", "finds-it");
@@ -80,7 +102,7 @@ fn a_package_is_found_by_a_kind_and_told_why(stage: &Stage) {
 fn none_of_several_packages_is_chosen_until_one_is_pinned(stage: &Stage) {
     let brings = [crd("several.example.org", "wants", &["a"])];
     for name in ["several-one", "several-two"] {
-        stage.push_objects("Provider", name, "v1.0.0", &brings);
+        publish(stage, "Provider", name, "v1.0.0", &brings);
     }
     install_needing(stage, "chooser", "wants.several.example.org/v1");
     let why = unhealthy(stage, CONFIGURATION, "chooser", "several packages bring the CRD");
@@ -107,18 +129,24 @@ fn none_of_several_packages_is_chosen_until_one_is_pinned(stage: &Stage) {
 }
 
 fn a_kind_that_no_package_brings_is_named_until_there_is_one(stage: &Stage) {
-    install_needing(stage, "seeker", "wants.missing.example.org");
+    // The explicit form, as packages have it that know nothing of the key `crd`.
+    let spec = json!({"dependsOn": [{
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "package": "wants.missing.example.org", "version": "*",
+    }]});
+    let reference = stage.push_package(CONFIGURATION, "seeker", "v1.0.0", &spec, &[]);
+    stage.install(CONFIGURATION, "seeker", &json!({"package": reference}));
     let why = unhealthy(stage, CONFIGURATION, "seeker", "no package brings the CRD");
     assert!(why.contains("no package brings the CRD wants.missing.example.org, says "), "{why}");
     let brings = [crd("missing.example.org", "wants", &["a"])];
-    stage.push_objects("Provider", "seeks-it", "v1.0.0", &brings);
+    publish(stage, "Provider", "seeks-it", "v1.0.0", &brings);
     established(stage, CONFIGURATION, "seeker");
     established(stage, "Provider", "seeks-it");
 }
 
 fn a_kind_in_another_version_only_is_refused(stage: &Stage) {
     let brings = [crd("versions.example.org", "wants", &["a"])];
-    stage.push_objects("Provider", "versions-it", "v1.0.0", &brings);
+    publish(stage, "Provider", "versions-it", "v1.0.0", &brings);
     install_needing(stage, "versioned", "wants.versions.example.org/v2");
     let why = unhealthy(stage, CONFIGURATION, "versioned", "there is v1 of it");
     assert!(why.contains("wants.versions.example.org/v2"), "{why}");
@@ -127,15 +155,8 @@ fn a_kind_in_another_version_only_is_refused(stage: &Stage) {
 
 fn all_kinds_of_a_group_come_from_all_packages_that_bring_some(stage: &Stage) {
     let group = "whole.example.org";
-    stage.push_objects("Provider", "whole-one", "v1.0.0", &[crd(group, "firsts", &["a"])]);
-    stage.push_objects("Provider", "whole-two", "v1.0.0", &[crd(group, "seconds", &["a"])]);
-    // The catalog must know both before all kinds mean both.
-    for kind in ["firsts", "seconds"] {
-        until(&format!("the catalog knows {kind}"), || {
-            let (status, _) = stage.registry.get(&format!("/api/v1/crds/{kind}.{group}"));
-            (status == 200).then_some(())
-        });
-    }
+    publish(stage, "Provider", "whole-one", "v1.0.0", &[crd(group, "firsts", &["a"])]);
+    publish(stage, "Provider", "whole-two", "v1.0.0", &[crd(group, "seconds", &["a"])]);
     install_needing(stage, "gatherer", &format!("*.{group}/v1"));
     established(stage, CONFIGURATION, "gatherer");
     established(stage, "Provider", "whole-one");
@@ -146,9 +167,9 @@ fn a_circle_through_kinds_is_refused(stage: &Stage) {
     let group = "round.example.org";
     let spec = |kind: &str| json!({"dependsOn": [{"crd": format!("{kind}.{group}/v1")}]});
     let brings = [crd(group, "hens", &["a"])];
-    stage.push_package("Provider", "round-hen", "v1.0.0", &spec("eggs"), &brings);
+    publish_spec(stage, ("Provider", "round-hen", "v1.0.0"), &spec("eggs"), &brings);
     let brings = [crd(group, "eggs", &["a"])];
-    let egg = stage.push_package("Provider", "round-egg", "v1.0.0", &spec("hens"), &brings);
+    let egg = publish_spec(stage, ("Provider", "round-egg", "v1.0.0"), &spec("hens"), &brings);
     stage.install("Provider", "round-egg", &json!({"package": egg}));
     let why = unhealthy(stage, "Provider", "round-egg", "in a circle");
     assert!(why.contains(&format!("needs the CRD hens.{group}/v1")), "{why}");
@@ -157,12 +178,8 @@ fn a_circle_through_kinds_is_refused(stage: &Stage) {
 
 fn a_package_is_installed_by_a_kind(stage: &Stage) {
     let group = "by-kind.example.org";
-    stage.push_objects("Provider", "by-kind", "v1.0.0", &[crd(group, "wants", &["a"])]);
+    publish(stage, "Provider", "by-kind", "v1.0.0", &[crd(group, "wants", &["a"])]);
     let (kind, host) = (format!("wants.{group}"), stage.registry.reference(""));
-    until("the catalog knows the kind", || {
-        let (status, _) = stage.registry.get(&format!("/api/v1/crds/{kind}"));
-        (status == 200).then_some(())
-    });
     let install = |kind: &str| stage.apron(&["install", "--crd", kind, "--catalog", &host]);
     let refused = install(&format!("{kind}/v9")).failed();
     assert!(refused.contains("there is v1 of it"), "{refused}");
@@ -174,11 +191,29 @@ fn a_package_is_installed_by_a_kind(stage: &Stage) {
     assert!(refused.contains("is a group of kinds"), "{refused}");
 }
 
+fn a_package_object_may_ask_for_a_kind(stage: &Stage) {
+    let group = "asked.example.org";
+    publish(stage, "Provider", "asked-it", "v1.0.0", &[crd(group, "wants", &["a"])]);
+    let kind = format!("wants.{group}/v1");
+    let image = stage.registry.reference("asked-it:v1.0.0");
+    stage.install("Provider", "asked", &json!({"crd": kind}));
+    established(stage, "Provider", "asked");
+    for spec in [json!({"package": image}), json!({"crd": null})] {
+        let refused = stage.refusal("Provider", "asked", &json!({"spec": spec}));
+        assert!(refused.contains("exactly one of package and crd must be set"), "{refused}");
+    }
+    let object = stage.package("Provider", "asked");
+    assert_eq!(object["metadata"]["annotations"]["pkg.crossplane.io/chosen-package"], image);
+    assert!(object["spec"]["package"].is_null(), "{object}");
+    let status = stage.apron(&["status", "asked"]).ok();
+    assert!(status.contains("v1.0.0"), "{status}");
+}
+
 fn a_kind_that_is_there_without_a_package_is_enough(stage: &Stage) {
     let definition = crd("foreign.example.org", "wants", &["a"]);
     stage.make("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &definition);
     let brings = [crd("foreign.example.org", "wants", &["a"])];
-    stage.push_objects("Provider", "foreign-it", "v1.0.0", &brings);
+    publish(stage, "Provider", "foreign-it", "v1.0.0", &brings);
     until("the kind is served", || stage.ask("/apis/foreign.example.org/v1/wants"));
     install_needing(stage, "guest", "wants.foreign.example.org/v1");
     established(stage, CONFIGURATION, "guest");

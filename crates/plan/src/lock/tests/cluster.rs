@@ -2,7 +2,8 @@
 
 use crate::image_config::{Names, Treatment};
 use crate::lock::{
-    Candidate, Contents, Counts, Decided, KindSources, Report, Verdict, Whose, World, decide,
+    Candidate, Contents, Counts, Decided, KindPins, KindSources, Report, Verdict, Whose, World,
+    decide,
 };
 use crate::package;
 use crate::package::pull::Image;
@@ -303,6 +304,8 @@ impl Cluster {
                 treatment: Treatment::default(),
                 trust: Trust::default(),
                 owners: BTreeMap::new(),
+                kinds: None,
+                pins: KindPins::default(),
                 refused: Vec::new(),
                 settings: package::Settings {
                     default_registry: self.world.settings.default_registry.clone(),

@@ -139,6 +139,21 @@ fn all_kinds_of_a_group_come_from_all_packages_that_bring_some() {
 }
 
 #[test]
+fn a_package_with_one_kind_of_a_group_does_not_stand_for_the_others() {
+    let mut cluster = cluster(
+        "r.io/app v1.0.0 Configuration: kind *.aws.example.org/v1
+         r.io/s3 v1.0.0 Provider: brings buckets.aws.example.org/v1
+         r.io/sqs v1.0.0 Provider: brings queues.aws.example.org/v1",
+    );
+    cluster.install("Provider", "s3", "r.io/s3:v1.0.0");
+    cluster.run();
+    assert_snapshot!(install(&mut cluster), @"");
+    // What is published later is not installed for a package that is content.
+    cluster.publish("r.io/late v1.0.0 Provider: brings tapes.aws.example.org/v1");
+    assert_snapshot!(cluster.run(), @"");
+}
+
+#[test]
 fn packages_must_not_need_each_other_through_kinds() {
     let mut cluster = cluster(
         "r.io/app v1.0.0 Configuration: kind buckets.s3.example.org/v1, brings apps.example.org/v1
