@@ -11,7 +11,7 @@ use crate::{Entry, Hands};
 use api::kind_reference::KindReference;
 use api::manager::{MANAGER_NAMESPACE, PINS};
 use oci::{Repository, Rules};
-use plan::lock::{Candidate, KindPins, KindSources, Offered};
+use plan::lock::{KindCandidate, KindPins, KindSources, Offered};
 use plan::step::Target;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -293,7 +293,7 @@ impl CatalogAsker<'_> {
         if !tags.is_empty() {
             let repository = self.catalog.full_name(&definer.repository);
             let catalog = self.catalog.registry.clone();
-            offered.candidates.push(Candidate { repository, tags, catalog });
+            offered.candidates.push(KindCandidate { repository, tags, catalog });
         }
     }
 

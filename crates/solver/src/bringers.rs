@@ -4,7 +4,7 @@ use crate::discover::Found;
 use crate::model::{Face, Knowledge, Model};
 use crate::problem::{Bringer, Contents, Known, Package, Requirement};
 use crate::quick::Map;
-use crate::value::Source;
+use crate::value::{Pin, Source};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A CRD that a package needs or several packages bring, and the ways to have it.
@@ -161,17 +161,25 @@ impl<'a> BringerSearch<'a, '_> {
     }
 
     /// What is not known of a package that is proposed, and is said to bring the CRD.
+    /// Where no tags are named, those are that are releases, if there are any.
     fn proposed_solvables(&self, name: usize, tags: &BTreeSet<String>) -> Vec<usize> {
+        let solvables = &self.model.names[name].solvables;
+        let is_release = |at: &usize| {
+            let version = self.model.solvables[*at].pin().and_then(Pin::version);
+            version.is_some_and(|version| !version.is_prerelease())
+        };
+        let has_releases = solvables.iter().any(is_release);
         let is_proposed = |at: &usize| {
             let solvable = &self.model.solvables[*at];
             let is_named = match &solvable.face {
                 Face::Joker => true,
-                Face::Pin(pin, _) => tags.is_empty() || tags.contains(&pin.to_string()),
+                Face::Pin(..) if tags.is_empty() => !has_releases || is_release(at),
+                Face::Pin(pin, _) => tags.contains(&pin.to_string()),
                 _ => false,
             };
             is_named && solvable.knowledge == Knowledge::Unknown
         };
-        self.model.names[name].solvables.iter().copied().filter(is_proposed).collect()
+        solvables.iter().copied().filter(is_proposed).collect()
     }
 
     /// Packages of which nothing was read yet, and that come in any case if those that need the CRD

@@ -1,5 +1,6 @@
 //! What is inside a package, as far as others are concerned.
 
+use super::origins::normalise_kind;
 use crate::revision;
 use api::kind_reference::KindReference;
 use api::meta::{Dependency, Meta, Target, TargetKind};
@@ -27,6 +28,9 @@ pub struct Contents {
     pub crds: BTreeSet<String>,
     /// What is known of those beside their names; nothing where only names are remembered.
     pub resources: Vec<Resource>,
+    /// The kinds that the Lock says it brings, as those that need them call them; only of what is
+    /// remembered.
+    pub granted_kinds: BTreeSet<String>,
     /// The compositions it brings.
     pub compositions: BTreeSet<String>,
 }
@@ -78,7 +82,8 @@ impl Contents {
                 Some(_) => *crd == kind.bare(),
                 None => crd.split_once('.').is_some_and(|(_, group)| group == kind.group),
             };
-            return self.crds.iter().any(is_meant);
+            let is_granted = self.granted_kinds.contains(&kind.to_string());
+            return is_granted || self.crds.iter().any(is_meant);
         }
         let serves = |resource: &Resource| {
             resource.served.iter().any(|version| kind.accepts_version(version))
@@ -97,9 +102,17 @@ impl Contents {
             dependencies: entry.dependencies.iter().map(read).collect(),
             crds: owned(lock.custom_resource_definitions.as_ref(), package),
             resources: Vec::new(),
+            granted_kinds: granted_kinds(lock, entry),
             compositions: owned(lock.compositions.as_ref(), package),
         }
     }
+}
+
+/// The kinds that packages of a lock have from one of them.
+fn granted_kinds(lock: &Lock, entry: &LockPackage) -> BTreeSet<String> {
+    let dependencies = lock.packages.iter().flatten().flat_map(|one| &one.dependencies);
+    let own = dependencies.filter(|one| one.brought_by.as_ref() == Some(&entry.source));
+    own.map(|one| normalise_kind(&one.package)).collect()
 }
 
 fn owned(owners: Option<&BTreeMap<String, String>>, package: &str) -> BTreeSet<String> {

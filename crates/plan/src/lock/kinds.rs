@@ -51,14 +51,14 @@ pub struct Offered {
     /// Whether the API server serves it, in a version that is meant.
     pub is_served: bool,
     /// Repositories whose packages bring it in a version that is meant.
-    pub candidates: Vec<Candidate>,
+    pub candidates: Vec<KindCandidate>,
     /// Versions of it that are served by packages, or the API server, and not meant.
     pub other_versions: BTreeSet<String>,
 }
 
 /// A repository whose packages bring a kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Candidate {
+pub struct KindCandidate {
     /// The repository, with its registry.
     pub repository: String,
     /// The tags of the packages that do.
@@ -317,13 +317,13 @@ impl KindChooser<'_> {
             let reason = "it was chosen before".to_owned();
             return self.choose_package(kind, repository, &offered.candidates, reason);
         }
-        let mut candidates: BTreeMap<_, &Candidate> = BTreeMap::new();
+        let mut candidates: BTreeMap<_, &KindCandidate> = BTreeMap::new();
         for candidate in &offered.candidates {
             if let Ok(name) = (self.names)(&candidate.repository) {
                 candidates.entry(name.source).or_insert(candidate);
             }
         }
-        let candidates: Vec<&Candidate> = candidates.into_values().collect();
+        let candidates: Vec<&KindCandidate> = candidates.into_values().collect();
         match candidates.as_slice() {
             [] => self.refuse_missing(kind, offered, found),
             [only] => {
@@ -338,7 +338,7 @@ impl KindChooser<'_> {
         &self,
         kind: &KindReference,
         repository: &str,
-        candidates: &[Candidate],
+        candidates: &[KindCandidate],
         reason: String,
     ) -> KindChoice {
         let name = match (self.names)(repository) {
@@ -372,7 +372,7 @@ impl KindChooser<'_> {
         &self,
         kind: &KindReference,
         crd: &str,
-        several: &[&Candidate],
+        several: &[&KindCandidate],
     ) -> KindChoice {
         let names: Vec<&str> = several.iter().map(|one| one.repository.as_str()).collect();
         let told = names.get(..TOLD_MAX).unwrap_or(&names).join(", ");

@@ -39,7 +39,7 @@ mod verdicts;
 pub use contents::Contents;
 pub use entries::owner;
 pub(crate) use kinds::choose_image;
-pub use kinds::{Candidate, KindPins, KindSources, Offered};
+pub use kinds::{KindCandidate, KindPins, KindSources, Offered};
 pub use report::Report;
 pub use solver::Movement;
 

@@ -59,7 +59,7 @@ fn is_on_kind(dependency: &Dependency) -> bool {
 }
 
 /// A kind as it is known everywhere else, however it was written.
-fn normalise_kind(text: &str) -> String {
+pub(super) fn normalise_kind(text: &str) -> String {
     KindReference::parse(text).map_or_else(|_| text.to_owned(), |kind| kind.to_string())
 }
 

@@ -60,7 +60,7 @@ fn write_choice(world: &World, crd: &str, image: &str, reason: &str) -> Plan {
 mod tests {
     use super::*;
     use crate::image_config::Treatment;
-    use crate::lock::{Candidate, KindPins, KindSources, Offered};
+    use crate::lock::{KindCandidate, KindPins, KindSources, Offered};
     use crate::package::pull::Image;
     use crate::package::{Settings, step};
     use crate::signature::Trust;
@@ -92,7 +92,7 @@ mod tests {
     }
 
     fn offered(repositories: &[&str], is_served: bool) -> KindSources {
-        let candidate = |repository: &&str| Candidate {
+        let candidate = |repository: &&str| KindCandidate {
             repository: (*repository).to_owned(),
             tags: ["v1.9.0", "v1.10.0", "v2.0.0-rc.1"].map(str::to_owned).to_vec(),
             catalog: "r.io".to_owned(),

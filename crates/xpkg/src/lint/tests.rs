@@ -303,9 +303,17 @@ fn dependencies_may_name_kinds() {
         json!({ "crd": "buckets.s3.example.org" }),
         json!({ "crd": "leases.coordination.k8s.io/v1" }),
         definition("buckets.s3.example.org/first"),
-    ])]), @"");
+    ])]), @r#"
+    1.yaml:7:12: error: dependency on a kind: `buckets` has no group: write NAME.GROUP, where the group has a dot in it (write it like buckets.s3.example.org/v1beta1, or *.s3.example.org) [dependency-crd]
+    1.yaml:8:12: error: dependency on a kind: `deployments.apps` has no group: write NAME.GROUP, where the group has a dot in it (write it like buckets.s3.example.org/v1beta1, or *.s3.example.org) [dependency-crd]
+    1.yaml:10:16: error: dependency on a kind has a version of a package, ">=v1.0.0" (remove it; the version of the kind stands behind its name, after a slash) [dependency-crd]
+    1.yaml:11:7: error: dependency names several packages; crd will be ignored (keep one of them) [dependency-crd]
+    1.yaml:14:7: error: buckets.s3.example.org is depended on twice; first in line 9 (merge both into one entry; a constraint may have several parts) [dependency-duplicate]
+    1.yaml:15:12: error: no package may bring leases.coordination.k8s.io/v1: its group is reserved (remove the dependency; the kind is there) [dependency-crd]
+    1.yaml:18:16: error: dependency on a kind: `first` is not a version such as v1, v1beta1 or v2alpha1 (write it like buckets.s3.example.org/v1beta1, or *.s3.example.org) [dependency-crd]
+    "#);
     let own = json!([{ "crd": "bucket.example.org/v1" }]);
-    insta::assert_snapshot!(lint(&[with(&provider(), "/spec/dependsOn", own), crd()]), @"");
+    insta::assert_snapshot!(lint(&[with(&provider(), "/spec/dependsOn", own), crd()]), @"1.yaml:1:1: error: package depends on bucket.example.org/v1, which it brings itself at 2.yaml:1 (remove the dependency) [dependency-crd]");
 }
 
 #[test]

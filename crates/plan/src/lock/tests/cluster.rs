@@ -2,7 +2,7 @@
 
 use crate::image_config::{Names, Treatment};
 use crate::lock::{
-    Candidate, Contents, Counts, Decided, KindPins, KindSources, Report, Verdict, Whose, World,
+    Contents, Counts, Decided, KindCandidate, KindPins, KindSources, Report, Verdict, Whose, World,
     decide,
 };
 use crate::package;
@@ -38,6 +38,8 @@ pub(super) struct Cluster {
     pub(super) stands: BTreeSet<String>,
     /// What the API server serves without a package, as `plural.group/version`.
     pub(super) served: BTreeSet<String>,
+    /// Whether the manager has the packages of revisions at hand, not only what the lock remembers.
+    pub(super) has_cache: bool,
     /// What is said of kinds beside what is in the registry.
     pub(super) catalog: Catalog,
 }
@@ -131,6 +133,14 @@ impl Cluster {
 
     /// Asks for a decision, and finds out what it takes.
     pub(super) fn decide(&mut self) -> Decided {
+        if self.has_cache {
+            let revisions = self.world.revisions.iter();
+            let read = revisions.filter_map(|one| {
+                let (_, inside) = self.find(&one.spec.image).ok()?;
+                Some((one.metadata.name.clone(), inside.clone()))
+            });
+            self.world.known.revisions = read.collect();
+        }
         for _ in 0..ROUNDS_MAX {
             match decide(&self.world) {
                 Ok(decided) => return decided,
@@ -232,7 +242,7 @@ impl Cluster {
             }
             for (crd, tags) in offers {
                 let (repository, catalog) = (repository.clone(), "r.io".to_owned());
-                let candidate = Candidate { repository, tags, catalog };
+                let candidate = KindCandidate { repository, tags, catalog };
                 sources.kinds.entry(crd).or_default().candidates.push(candidate);
             }
         }
