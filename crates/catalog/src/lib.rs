@@ -35,6 +35,7 @@
 //! Start with [`read()`] and [`Index`]; [`grammar`] is how kinds are written.
 
 pub mod answer;
+pub mod choice;
 mod distance;
 pub mod http;
 mod index;

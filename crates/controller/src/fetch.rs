@@ -150,11 +150,15 @@ impl Fetcher {
         self
     }
 
+    /// Registries, with these credentials before the manager's own.
+    pub(crate) fn client(&self, keychain: Keychain) -> Client {
+        let keychain = keychain.or(self.own.clone());
+        Client::new(self.transport.clone(), keychain, self.settings.clone())
+    }
+
     /// A repository, for somebody with these credentials.
     pub(crate) fn remote(&self, repository: &Repository, keychain: Keychain) -> store::Remote {
-        let keychain = keychain.or(self.own.clone());
-        let client = Client::new(self.transport.clone(), keychain, self.settings.clone());
-        client.repository(repository.clone())
+        self.client(keychain).repository(repository.clone())
     }
 
     /// What a tag was found to mean less than a minute ago.

@@ -209,6 +209,8 @@ impl Arguments {
                 let (mut options, wait) = words.options.into_options();
                 options.runtime_config = words.runtime_config;
                 Command::Install(Box::new(install::Request {
+                    crd: None,
+                    catalog: None,
                     package: words.package,
                     kind: Some(words.kind.into()),
                     name: words.name,

@@ -133,6 +133,8 @@ impl Arguments {
                 let (mut options, wait) = options.into_options();
                 options.controller_config = config;
                 Command::Install(Box::new(install::Request {
+                    crd: None,
+                    catalog: None,
                     package,
                     kind: Some(kind.into()),
                     name,

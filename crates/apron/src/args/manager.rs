@@ -60,6 +60,10 @@ pub(super) struct ManagerArguments {
         default_value = oci::reference::DOCKER_HUB
     )]
     registry: String,
+    /// Registry whose catalog is asked which package brings a kind that another needs; may be
+    /// repeated, and the first that knows one counts
+    #[arg(long, value_name = "URL", value_parser = controller::CatalogAddress::parse)]
+    catalog: Vec<controller::CatalogAddress>,
     /// Also trust the certificate authorities in this PEM file, for registries
     #[arg(long, env = "CA_BUNDLE_PATH", value_name = "FILE")]
     ca_bundle_path: Option<PathBuf>,
@@ -292,6 +296,7 @@ impl ManagerArguments {
                 service_account: self.service_account,
                 group_suffix: self.group_suffix,
                 default_registry: self.registry,
+                catalogs: self.catalog,
                 movement,
                 moves_kept,
                 runs: self.package_runtime.0,

@@ -17,6 +17,7 @@ mod manager;
 mod mirror;
 mod packages;
 mod permissions;
+mod pin;
 pub(crate) mod registry;
 mod selecting;
 mod serving;
@@ -56,6 +57,7 @@ pub(crate) enum Command {
     Activate(activate::Request),
     Adopt(Box<adopt::Request>),
     Prune(prune::Request),
+    Pin(crate::command::pin::Request),
     Wait(wait::Request),
     Why(why::Request),
     Plan(Box<plan::Request>),

@@ -5,6 +5,7 @@ use crate::args::registry::RegistryArguments;
 use crate::cluster::inventory::{Inventory, Which, reference};
 use crate::cluster::wait::{self, Goal};
 use crate::cluster::{Cluster, Resource, lower};
+use crate::command::catalog::resolve;
 use crate::command::change::{Change, Voice};
 use crate::command::permissions;
 use crate::failure::{Failure, Outcome};
@@ -24,6 +25,10 @@ use store::remote::Client;
 #[derive(Clone)]
 pub(crate) struct Request {
     pub(crate) package: String,
+    /// The kind to install a package for, instead of one that is named.
+    pub(crate) crd: Option<String>,
+    /// The registry whose catalog says which package that is.
+    pub(crate) catalog: Option<String>,
     /// Found out from the package if it is not said.
     pub(crate) kind: Option<PackageKind>,
     pub(crate) name: Option<String>,
@@ -61,6 +66,21 @@ pub(crate) struct Options {
 
 /// Installs it.
 pub(crate) async fn run(request: &Request, settings: &Settings) -> Outcome {
+    let Some(crd) = &request.crd else { return install_package(request, settings).await };
+    let cluster = Cluster::connect(&request.cluster, settings).await?;
+    let asked = resolve::KindQuestion {
+        kind: crd,
+        host: request.catalog.as_deref(),
+        registry: &request.registry,
+        namespace: &request.cluster.namespace,
+    };
+    let found = resolve::find_package(&asked, cluster, settings).await?;
+    output::say(format_args!("{crd} comes with {}", found.image));
+    let request = Request { package: found.image, kind: Some(found.kind), ..request.clone() };
+    install_package(&request, settings).await
+}
+
+async fn install_package(request: &Request, settings: &Settings) -> Outcome {
     if let Some(source) = git::parse_source(&request.package)? {
         let (pinned, kind, package) = pin_source(&source, request, settings).await?;
         let request = Request { package: pinned.name(), kind: Some(kind), ..request.clone() };

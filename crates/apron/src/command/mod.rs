@@ -23,6 +23,7 @@ pub(crate) mod list;
 pub(crate) mod login;
 pub(crate) mod manager;
 pub(crate) mod permissions;
+pub(crate) mod pin;
 pub(crate) mod plan;
 pub(crate) mod prune;
 pub(crate) mod pull;

@@ -1,5 +1,6 @@
 //! `search` and `which`: questions to the catalog of a registry.
 
+pub(crate) mod resolve;
 pub(crate) mod search;
 pub(crate) mod which;
 

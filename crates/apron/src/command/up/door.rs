@@ -65,7 +65,11 @@ pub(super) fn images(request: &Request, home: &Home, address: SocketAddr) -> Out
         options,
         Some(pass.clone()),
     ));
-    let inner = ::registry::router(registry.clone(), Options::open());
+    let inner = ::registry::router(registry.clone(), Options::open()).merge(catalog::routes(
+        index.clone(),
+        Options::open(),
+        None,
+    ));
     Ok(Images {
         outer: vouched.within(outer, Some(&password)),
         inner: vouched.within(inner, None),

@@ -129,6 +129,7 @@ fn names(metas: &[&Meta]) -> Outcome<Vec<(Repository, bool)>> {
         .iter()
         .flat_map(|meta| meta.dependencies())
         .filter_map(|dependency| dependency.target.as_ref())
+        .filter(|target| target.crd().is_none())
         .filter_map(|target| {
             let repository = named(&target.package)?;
             let last = repository.path().rsplit('/').next()?.to_owned();
