@@ -36,6 +36,8 @@
 
 pub mod answer;
 mod distance;
+pub mod explain;
+pub mod gather;
 pub mod http;
 mod index;
 mod json;
