@@ -7,21 +7,17 @@
 mod args;
 mod cluster;
 mod command;
-mod connection;
 mod directory;
 mod failure;
-mod hands;
 mod interrupt;
 mod listen;
 mod nearby;
-mod open_files;
 mod output;
 mod panics;
 mod place;
 mod private;
 mod registry;
 mod runtime_image;
-mod seats;
 mod settings;
 mod stacks;
 

@@ -13,5 +13,3 @@ mod openapi;
 mod peers;
 mod policy;
 mod probe;
-#[path = "../../../apron/src/command/apiserver/trust.rs"]
-mod trust;

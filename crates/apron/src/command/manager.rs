@@ -2,7 +2,7 @@
 
 use crate::cluster::kubeconfig::{self, Choice};
 use crate::failure::{Failure, Outcome};
-use crate::listen::{self, Plain, stop};
+use crate::listen::{Plain, stop};
 use crate::output;
 use crate::settings::Settings;
 use api::meta::PermissionRequest;
@@ -13,6 +13,7 @@ use controller::cache::Cache;
 use controller::fetch::Fetcher;
 use controller::metrics::Metrics;
 use controller::{Entry, Hands, Manager, Voice};
+use edge::accept;
 use k8s_openapi::jiff::Timestamp;
 use kube::Client;
 use std::net::SocketAddr;
@@ -25,8 +26,8 @@ use tokio::net::TcpListener;
 use tokio::sync::watch::Receiver;
 
 /// Those who ask how the manager is are few.
-const PROBES: listen::Limits =
-    listen::Limits { connections: 256, streams: 16, hands: 0, drain: Duration::from_secs(2) };
+const PROBES: accept::Limits =
+    accept::Limits { connections: 256, streams: 16, hands: 0, drain: Duration::from_secs(2) };
 const PROBES_PER_CLIENT: usize = 64;
 
 /// What to manage, and how.
@@ -117,7 +118,7 @@ async fn serve(address: SocketAddr, metrics: Arc<Metrics>, mut stop: Receiver<bo
     let stopped = async move {
         let _ = stop.wait_for(|stop| *stop).await;
     };
-    tokio::spawn(listen::serve(listener, router, Plain::new(PROBES_PER_CLIENT), PROBES, stopped));
+    tokio::spawn(accept::serve(listener, router, Plain::new(PROBES_PER_CLIENT), PROBES, stopped));
     Ok(())
 }
 

@@ -1,8 +1,8 @@
 //! Calls to webhooks, over HTTPS.
 
-use super::trust::trust_bundle;
 use apiserver::outbound::{Call, CallError, Outbound, REPLY_MAX, Reply};
 use bytes::{Bytes, BytesMut};
+use edge::trust::trust_bundle;
 use futures::future::BoxFuture;
 use reqwest::redirect::Policy;
 use std::collections::HashMap;

@@ -21,7 +21,7 @@ async fn webhook(router: Router) -> impl Fn(&str, &str) -> Call {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let door = Door::new(Arc::new(credentials));
-    tokio::spawn(crate::listen::serve(listener, router, door, LIMITS, std::future::pending()));
+    tokio::spawn(edge::accept::serve(listener, router, door, LIMITS, std::future::pending()));
     move |scheme: &str, path: &str| Call {
         url: format!("{scheme}://localhost:{}{path}", address.port()),
         address: Some(address),

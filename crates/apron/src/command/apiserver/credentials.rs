@@ -113,7 +113,7 @@ mod tests {
     use super::super::certificate::{LIFE, end_of, tests::endless};
     use super::super::listen::Door;
     use super::*;
-    use crate::listen::Porter as _;
+    use edge::accept::Porter as _;
     use rustls::pki_types::{CertificateDer, ServerName, pem::PemObject as _};
     use std::os::unix::fs::PermissionsExt as _;
 

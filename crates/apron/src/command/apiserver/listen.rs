@@ -3,11 +3,11 @@
 use super::credentials::Credentials;
 use super::identity::Identity;
 use crate::failure::{Failure, Outcome};
-use crate::listen::{Limits, Porter};
-use crate::open_files;
-use crate::seats::{Seat, Seats};
 use apiserver::http::share::Peer;
 use axum::http::Extensions;
+use edge::accept::{Limits, Porter};
+use edge::open_files;
+use edge::seats::{Seat, Seats};
 use registry::budget::network;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -55,7 +55,7 @@ impl Porter for Door {
     type Seat = Seat;
 
     fn seat(&self, peer: IpAddr) -> Option<Seat> {
-        self.seats.take(peer, false)
+        self.seats.take(network(peer), false)
     }
 
     fn acceptor(&self) -> Option<TlsAcceptor> {

@@ -9,14 +9,14 @@ pub(crate) mod export;
 mod identity;
 mod listen;
 mod tokens;
-mod trust;
 
 use crate::failure::{Failure, Outcome};
-use crate::listen::{serve, stop};
+use crate::listen::stop;
 use crate::output;
 use apiserver::log::{Damage, DiskError, Limits, Log, Sqlite};
 use axum::Router;
 use credentials::Credentials;
+use edge::accept::serve;
 use listen::Door;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -127,7 +127,7 @@ impl Prepared {
     }
 
     /// Who stands at the door, and how much they let in.
-    pub(crate) fn door(&self) -> (Door, crate::listen::Limits) {
+    pub(crate) fn door(&self) -> (Door, edge::accept::Limits) {
         (Door::new(Arc::clone(&self.credentials)), listen::LIMITS)
     }
 

@@ -3,11 +3,11 @@
 use super::forwarded::Network;
 use super::tls::Tls;
 use crate::args::limit::Limits;
-use crate::listen::{self, Porter};
-use crate::seats::{Seat, Seats};
 use ::registry::access::Peer;
-use ::registry::budget::{Budgets, Kind};
+use ::registry::budget::{Budgets, Kind, network};
 use axum::http::Extensions;
+use edge::accept::{self, Porter};
+use edge::seats::{Seat, Seats};
 use rustls::pki_types::CertificateDer;
 use std::net::IpAddr;
 use std::num::NonZero;
@@ -23,11 +23,11 @@ const HANDS_MAX: usize = 16;
 const DRAIN_TIME_MAX: Duration = Duration::from_secs(30);
 
 /// Limits of the accept loop.
-pub(super) fn limits(limits: &Limits) -> listen::Limits {
+pub(super) fn limits(limits: &Limits) -> accept::Limits {
     let connections = limits.connections;
     let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
     let hands = cores.min(HANDS_MAX);
-    listen::Limits { connections, streams: STREAMS_MAX, hands, drain: DRAIN_TIME_MAX }
+    accept::Limits { connections, streams: STREAMS_MAX, hands, drain: DRAIN_TIME_MAX }
 }
 
 /// How many may be in at once from one address, and with which certificate they are met.
@@ -51,7 +51,7 @@ impl Doors {
 
     /// Lets somebody in, unless too many from there are; nobody on this machine is counted out.
     fn enter(&self, peer: IpAddr) -> Option<Seat> {
-        let seat = self.seats.take(peer, self.is_exempt(peer));
+        let seat = self.seats.take(network(peer), self.is_exempt(peer));
         if seat.is_none() {
             self.budgets.refused(Kind::Connections);
         }

@@ -73,7 +73,7 @@ fn open_existing(directory: &Path) -> Outcome<Registry> {
 }
 
 /// Who stands at the door of a registry for this machine, and how much they let in.
-pub(crate) fn doors() -> (Doors, crate::listen::Limits) {
+pub(crate) fn doors() -> (Doors, edge::accept::Limits) {
     let limits = crate::args::limit::Limits::local();
     (Doors::new(&limits, None, Vec::new()), listen::limits(&limits))
 }

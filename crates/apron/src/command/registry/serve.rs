@@ -101,7 +101,7 @@ pub(crate) async fn run(request: &Request, environment: &environment::Settings) 
     introduce(request, address);
     let router = forwarded::within(router, proxies.clone(), is_secure(request));
     let doors = Doors::new(&request.limits, tls, proxies);
-    listen::serve(listener, router, doors, limits(&request.limits), stop).await;
+    edge::accept::serve(listener, router, doors, limits(&request.limits), stop).await;
     registry.flush_views().await;
     output::say("stopped");
     Ok(())

@@ -12,12 +12,12 @@ use crate::command::deploy;
 use crate::command::permissions;
 use crate::command::registry::{self as own_registry, catalog, serve};
 use crate::failure::{Failure, Outcome};
-use crate::listen;
 use crate::nearby::nearby;
 use crate::output;
 use crate::settings::Settings;
 use ::apiserver::log::Log;
 use ::registry::Registry;
+use edge::accept;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -69,7 +69,7 @@ impl Plane {
         let Images { registry: images, index, outer, inner, vouched, explorer, own } =
             door::images(request, home, registry)?;
         let (doors, limits) = own_registry::doors();
-        tasks.spawn(listen::serve(listener, outer, doors, limits, done(&told)));
+        tasks.spawn(accept::serve(listener, outer, doors, limits, done(&told)));
         tasks.spawn(serve::collect_regularly(images.clone(), COLLECT_INTERVAL, done(&told)));
         let temporary = settings.temporary.clone();
         tasks.spawn(catalog::follow(images.clone(), index, temporary, done(&told)));
@@ -80,7 +80,7 @@ impl Plane {
         let kubeconfig = home.join("kubeconfig");
         prepared.write_kubeconfig(&kubeconfig, api, Some(&own))?;
         let (door, limits) = prepared.door();
-        tasks.spawn(listen::serve(listener, prepared.router(), door, limits, done(&told)));
+        tasks.spawn(accept::serve(listener, prepared.router(), door, limits, done(&told)));
 
         let cluster = Cluster::of(prepared.client(), format!("https://{api}"), ::api::crd::SUFFIX);
         permissions::ensure_gathered(&cluster).await?;

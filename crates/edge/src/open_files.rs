@@ -10,7 +10,7 @@ const CONNECTIONS_MIN: usize = 16;
 
 /// How many connections a server may have that would like so many: no more than there are files
 /// for, once this process may open all that the system lets it.
-pub(crate) fn connections(wanted: usize) -> usize {
+pub fn connections(wanted: usize) -> usize {
     wanted.min((raise_limit() / PART).max(CONNECTIONS_MIN))
 }
 

@@ -21,7 +21,7 @@ struct Verifier {
 }
 
 /// How to talk to those whom a bundle of authorities, as PEM, vouches for.
-pub(super) fn trust_bundle(bundle: &[u8]) -> Result<ClientConfig, Box<dyn std::error::Error>> {
+pub fn trust_bundle(bundle: &[u8]) -> Result<ClientConfig, Box<dyn std::error::Error>> {
     let authorities: Vec<CertificateDer<'static>> =
         CertificateDer::pem_slice_iter(bundle).collect::<Result<_, _>>()?;
     let mut roots = RootCertStore::empty();
