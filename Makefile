@@ -71,7 +71,7 @@ bench-solver: ## Time of the dependency solver on 500 packages of 20 versions
 	@scripts/bench-solver
 
 .PHONY: bench-catalog
-bench-catalog: ## Time of the catalog's lookups and searches at scale, and of reading 2,065 kinds
+bench-catalog: ## Time of the catalog's lookups and searches at scale, of reading 2,065 kinds, and of pushes beside it
 	@scripts/bench-catalog
 
 .PHONY: bench-apiserver

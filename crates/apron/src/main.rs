@@ -94,6 +94,8 @@ fn run(command: &Command, settings: &Settings) -> Outcome {
         Command::Convert(request) => command::convert::run(request, settings),
         Command::Search(request) => block_on(command::catalog::search::run(request, settings)),
         Command::Which(request) => block_on(command::catalog::which::run(request, settings)),
+        Command::Explain(request) => block_on(command::catalog::explain::run(request, settings)),
+        Command::Catalog(request) => block_on(command::catalog::keep::run(request, settings)),
         Command::Login(request) => block_on(command::login::login(request, settings)),
         Command::Logout(request) => block_on(command::login::logout(request, settings)),
         Command::Install(request) => block_on(command::install::run(request, settings)),

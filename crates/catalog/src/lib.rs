@@ -37,6 +37,8 @@
 pub mod answer;
 pub mod choice;
 mod distance;
+pub mod explain;
+pub mod gather;
 pub mod http;
 mod index;
 mod json;

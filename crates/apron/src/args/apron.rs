@@ -1,6 +1,6 @@
 //! The words of `apron`.
 
-use super::catalog::{SearchArguments, WhichArguments};
+use super::catalog::{CatalogWords, ExplainArguments, SearchArguments, WhichArguments};
 use super::image::ImageWords;
 use super::packages::PackageWords;
 use super::registry::RegistryArguments;
@@ -82,11 +82,12 @@ enum Words {
     /// a runtime configuration beside it. Says what could not be carried over.
     #[command(after_help = PLACES)]
     Convert(ConvertArguments),
-    /// Search a registry's packages and the kinds they bring
+    /// Search packages, the kinds they bring and the fields of those
     ///
-    /// Asks the catalog of a registry that apron serves, and finds what you may pull: packages by
-    /// the parts of their names and by what they say of themselves, kinds by their names and
-    /// groups. Words are found by their beginnings, and all of them have to be there.
+    /// Asks the catalog of a registry that apron serves, or one in a file, and finds what you may pull:
+    /// packages by the parts of their names and by what they say of themselves, kinds by their names
+    /// and groups, fields by the end of their path. Words are found by their beginnings, and all of
+    /// them have to be there.
     Search(SearchArguments),
     /// Tell which packages bring a kind
     ///
@@ -94,6 +95,15 @@ enum Words {
     /// buckets.s3.example.org or buckets.s3.example.org/v1; '*.s3.example.org' is every kind of a
     /// group.
     Which(WhichArguments),
+    /// Explain a kind and its fields, without a cluster
+    ///
+    /// Shows what a package says about a kind, as `kubectl explain` does once it is installed. The kind
+    /// is that of the newest package in a catalog, or of any package with --package.
+    #[command(after_help = PLACES)]
+    Explain(ExplainArguments),
+    /// Keep a catalog of packages in a file: of any registry, for a place without a network
+    #[command(subcommand)]
+    Catalog(CatalogWords),
     /// Store credentials for a registry, after trying them
     Login(LoginArguments),
     /// Forget the credentials for a registry
@@ -487,6 +497,8 @@ impl Arguments {
             Words::Convert(words) => words.into_command(),
             Words::Search(words) => words.into_command(),
             Words::Which(words) => words.into_command(),
+            Words::Explain(words) => words.into_command(),
+            Words::Catalog(words) => words.into_command(),
             Words::Login(words) => Command::Login(login::Login {
                 host: words.host,
                 username: words.username,

@@ -47,6 +47,8 @@ pub(crate) enum Command {
     Convert(crate::command::convert::Request),
     Search(crate::command::catalog::search::Request),
     Which(crate::command::catalog::which::Request),
+    Explain(crate::command::catalog::explain::Request),
+    Catalog(crate::command::catalog::keep::Request),
     Login(login::Login),
     Logout(login::Logout),
     Install(Box<install::Request>),

@@ -1,6 +1,6 @@
 //! Which package to install for a kind: the only one that brings it, or the one that is pinned.
 
-use super::{Catalog, escape};
+use super::{Catalog, CatalogChoice, escape};
 use crate::args::registry::RegistryArguments;
 use crate::cluster::Cluster;
 use crate::command::pin;
@@ -35,13 +35,20 @@ pub(crate) async fn find_package(
         Failure::new(why, "name a host, such as registry.example.org or 127.0.0.1:5000")
     })?;
     let host = host.map(|address| address.registry);
-    let catalog = Catalog::connect(host.as_deref(), asked.registry, settings).await?;
+    let choice = CatalogChoice { host, file: None, registry: asked.registry.clone() };
+    let catalog = Catalog::connect(&choice, settings).await?;
     let address = format!("/api/v1/crds/{}/packages", escape(&kind.bare()));
     let found: Definers = catalog.ask_all(&address).await?;
-    let stands_in = cluster.own_registry().as_deref() == Some(catalog.host());
-    let place = CatalogAddress { registry: catalog.host().to_owned(), stands_in };
+    let place = catalog.host().map(|host| CatalogAddress {
+        registry: host.to_owned(),
+        stands_in: cluster.own_registry().as_deref() == Some(host),
+    });
     let pinned = pinned_repository(cluster, asked.namespace, &kind, &found.crd).await?;
-    choose_package(&found, &kind, pinned.as_deref(), |name| place.full_name(name))
+    let full_name = |name: &str| match &place {
+        Some(place) => place.full_name(name),
+        None => catalog.full_name(name),
+    };
+    choose_package(&found, &kind, pinned.as_deref(), full_name)
         .map_err(|refusal| Failure::new(refusal.reason, refusal.hint))
 }
 

@@ -57,7 +57,8 @@ pub(super) fn images(request: &Request, home: &Home, address: SocketAddr) -> Out
         ..::registry::auth::Settings::new(&directory)
     };
     let auth = Auth::open(settings).map_err(|error| cannot_guard(&error))?;
-    let options = Options { hosts: Hosts::of(address, &[]).always(), ..Options::guarded(auth) };
+    let (hosts, extensions) = (Hosts::of(address, &[]).always(), vec![catalog::EXTENSION]);
+    let options = Options { hosts, extensions, ..Options::guarded(auth) };
     let index = open_catalog(request, home)?;
     let pass = Pass::from_key(&password, address);
     let outer = ::registry::router(registry.clone(), options.clone()).merge(catalog::routes(
