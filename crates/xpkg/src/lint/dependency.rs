@@ -18,7 +18,8 @@ pub(super) fn check(node: &Node<'_>, meta: &Meta, findings: &mut Findings<'_>) {
     for (entry, dependency) in entries.iter().zip(meta.dependencies()) {
         check_target(entry, dependency, findings);
         let by_kind = dependency.target.as_ref().is_some_and(|target| target.crd().is_some());
-        if !(by_kind && dependency.version.is_empty()) && !is_by_key(dependency) {
+        let is_complete = is_by_key(dependency) || (by_kind && dependency.version.is_empty());
+        if !is_complete {
             check_version(entry, dependency, meta.dialect(), findings);
         }
         let Some(target) = dependency.target.as_ref().filter(|one| !one.package.is_empty()) else {
