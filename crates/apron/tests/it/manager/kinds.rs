@@ -92,10 +92,10 @@ fn a_package_is_found_by_a_kind_and_told_why(stage: &Stage) {
     let host = stage.registry.reference("");
     let reason = format!("only it brings the kind, says {}", host.trim_end_matches('/'));
     assert_eq!(dependency["reason"], reason);
-    let why = stage.apron(&["why", "finds-it"]).ok();
+    let why = stage.apron(&["why", "finds-it"]).ok().all();
     let told = format!("needs it (CRD wants.{group}/v1: {reason})");
     assert!(why.contains(&told), "{why}");
-    let status = stage.apron(&["status", "finder"]).ok();
+    let status = stage.apron(&["status", "finder"]).all();
     assert!(status.contains(&reason), "{status}");
 }
 
@@ -115,7 +115,7 @@ fn none_of_several_packages_is_chosen_until_one_is_pinned(stage: &Stage) {
     for name in ["several-one", "several-two"] {
         assert!(stage.package("Provider", name).is_null(), "{name} was chosen");
     }
-    let pinned = stage.apron(&["pin", "wants.several.example.org", &two]).ok();
+    let pinned = stage.apron(&["pin", "wants.several.example.org", &two]).ok().all();
     assert!(pinned.contains(&two), "{pinned}");
     established(stage, CONFIGURATION, "chooser");
     assert_eq!(
@@ -205,7 +205,7 @@ fn a_package_object_may_ask_for_a_kind(stage: &Stage) {
     let object = stage.package("Provider", "asked");
     assert_eq!(object["metadata"]["annotations"]["pkg.crossplane.io/chosen-package"], image);
     assert!(object["spec"]["package"].is_null(), "{object}");
-    let status = stage.apron(&["status", "asked"]).ok();
+    let status = stage.apron(&["status", "asked"]).all();
     assert!(status.contains("v1.0.0"), "{status}");
 }
 
