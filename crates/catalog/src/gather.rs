@@ -125,9 +125,9 @@ impl Gatherer {
             .buffer_unordered(READS_MAX);
         while let Some(reading) = readings.next().await {
             match reading? {
-                Reading::Package => done.read += 1,
-                Reading::Broken(reason) => done.broken.push(reason),
-                Reading::Unread(reason) => done.unread.push(reason),
+                GatherReading::Package => done.read += 1,
+                GatherReading::Broken(reason) => done.broken.push(reason),
+                GatherReading::Unread(reason) => done.unread.push(reason),
             }
         }
         drop(readings);
@@ -183,17 +183,21 @@ impl Gatherer {
         remote: &impl Store,
         name: &str,
         digest: String,
-    ) -> Result<Reading, GatherError> {
+    ) -> Result<GatherReading, GatherError> {
         let version = format!("{name}@{digest}");
         let Ok(parsed) = digest.parse::<Digest>() else {
-            return Ok(Reading::Unread(format!("{version} has no digest that is known here")));
+            return Ok(GatherReading::Unread(format!(
+                "{version} has no digest that is known here"
+            )));
         };
         match read(remote, &parsed, &self.temporary).await {
             Ok(outcome) => {
                 let reading = match &outcome {
-                    Outcome::Package(_) => Reading::Package,
-                    Outcome::Broken(reason) => Reading::Broken(format!("{version}: {reason}")),
-                    Outcome::Other => Reading::Broken(format!("{version}: it is no package")),
+                    Outcome::Package(_) => GatherReading::Package,
+                    Outcome::Broken(reason) => {
+                        GatherReading::Broken(format!("{version}: {reason}"))
+                    }
+                    Outcome::Other => GatherReading::Broken(format!("{version}: it is no package")),
                 };
                 self.change(move |index| index.learn(&digest, &outcome)).await?;
                 Ok(reading)
@@ -205,7 +209,7 @@ impl Gatherer {
                 };
                 let (repository, told) = (name.to_owned(), reason.clone());
                 self.change(move |index| index.postpone(&repository, &digest, &told)).await?;
-                Ok(Reading::Unread(format!("{version}: {reason}")))
+                Ok(GatherReading::Unread(format!("{version}: {reason}")))
             }
         }
     }
@@ -222,7 +226,7 @@ impl Gatherer {
 }
 
 /// What became of a version.
-enum Reading {
+enum GatherReading {
     Package,
     Broken(String),
     Unread(String),

@@ -128,7 +128,7 @@ struct Follower {
 }
 
 /// What became of a version that was not read before.
-enum Reading {
+enum VersionReading {
     Done,
     /// A part of it is not there: an event tells when it is.
     Awaited,
@@ -211,9 +211,9 @@ impl Follower {
         let (mut is_shown, mut is_awaiting) = (true, false);
         for digest in unread {
             match self.read_package(name, digest).await? {
-                Reading::Done => {}
-                Reading::Awaited => is_awaiting = true,
-                Reading::Failed => is_shown = false,
+                VersionReading::Done => {}
+                VersionReading::Awaited => is_awaiting = true,
+                VersionReading::Failed => is_shown = false,
             }
         }
         if is_awaiting {
@@ -225,7 +225,7 @@ impl Follower {
     }
 
     /// Reads a package and tells the catalog.
-    async fn read_package(&self, name: &Name, digest: String) -> Result<Reading, Trouble> {
+    async fn read_package(&self, name: &Name, digest: String) -> Result<VersionReading, Trouble> {
         let found = match contain_panic(self.find(name, &digest)).await {
             Some(found) => found,
             None => Ok(Found::Broken("apron broke while it read this".to_owned())),
@@ -233,13 +233,13 @@ impl Follower {
         match found {
             Ok(outcome) => {
                 self.change(move |index| index.learn(&digest, &outcome)).await?;
-                Ok(Reading::Done)
+                Ok(VersionReading::Done)
             }
             Err(incomplete) => {
                 let is_missing = matches!(incomplete, Incomplete::Missing(_));
                 let (repository, reason) = (name.to_string(), incomplete.to_string());
                 self.change(move |index| index.postpone(&repository, &digest, &reason)).await?;
-                Ok(if is_missing { Reading::Awaited } else { Reading::Failed })
+                Ok(if is_missing { VersionReading::Awaited } else { VersionReading::Failed })
             }
         }
     }

@@ -71,7 +71,7 @@ pub(super) struct KeptArguments {
 }
 
 impl KeptArguments {
-    fn choose(self, host: Option<String>) -> (CatalogChoice, Format) {
+    fn choose_catalog(self, host: Option<String>) -> (CatalogChoice, Format) {
         let Self { file, output, registry } = self;
         (CatalogChoice { host, file, registry }, output)
     }
@@ -79,14 +79,14 @@ impl KeptArguments {
 
 impl SearchArguments {
     pub(super) fn into_command(self) -> Command {
-        let (asked, format) = self.asked.kept.choose(self.asked.host);
+        let (asked, format) = self.asked.kept.choose_catalog(self.asked.host);
         Command::Search(search::Request { words: self.words.join(" "), asked, format })
     }
 }
 
 impl WhichArguments {
     pub(super) fn into_command(self) -> Command {
-        let (asked, format) = self.asked.kept.choose(self.asked.host);
+        let (asked, format) = self.asked.kept.choose_catalog(self.asked.host);
         Command::Which(which::Request { kind: self.kind, asked, format })
     }
 }
@@ -94,7 +94,7 @@ impl WhichArguments {
 impl ExplainArguments {
     pub(super) fn into_command(self) -> Command {
         let Self { kind, package, api_version, recursive, asked } = self;
-        let (asked, format) = asked.kept.choose(asked.host);
+        let (asked, format) = asked.kept.choose_catalog(asked.host);
         Command::Explain(explain::Request { kind, package, api_version, recursive, asked, format })
     }
 }
@@ -144,7 +144,7 @@ impl CatalogWords {
             Self::Export { to, asked } => (CatalogDeed::Export(to), asked.kept, asked.host),
             Self::Import { from, kept } => (CatalogDeed::Import(from), kept, None),
         };
-        let (asked, format) = kept.choose(host);
+        let (asked, format) = kept.choose_catalog(host);
         Command::Catalog(keep::Request { deed, asked, format })
     }
 }

@@ -42,7 +42,7 @@ pub(crate) async fn run(request: &Request, settings: &Settings) -> Outcome {
             let sources: Vec<String> =
                 sources.iter().cloned().chain(list_sources(&listed)).collect();
             let path = catalog_path(request, settings)?;
-            gather(request, settings, &path, &sources).await
+            gather_sources(request, settings, &path, &sources).await
         }
         CatalogDeed::Sync => {
             let path = catalog_path(request, settings)?;
@@ -52,7 +52,7 @@ pub(crate) async fn run(request: &Request, settings: &Settings) -> Outcome {
                 let what = format!("nothing was added to the catalog {}", path.display());
                 return Err(Failure::new(what, hint));
             }
-            gather(request, settings, &path, &sources).await
+            gather_sources(request, settings, &path, &sources).await
         }
         CatalogDeed::Export(to) => export_catalog(request, settings, to).await,
         CatalogDeed::Import(from) => import_catalog(request, settings, from),
@@ -80,7 +80,7 @@ fn read_remembered(path: &Path) -> Outcome<Vec<String>> {
     }
 }
 
-async fn gather(
+async fn gather_sources(
     request: &Request,
     settings: &Settings,
     path: &Path,
@@ -118,7 +118,7 @@ async fn gather(
                 failed += 1;
                 output::fail(&registry::failed(format!("cannot look at {name}"), &error));
             }
-            Err(GatherError::Index(error)) => return Err(source::unusable(path, &error)),
+            Err(GatherError::Index(error)) => return Err(source::unusable_catalog(path, &error)),
         }
     }
     if request.format == Format::Json {
@@ -152,7 +152,7 @@ async fn export_catalog(request: &Request, settings: &Settings, to: &Path) -> Ou
     match &catalog {
         Catalog::File { index, path, .. } => {
             let done = index.export_compressed(&Rights::all(), written.as_file_mut());
-            done.map_err(|error| source::unusable(path, &error))?;
+            done.map_err(|error| source::unusable_catalog(path, &error))?;
         }
         Catalog::Remote(..) => {
             let bytes = catalog.read("/api/v1/index.jsonl.gz", EXPORT_SIZE_MAX).await?;

@@ -80,7 +80,7 @@ impl Catalog {
         }
         let directory = tempfile::tempdir().map_err(|error| Failure::file(&error))?;
         let index = Index::create(&directory.path().join("catalog.db"));
-        let index = Arc::new(index.map_err(|error| unusable(path, &error))?);
+        let index = Arc::new(index.map_err(|error| unusable_catalog(path, &error))?);
         file.rewind().map_err(|error| Failure::file(&error))?;
         index.import(&mut file).map_err(|error| not_exported(path, &error))?;
         Ok(Self::File { index, path: path.to_owned(), _unpacked: Some(directory) })
@@ -149,10 +149,10 @@ pub(super) fn own_path(settings: &Settings) -> Option<PathBuf> {
 
 /// A catalog that is kept in a file, which is made if it is not there.
 pub(super) fn open_kept(path: &Path) -> Outcome<Index> {
-    Index::open_named(path).map_err(|error| unusable(path, &error))
+    Index::open_named(path).map_err(|error| unusable_catalog(path, &error))
 }
 
-pub(super) fn unusable(path: &Path, error: &IndexError) -> Failure {
+pub(super) fn unusable_catalog(path: &Path, error: &IndexError) -> Failure {
     let hint = "check the disk and the path; `apron catalog add` makes a new one";
     Failure::new(format!("cannot use the catalog {}", path.display()), hint).because(error)
 }
