@@ -116,12 +116,8 @@ fn run(command: &Command, settings: &Settings) -> Outcome {
         Command::Image(request) => command::image::run(request),
         Command::Crds(request) => command::crds::run(request),
         Command::Version(request) => command::version::run(request),
-        Command::Completion(shell) => {
-            let mut script = Vec::new();
-            clap_complete::generate(*shell, &mut args::definition(), "apron", &mut script);
-            output::print_document(String::from_utf8_lossy(&script).trim_end());
-            Ok(())
-        }
+        Command::Completion(shell) => command::completion::print_script(*shell),
+        Command::ManPages(directory) => command::completion::write_pages(directory),
     }
 }
 
