@@ -116,7 +116,10 @@ fn run(command: &Command, settings: &Settings) -> Outcome {
         Command::Image(request) => command::image::run(request),
         Command::Crds(request) => command::crds::run(request),
         Command::Version(request) => command::version::run(request),
-        Command::Completion(shell) => command::completion::print_script(*shell),
+        Command::Completion(shell) => {
+            command::completion::print_script(*shell);
+            Ok(())
+        }
         Command::ManPages(directory) => command::completion::write_pages(directory),
     }
 }

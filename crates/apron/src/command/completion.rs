@@ -19,7 +19,7 @@ pub(crate) enum ShellName {
 }
 
 /// Prints the script for a shell.
-pub(crate) fn print_script(shell: ShellName) -> Outcome {
+pub(crate) fn print_script(shell: ShellName) {
     output::print_document(&match shell {
         ShellName::Bash => script_of(Shell::Bash),
         ShellName::Elvish => script_of(Shell::Elvish),
@@ -28,7 +28,6 @@ pub(crate) fn print_script(shell: ShellName) -> Outcome {
         ShellName::PowerShell => script_of(Shell::PowerShell),
         ShellName::Zsh => script_of(Shell::Zsh),
     });
-    Ok(())
 }
 
 fn script_of(generator: impl Generator) -> String {

@@ -9,8 +9,9 @@ use regex::Regex;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-/// What begins a line that starts a server, and the line by which it is known to serve.
-const SERVERS: [(&str, &str); 2] = [("apron up", "  next "), ("apron registry serve", "serving ")];
+/// What begins a line that starts a server, and the last thing that it says before it serves.
+const SERVERS: [(&str, &str); 2] =
+    [("apron up", "stop with Ctrl-C"), ("apron registry serve", "  stop  Ctrl-C")];
 
 /// The reader, where they are, and what runs.
 pub(super) struct Typist {
@@ -116,9 +117,6 @@ impl Typist {
         let mut shell = self.shell();
         shell.args(["-c", &format!("exec {line} --listen 127.0.0.1:0{more}")]);
         let said = self.scratch.join(format!("said-{}", self.servers.len()));
-        let has_packages =
-            is_plane && line.split(' ').nth(2).is_some_and(|it| !it.starts_with('-'));
-        let sign = if has_packages { "ready after " } else { sign };
         let server = Server::start(shell, said, sign);
         let real = |start: &str| server.rest(start).split(' ').next().unwrap().to_owned();
         if is_plane {
