@@ -121,11 +121,10 @@ fn run(command: &Command, settings: &Settings) -> Outcome {
         Command::Crds(request) => command::crds::run(request),
         Command::Version(request) => command::version::run(request),
         Command::Completion(shell) => {
-            let mut script = Vec::new();
-            clap_complete::generate(*shell, &mut args::definition(), "apron", &mut script);
-            output::print_document(String::from_utf8_lossy(&script).trim_end());
+            command::completion::print_script(*shell);
             Ok(())
         }
+        Command::ManPages(directory) => command::completion::write_pages(directory),
     }
 }
 

@@ -25,13 +25,19 @@ use std::path::PathBuf;
 /// Functions, packed as OCI images that every registry can hold.
 #[derive(Parser)]
 #[command(name = "apron", version, arg_required_else_help = true, max_term_width = 100)]
-#[command(
-    after_help = "Start with:  apron init configuration my-platform && cd my-platform && apron build"
-)]
+#[command(after_help = FIRST_STEPS)]
 pub(super) struct Arguments {
     #[command(subcommand)]
     command: Words,
 }
+
+/// What somebody types who has just installed it.
+const FIRST_STEPS: &str = "\
+Start with:
+  apron up                              a control plane on this machine, without a cluster
+  apron init configuration my-platform  a package to begin with
+  apron build my-platform               a file that every registry takes
+`apron COMMAND --help` says more about each.";
 
 /// How places are written, for commands that take any.
 const PLACES: &str = "\
@@ -127,7 +133,14 @@ enum Words {
     /// Print a completion script for your shell
     Completion {
         /// The shell
-        shell: clap_complete::Shell,
+        #[arg(value_enum)]
+        shell: crate::command::completion::ShellName,
+    },
+    /// Write manual pages, one for each command
+    Man {
+        /// Directory to write them to; `man` looks into share/man/man1
+        #[arg(value_name = "DIR")]
+        directory: PathBuf,
     },
     /// Print the version
     Version {
@@ -530,6 +543,7 @@ impl Arguments {
                 format: words.output,
             }),
             Words::Completion { shell } => Command::Completion(shell),
+            Words::Man { directory } => Command::ManPages(directory),
             Words::Version { output } => Command::Version(version::Request::Own(output)),
         })
     }

@@ -72,7 +72,8 @@ pub(crate) enum Command {
     Deploy(Box<crate::command::deploy::Request>),
     Image(crate::command::image::Request),
     Crds(crate::command::crds::Request),
-    Completion(clap_complete::Shell),
+    Completion(crate::command::completion::ShellName),
+    ManPages(std::path::PathBuf),
     Version(version::Request),
 }
 
@@ -101,7 +102,7 @@ pub(crate) fn usage_code(words: &[OsString]) -> u8 {
     }
 }
 
-/// The definition of `apron`'s own words, for completions.
+/// The definition of `apron`'s own words, for completions and manual pages.
 pub(crate) fn definition() -> clap::Command {
     apron::Arguments::command()
 }

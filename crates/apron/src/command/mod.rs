@@ -7,6 +7,7 @@ pub(crate) mod build;
 mod build_stack;
 pub(crate) mod catalog;
 pub(crate) mod change;
+pub(crate) mod completion;
 pub(crate) mod convert;
 pub(crate) mod copy;
 pub(crate) mod crds;

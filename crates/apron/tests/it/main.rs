@@ -33,6 +33,7 @@ mod interchange;
 mod interrupt;
 mod kubectl;
 mod manager;
+mod manual;
 mod packages;
 #[path = "../../../apiserver/tests/it/peers.rs"]
 mod peers;

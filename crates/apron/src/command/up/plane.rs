@@ -132,6 +132,8 @@ impl Plane {
             "  log in    apron registry password | \
              docker login --username apron --password-stdin {registry}"
         ));
+        let next = "apron status; kubectl get crds; apron init configuration my-platform";
+        output::print(format_args!("  next      {next}"));
     }
 
     /// Lets everybody finish what they do.
