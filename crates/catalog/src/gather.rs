@@ -255,7 +255,9 @@ fn add_head(heads: &mut BTreeMap<String, Vec<String>>, digest: Option<String>, i
         Identifier::Digest(_) => None,
     };
     if let Some(tag) = &tag {
-        heads.values_mut().for_each(|tags| tags.retain(|it| it != tag));
+        for tags in heads.values_mut() {
+            tags.retain(|it| it != tag);
+        }
     }
     if let Some(digest) = digest {
         heads.entry(digest).or_default().extend(tag);

@@ -167,9 +167,8 @@ pub(crate) fn put(known: &mut Known, asked: Asked, answer: Heard) {
         (Asked::Contents(name), Err(why)) => {
             known.contents.insert(name, Err(why));
         }
-        // What was not heard of a kind is told when it is asked for: the rest may be known.
-        (Asked::Kind(_), Err(_)) => {}
-        // Nobody answers what was not asked.
-        (_, Ok(_)) => {}
+        // What was not heard of a kind is told when it is asked for: the rest may be known. And no
+        // registry answers what was not asked.
+        (Asked::Kind(_), Err(_)) | (_, Ok(_)) => {}
     }
 }

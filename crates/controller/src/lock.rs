@@ -114,17 +114,16 @@ impl Locks {
         let names = catalogs.iter().map(|one| one.registry.clone()).collect();
         let known = served.clone();
         let unheard = self.memory().unheard(&asked);
-        let (learnt, heard) = match unheard {
-            Some(why) => (Learnt::Unknown, Err(why)),
-            None => {
-                let access = access(hands, &[]).await?;
-                let (fetch, keychain, kind) = (hands.fetch.clone(), access.keychain, kind.clone());
-                let question = async move {
-                    let found = kinds::ask_catalogs(&fetch, &keychain, &catalogs, &kind, known);
-                    Ok(Answer::Kind(Box::new(found.await)))
-                };
-                self.ask(asked, &registry, question.boxed()).await
-            }
+        let (learnt, heard) = if let Some(why) = unheard {
+            (Learnt::Unknown, Err(why))
+        } else {
+            let access = access(hands, &[]).await?;
+            let (fetch, keychain, kind) = (hands.fetch.clone(), access.keychain, kind.clone());
+            let question = async move {
+                let found = kinds::ask_catalogs(&fetch, &keychain, &catalogs, &kind, known);
+                Ok(Answer::Kind(Box::new(found.await)))
+            };
+            self.ask(asked, &registry, question.boxed()).await
         };
         let sources = match heard {
             Ok(Answer::Kind(sources)) => *sources,

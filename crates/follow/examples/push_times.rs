@@ -62,7 +62,8 @@ async fn push_many(place: &Path, count: usize, has_catalog: bool) -> Result<Vec<
         let index = Arc::new(Index::create(&place.join("catalog.db"))?);
         let (registry, temporary) = (registry.clone(), place.to_owned());
         tokio::spawn(async move {
-            follow::follow(registry, index, temporary, std::future::pending(), |_| {}).await;
+            Box::pin(follow::follow(registry, index, temporary, std::future::pending(), |_| {}))
+                .await;
         });
     }
     let router = registry::router(registry, Options::open());

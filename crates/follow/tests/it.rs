@@ -60,7 +60,14 @@ impl Followed {
         let temporary = directory.path().to_owned();
         let following = index.clone();
         tokio::spawn(async move {
-            follow::follow(registry, following, temporary, std::future::pending(), |_| {}).await;
+            Box::pin(follow::follow(
+                registry,
+                following,
+                temporary,
+                std::future::pending(),
+                |_| {},
+            ))
+            .await;
         });
         Self { index, remote: client.repository(place), _directory: directory }
     }

@@ -76,7 +76,7 @@ pub(super) enum PackageWords {
     /// Choose which package brings a kind, where several do
     ///
     /// A package may need a kind instead of a package. If several packages bring it, none is
-    /// chosen until an administrator says which: in the ConfigMap `package-pins` of the manager's
+    /// chosen until an administrator says which: in the `ConfigMap` `package-pins` of the manager's
     /// namespace, where this command writes it. Without a kind, pins are listed.
     Pin(PinArguments),
     /// Wait until packages are healthy

@@ -1,7 +1,7 @@
 //! `pin`: an administrator's choice of packages for kinds that several packages bring.
 //!
-//! Choices are a ConfigMap in the manager's namespace, one line each: the kind, and the repository.
-//! Keys of a ConfigMap have no `*`, so the kinds of a whole group are written `_.GROUP`.
+//! Choices are a `ConfigMap` in the manager's namespace, one line each: the kind, and the repository.
+//! Keys of a `ConfigMap` have no `*`, so the kinds of a whole group are written `_.GROUP`.
 
 use crate::args::cluster::ClusterArguments;
 use crate::cluster::{Cluster, Resource};

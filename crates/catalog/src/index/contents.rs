@@ -88,23 +88,20 @@ fn insert_definitions(
             .prepare_cached(sql)?
             .query_row(params![definition.name, facts, digest], |row| row.get(0))
             .optional()?;
-        let offer = match known {
-            Some(offer) => offer,
-            None => {
-                if let Some(document) = document {
-                    transaction
-                        .prepare_cached("INSERT OR IGNORE INTO document VALUES (?1, ?2)")?
-                        .execute(params![document.digest, document.compressed])?;
-                }
+        let offer = if let Some(offer) = known {
+            offer
+        } else {
+            if let Some(document) = document {
                 transaction
-                    .prepare_cached(
-                        "INSERT INTO offer (name, facts, document) VALUES (?1, ?2, ?3)",
-                    )?
-                    .execute(params![definition.name, facts, digest])?;
-                let offer = transaction.last_insert_rowid();
-                insert_schemas(transaction, offer, definition, &schemas)?;
-                offer
+                    .prepare_cached("INSERT OR IGNORE INTO document VALUES (?1, ?2)")?
+                    .execute(params![document.digest, document.compressed])?;
             }
+            transaction
+                .prepare_cached("INSERT INTO offer (name, facts, document) VALUES (?1, ?2, ?3)")?
+                .execute(params![definition.name, facts, digest])?;
+            let offer = transaction.last_insert_rowid();
+            insert_schemas(transaction, offer, definition, &schemas)?;
+            offer
         };
         transaction
             .prepare_cached("INSERT OR IGNORE INTO provides VALUES (?1, ?2, ?3, ?4)")?
@@ -147,14 +144,13 @@ fn insert_field(transaction: &Transaction<'_>, field: &str, name: &str) -> Resul
     let sql = "SELECT id FROM field_name WHERE name = ?1";
     let known: Option<i64> =
         transaction.prepare_cached(sql)?.query_row([field], |row| row.get(0)).optional()?;
-    let number = match known {
-        Some(number) => number,
-        None => {
-            transaction
-                .prepare_cached("INSERT INTO field_name (name) VALUES (?1)")?
-                .execute([field])?;
-            transaction.last_insert_rowid()
-        }
+    let number = if let Some(number) = known {
+        number
+    } else {
+        transaction
+            .prepare_cached("INSERT INTO field_name (name) VALUES (?1)")?
+            .execute([field])?;
+        transaction.last_insert_rowid()
     };
     transaction
         .prepare_cached(

@@ -314,10 +314,11 @@ fn facet_conditions(question: &Question, id: &str) -> (String, Vec<Value>) {
     let facets = question.facets.iter().map(|(facet, value)| (facet.as_str(), value));
     let (mut sql, mut values) = (String::new(), Vec::new());
     for (facet, value) in kind.chain(group).chain(facets) {
-        sql.push_str(&format!(
-            "AND EXISTS (SELECT 1 FROM facet WHERE facet.repository = {id}
-                         AND facet = ? AND value = ? COLLATE NOCASE) "
-        ));
+        sql.extend([
+            "AND EXISTS (SELECT 1 FROM facet WHERE facet.repository = ",
+            id,
+            " AND facet = ? AND value = ? COLLATE NOCASE) ",
+        ]);
         values.extend([Value::Text(facet.to_owned()), Value::Text(value.clone())]);
     }
     (sql, values)

@@ -37,7 +37,7 @@ pub(crate) async fn run(request: &Request, settings: &Settings) -> Outcome {
         Failure::new(format!("{} {version} has no schema", definition.name), hint)
     })?;
     let explained = explain_field(&definition.kind, &schema, &path, request.recursive);
-    let explained = explained.map_err(not_explained)?;
+    let explained = explained.map_err(|reason| not_explained(&reason))?;
     if request.format == Format::Json {
         let (group, kind) = (&definition.group, &definition.kind);
         return output::print_json(&json!({
@@ -50,8 +50,8 @@ pub(crate) async fn run(request: &Request, settings: &Settings) -> Outcome {
     Ok(())
 }
 
-fn not_explained(reason: NotExplained) -> Failure {
-    let hint = match &reason {
+fn not_explained(reason: &NotExplained) -> Failure {
+    let hint = match reason {
         NotExplained::Kind(name) => {
             format!("look for it with `apron search {name}`, or name a package with --package")
         }
@@ -72,9 +72,10 @@ async fn find_in_catalog(request: &Request, settings: &Settings) -> Outcome<Expl
     let address = format!("/api/v1/crds?limit=1000&q={}", escape(name));
     let page: Page<KindSummary> = catalog.ask_all(&address).await?;
     let known = page.items.into_iter().map(|summary| summary.definition).collect();
-    let (definition, fields) = choose_kind(&request.kind, known).map_err(not_explained)?;
+    let (definition, fields) =
+        choose_kind(&request.kind, known).map_err(|reason| not_explained(&reason))?;
     let version = choose_version(&definition, request.api_version.as_deref());
-    let version = version.map_err(not_explained)?.name.clone();
+    let version = version.map_err(|reason| not_explained(&reason))?.name.clone();
     let address = format!("/api/v1/crds/{}/versions/{version}/schema", definition.name);
     let schema = catalog.ask(&address).await?;
     Ok((definition, version, fields, schema))
@@ -86,9 +87,10 @@ async fn find_in_package(
     settings: &Settings,
 ) -> Outcome<Explainable> {
     let Package { definitions, schemas, .. } = read_package(package, request, settings).await?;
-    let (definition, fields) = choose_kind(&request.kind, definitions).map_err(not_explained)?;
+    let (definition, fields) =
+        choose_kind(&request.kind, definitions).map_err(|reason| not_explained(&reason))?;
     let version = choose_version(&definition, request.api_version.as_deref());
-    let version = version.map_err(not_explained)?;
+    let version = version.map_err(|reason| not_explained(&reason))?;
     let packed = schemas.into_iter().find(|it| Some(&it.digest) == version.schema.as_ref());
     let (version, schema) = (version.name.clone(), packed.and_then(|it| it.to_json().ok()));
     Ok((definition, version, fields, schema))

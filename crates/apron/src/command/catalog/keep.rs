@@ -107,12 +107,12 @@ async fn gather_sources(
     let gatherer = Gatherer { index, packages, temporary: settings.temporary.clone() };
     let (mut all, mut failed) = (Vec::new(), 0);
     let mut gathering = std::pin::pin!(gatherer.gather_all(&parsed));
-    while let Some(gathered) = gathering.next().await {
-        match gathered {
-            Ok(gathered) => {
-                failed += gathered.unread.len();
-                tell_gathered(&gathered, request.format);
-                all.push(gathered);
+    while let Some(outcome) = gathering.next().await {
+        match outcome {
+            Ok(found) => {
+                failed += found.unread.len();
+                tell_gathered(&found, request.format);
+                all.push(found);
             }
             Err(GatherError::Store(name, error)) => {
                 failed += 1;

@@ -1,9 +1,9 @@
 //! `search`, `which` and `explain`: questions to the catalog of a registry, or to one in a file;
 //! `catalog`: such files.
 
-pub(crate) mod resolve;
 pub(crate) mod explain;
 pub(crate) mod keep;
+pub(crate) mod resolve;
 pub(crate) mod search;
 mod source;
 pub(crate) mod which;
