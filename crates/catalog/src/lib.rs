@@ -35,7 +35,6 @@
 //! Start with [`read()`] and [`Index`]; [`grammar`] is how kinds are written.
 
 pub mod answer;
-mod distance;
 pub mod http;
 mod index;
 mod json;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::super::error::{FieldError, Path};
+use super::super::error::{ERRORS_MAX, FieldError, Path};
 use super::super::structural::{below, flag, list, properties, text};
 use super::internal;
 use crate::cel::types::{Object, Type};
@@ -38,7 +38,7 @@ fn walk(
     uncorrelatable: Option<&Path>,
     errors: &mut Vec<FieldError>,
 ) {
-    if !holds_rules(schema) {
+    if !holds_rules(schema) || errors.len() >= ERRORS_MAX {
         return;
     }
     let element = match kind {
