@@ -65,7 +65,7 @@ fn walk<'a>(
     root: bool,
     errors: &mut Vec<FieldError>,
 ) {
-    if errors.len() >= ERRORS_MAX || !any(schema, &has_default) {
+    if errors.len() >= ERRORS_MAX {
         return;
     }
     let resource = root || flag(schema, "x-kubernetes-embedded-resource");
@@ -83,10 +83,14 @@ fn walk<'a>(
         let compiled = Rc::clone(&around.compiled);
         Walk { resource: around.resource, compiled, inside_meta, pruned: around.pruned, way }
     };
-    if let Some(items) = below(schema, "items") {
+    if let Some(items) = below(schema, "items").filter(|items| any(items, &has_default)) {
         walk(&step(None, around.inside_meta), items, &path.child("items"), false, errors);
     }
+    // Most properties have no defaults: paths are only spelled out for those that have.
     for (name, property) in properties(schema) {
+        if !any(property, &has_default) {
+            continue;
+        }
         let inside = around.inside_meta || (resource && prune::is_meta(name));
         let path = path.child("properties").key(name);
         walk(&step(Some(name), inside), property, &path, false, errors);

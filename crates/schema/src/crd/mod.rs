@@ -30,10 +30,20 @@ use super::structural::{list, text};
 pub use conversion::{check_client, check_review_versions};
 pub(crate) use spec::Spec;
 
+/// Everything wrong with a definition that is not there yet. What the server fills in is filled in
+/// in place.
+pub fn validate_new_crd(crd: Value) -> Vec<FieldError> {
+    let crd = if is_complete(&crd) { crd } else { completed(crd) };
+    validate_completed(&crd, None)
+}
+
 /// Everything wrong with a definition, or with changing one into it.
 pub fn validate_crd(crd: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let (crd, old) = (with_defaults(crd), old.map(with_defaults));
-    let (crd, old) = (crd.as_ref(), old.as_deref());
+    validate_completed(crd.as_ref(), old.as_deref())
+}
+
+fn validate_completed(crd: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     check_metadata(crd, old, &mut errors);
     let spec = Spec::of(&crd["spec"]);

@@ -27,7 +27,7 @@ pub(super) fn check(node: &Node<'_>, findings: &mut Findings<'_>) -> Facts {
     }
     check_flags(spec, &rules::CRD_INVALID, ["served", "storage"], findings);
     let installed = definition::definition_as_installed(node);
-    definition::check_definition(node, &installed, &CUSTOM, definition::keep_names, findings);
+    definition::check_definition(node, installed, &CUSTOM, definition::keep_names, findings);
     Facts::Crd(resource)
 }
 

@@ -27,11 +27,11 @@ pub(super) fn check(node: &Node<'_>, findings: &mut Findings<'_>) -> Facts {
     check_flags(spec, rule, ["served", "referenceable"], findings);
     check_referenceable(spec, findings);
     let made = definition::composite_as_definition(spec);
-    definition::check_definition(node, &made, &COMPOSITE, composite_field, findings);
+    definition::check_definition(node, made, &COMPOSITE, composite_field, findings);
     if let Some(claim) = spec.get("claimNames").filter(|claim| !claim.is_null()) {
         check_claim(spec, claim, findings);
         let made = definition::claim_as_definition(spec);
-        definition::check_definition(node, &made, &COMPOSITE, claim_field, findings);
+        definition::check_definition(node, made, &COMPOSITE, claim_field, findings);
     }
     Facts::Xrd(resource(spec))
 }

@@ -1,7 +1,7 @@
 //! Definitions as an API server sees them.
 //!
 //! ```text
-//!   node ──► form: JSON, as it reaches the server ──► schema::validate_crd ──► field errors
+//!   node ──► form: JSON, as it reaches the server ──► schema::validate_new_crd ──► field errors
 //!    │                                                                            │
 //!    └──────────────► locate: where a field stands ◄──── words: its path ◄────────┘
 //! ```
@@ -77,7 +77,7 @@ const MISTYPED_MAX: usize = 16;
 /// turns names of its fields into those of the document.
 pub(super) fn check_definition(
     node: &Node<'_>,
-    definition: &Json,
+    definition: Json,
     rules: &DefinitionRules,
     rename: fn(&str) -> Option<String>,
     findings: &mut Findings<'_>,
@@ -86,7 +86,7 @@ pub(super) fn check_definition(
         return;
     }
     let mut told = HashSet::new();
-    for error in schema::validate_crd(definition, None) {
+    for error in schema::validate_new_crd(definition) {
         let Some(path) = rename(&words::written_path(&error.path)) else { continue };
         let found = locate::find_field(node, &path);
         let at = found.shown;
