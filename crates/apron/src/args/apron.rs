@@ -29,6 +29,9 @@ use std::path::PathBuf;
     after_help = "Start with:  apron init configuration my-platform && cd my-platform && apron build"
 )]
 pub(super) struct Arguments {
+    /// Print nothing but results, warnings and errors
+    #[arg(long, short, global = true)]
+    pub(super) quiet: bool,
     #[command(subcommand)]
     command: Words,
 }

@@ -173,7 +173,7 @@ fn check(directory: &Directory, request: &Request) -> Outcome<(Plan, Vec<Diagnos
     if let (Some(plan), Some(wanted)) = (&plan, request.kind) {
         findings.extend(kind_mismatch(plan, wanted, &files));
     }
-    output::findings(&findings, output::say);
+    output::findings(&findings, output::say_always);
     let errors = findings.iter().filter(|finding| finding.severity == Severity::Error).count();
     let failed = errors > 0 || (request.strict && !findings.is_empty());
     let trouble = match errors {

@@ -131,7 +131,7 @@ fn read_directory(root: &Path, settings: &Settings) -> Outcome<Contents> {
         metadata: Selecting::default().metadata.file(),
     });
     let Some(plan) = plan else {
-        output::findings(&findings, output::say);
+        output::findings(&findings, output::say_always);
         let message = format!("{} cannot be built into a package", root.display());
         return Err(Failure::new(message, "fix what is listed above; `apron lint` shows the same"));
     };

@@ -197,5 +197,6 @@ pub(super) fn say(entry: &Entry<'_>) {
         line["object"] = entry.object.into();
     }
     line["message"] = entry.message.into();
-    output::say(line);
+    let tell = if entry.is_trouble { output::say_always } else { output::say };
+    tell(line);
 }
