@@ -9,6 +9,7 @@ mod cluster;
 mod command;
 mod directory;
 mod failure;
+mod git;
 mod interrupt;
 mod listen;
 mod nearby;
@@ -101,6 +102,8 @@ fn run(command: &Command, settings: &Settings) -> Outcome {
         Command::Convert(request) => command::convert::run(request, settings),
         Command::Search(request) => block_on(command::catalog::search::run(request, settings)),
         Command::Which(request) => block_on(command::catalog::which::run(request, settings)),
+        Command::Explain(request) => block_on(command::catalog::explain::run(request, settings)),
+        Command::Catalog(request) => block_on(command::catalog::keep::run(request, settings)),
         Command::Login(request) => block_on(command::login::login(request, settings)),
         Command::Logout(request) => block_on(command::login::logout(request, settings)),
         Command::Install(request) => block_on(command::install::run(request, settings)),
@@ -111,6 +114,7 @@ fn run(command: &Command, settings: &Settings) -> Outcome {
         Command::Activate(request) => block_on(command::activate::run(request, settings)),
         Command::Adopt(request) => block_on(command::adopt::run(request, settings)),
         Command::Prune(request) => block_on(command::prune::run(request, settings)),
+        Command::Pin(request) => block_on(command::pin::run(request, settings)),
         Command::Wait(request) => block_on(command::wait::run(request, settings)),
         Command::Why(request) => block_on(command::why::run(request, settings)),
         Command::Permissions(request) => block_on(command::permissions::run(request, settings)),
@@ -125,11 +129,10 @@ fn run(command: &Command, settings: &Settings) -> Outcome {
         Command::Crds(request) => command::crds::run(request),
         Command::Version(request) => command::version::run(request),
         Command::Completion(shell) => {
-            let mut script = Vec::new();
-            clap_complete::generate(*shell, &mut args::definition(), "apron", &mut script);
-            output::print_document(String::from_utf8_lossy(&script).trim_end());
+            command::completion::print_script(*shell);
             Ok(())
         }
+        Command::ManPages(directory) => command::completion::write_pages(directory),
     }
 }
 

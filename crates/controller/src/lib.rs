@@ -46,9 +46,11 @@ pub mod cluster;
 mod families;
 pub mod fetch;
 mod forbidden;
+mod heard;
 mod held;
 mod install;
 pub mod kind;
+mod kinds;
 pub mod lease;
 pub mod lock;
 pub mod metrics;
@@ -68,6 +70,7 @@ mod watch;
 pub mod written;
 
 pub use kind::Kind;
+pub use kinds::CatalogAddress;
 pub use plan::authority;
 pub use plan::runtime::{AUTHORITY, Lifetimes, STARTING, UNESTABLISHED};
 
@@ -108,6 +111,8 @@ pub struct Settings {
     pub group_suffix: String,
     /// The registry of references that name none.
     pub default_registry: String,
+    /// Catalogs that are asked which package brings a kind, in this order.
+    pub catalogs: Vec<CatalogAddress>,
     /// How far installed packages may be moved for the sake of others.
     pub movement: Movement,
     /// Whether that goes for packages whose image other field managers keep, too.
@@ -159,6 +164,7 @@ impl Settings {
             service_account: "crossplane".to_owned(),
             group_suffix: api::crd::SUFFIX.to_owned(),
             default_registry: oci::reference::DOCKER_HUB.to_owned(),
+            catalogs: Vec::new(),
             movement: Movement::Upgrades,
             moves_kept: false,
             runs: vec![PackageKind::Provider, PackageKind::Function],

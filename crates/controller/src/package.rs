@@ -4,7 +4,7 @@ use crate::access::access;
 use crate::forbidden::Subject;
 use crate::kind::{Kind, Learnt, Wakes, Watch};
 use crate::revision::owners;
-use crate::{Hands, cluster, fetch, held, secrets, signature};
+use crate::{Hands, cluster, fetch, held, kinds, secrets, signature};
 use api::condition::types;
 use api::meta::PackageKind;
 use api::pkg::revision::Revision;
@@ -12,6 +12,7 @@ use api::pkg::{ANNOTATION_AUTOMATIC, LABEL_PACKAGE, LocalReference, Package};
 use cluster::Which;
 use oci::{Digest, Identifier, Reference, Rules};
 use plan::image_config::{ImageConfigError, Treatment, treat};
+use plan::lock::KindPins;
 use plan::package::pull::{Image, Policy, Unavailable};
 use plan::package::{Settings, World, can_be_labelled, step};
 use plan::signature::Trust;
@@ -81,7 +82,7 @@ impl Kind for Packages {
         let api_version = format!("{}/v1", hands.settings.group());
         let Some((target, _)) = self.subject(hands, key) else { return Ok(None) };
         let Some(found) = hands.cluster.get(&target).await? else { return Ok(None) };
-        let package: Package = typed(found)?;
+        let package = typed::<Package>(found)?.with_chosen_image();
         let revisions = self.revisions_of(hands, &api_version, key).await?;
         let treated = treatment(hands, &package.spec.package).await?;
         let (trust, treatment) = (Trust::of(&treated), treated.unwrap_or_default());
@@ -98,6 +99,8 @@ impl Kind for Packages {
             treatment,
             trust,
             owners: BTreeMap::new(),
+            kinds: None,
+            pins: KindPins::default(),
             refused: Vec::new(),
             settings,
             now: hands.now(),
@@ -135,6 +138,10 @@ impl Kind for Packages {
         if let Need::Signatures(image) = &need {
             let policy = Policy::parse(spec.package_pull_policy.as_deref());
             return signature::learn(hands, &mut world.trust, image, &secrets, policy).await;
+        }
+        if let Need::Kind(kind) = &need {
+            (world.pins, world.kinds) = kinds::find_packages(hands, kind).await?;
+            return Ok(Learnt::Known);
         }
         if let Need::Objects(wanted) = need {
             world.owners.extend(owners(hands, wanted).await?);
@@ -205,7 +212,7 @@ pub(crate) fn pull_secrets(named: Option<&[LocalReference]>, treatment: &Treatme
 }
 
 fn parse(hands: &Hands, package: &str) -> Option<Reference> {
-    let rules = Rules::weak().default_registry(&hands.settings.default_registry);
+    let rules = Rules::weak().default_registry(&hands.settings.default_registry).git_sources();
     Reference::parse(package, &rules).ok()
 }
 

@@ -12,6 +12,8 @@ use serde_json::{Value as Json, json};
 pub const MANAGER_NAME: &str = "apron";
 /// The namespace of the usual manager.
 pub const MANAGER_NAMESPACE: &str = "crossplane-system";
+/// The `ConfigMap` in that namespace with an administrator's choices of packages for kinds.
+pub const PINS: &str = "package-pins";
 /// The service account; packages' runtimes know it by upstream's name.
 const ACCOUNT: &str = "crossplane";
 /// Where the manager is asked how it is.
@@ -123,6 +125,9 @@ fn list_rules(suffix: &str) -> Json {
         // how they are reached.
         {"apiGroups": [""], "resources": ["secrets", "serviceaccounts", "services"],
          "verbs": change},
+        // Which package an administrator chose for a kind.
+        {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": [PINS],
+         "verbs": ["get"]},
         // Its own namespace, if it is not there.
         {"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get", "create"]},
         // What it tells people about packages.

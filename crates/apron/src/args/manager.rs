@@ -60,9 +60,17 @@ pub(super) struct ManagerArguments {
         default_value = oci::reference::DOCKER_HUB
     )]
     registry: String,
+    /// Registry whose catalog is asked which package brings a kind that another needs; may be
+    /// repeated, and the first that knows one counts
+    #[arg(long, value_name = "URL", value_parser = controller::CatalogAddress::parse)]
+    catalog: Vec<controller::CatalogAddress>,
     /// Also trust the certificate authorities in this PEM file, for registries
     #[arg(long, env = "CA_BUNDLE_PATH", value_name = "FILE")]
     ca_bundle_path: Option<PathBuf>,
+    /// Take packages from Git, from repositories whose address begins so: `https://HOST/TEAM/` (may be
+    /// repeated; needs `git`; without it packages come from registries only)
+    #[arg(long, value_name = "ADDRESS", value_parser = crate::git::AllowedPlace::parse)]
+    allow_git_source: Vec<crate::git::AllowedPlace>,
     /// Who runs packages: Deployment, External, or for each kind as in
     /// Provider=Deployment;Function=External
     #[arg(
@@ -279,6 +287,7 @@ impl ManagerArguments {
             context: self.context,
             cache_dir: self.cache_dir,
             ca_bundle: self.ca_bundle_path,
+            git_sources: self.allow_git_source,
             allowed_permissions: self.runtime.allowed_permissions,
             listen: self.listen,
             settings: self.runtime.authority.applied(controller::Settings {
@@ -287,6 +296,7 @@ impl ManagerArguments {
                 service_account: self.service_account,
                 group_suffix: self.group_suffix,
                 default_registry: self.registry,
+                catalogs: self.catalog,
                 movement,
                 moves_kept,
                 runs: self.package_runtime.0,

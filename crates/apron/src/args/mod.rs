@@ -17,6 +17,7 @@ mod manager;
 mod mirror;
 mod packages;
 mod permissions;
+mod pin;
 pub(crate) mod registry;
 mod selecting;
 mod serving;
@@ -47,6 +48,8 @@ pub(crate) enum Command {
     Convert(crate::command::convert::Request),
     Search(crate::command::catalog::search::Request),
     Which(crate::command::catalog::which::Request),
+    Explain(crate::command::catalog::explain::Request),
+    Catalog(crate::command::catalog::keep::Request),
     Login(login::Login),
     Logout(login::Logout),
     Install(Box<install::Request>),
@@ -57,6 +60,7 @@ pub(crate) enum Command {
     Activate(activate::Request),
     Adopt(Box<adopt::Request>),
     Prune(prune::Request),
+    Pin(crate::command::pin::Request),
     Wait(wait::Request),
     Why(why::Request),
     Plan(Box<plan::Request>),
@@ -69,7 +73,8 @@ pub(crate) enum Command {
     Deploy(Box<crate::command::deploy::Request>),
     Image(crate::command::image::Request),
     Crds(crate::command::crds::Request),
-    Completion(clap_complete::Shell),
+    Completion(crate::command::completion::ShellName),
+    ManPages(std::path::PathBuf),
     Version(version::Request),
 }
 
@@ -129,7 +134,7 @@ pub(crate) fn usage_code(words: &[OsString]) -> u8 {
     }
 }
 
-/// The definition of `apron`'s own words, for completions.
+/// The definition of `apron`'s own words, for completions and manual pages.
 pub(crate) fn definition() -> clap::Command {
     apron::Arguments::command()
 }

@@ -112,6 +112,11 @@ impl Cluster {
         })
     }
 
+    /// Where the registry of the control plane listens, if `apron up` brought it up.
+    pub(crate) fn own_registry(&self) -> Option<String> {
+        self.registry.as_ref().map(|own| own.address.to_string())
+    }
+
     /// What requests are sent with.
     pub(crate) fn client(&self) -> Client {
         self.client.clone()

@@ -57,6 +57,7 @@ pub(super) fn build_stack(request: &Request, registry: &Path, settings: &Setting
         digest: raw.digest.to_string(),
         objects: stack.definitions.len(),
         warnings,
+        commit: None,
     };
     tell(&built, &request.report)
 }

@@ -63,6 +63,9 @@ struct DependencyStatus {
     version: Option<String>,
     /// Whether that version will do.
     satisfied: bool,
+    /// Of a kind: why it comes from there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
 }
 
 /// Shows packages; fails if one that was named is not well.
@@ -180,7 +183,8 @@ impl DependencyStatus {
             constraints: it.dependency.constraints.clone(),
             installed: it.installed.map(Installed::id),
             version: it.installed.map(Installed::version),
-            satisfied: fits(it).unwrap_or(it.installed.is_some()),
+            satisfied: fits(it).unwrap_or(it.installed.is_some() || it.is_external()),
+            reason: it.dependency.reason.clone(),
         }
     }
 }
@@ -206,6 +210,9 @@ fn objects_of(one: &Revision) -> usize {
 /// Whether what is installed will do; nothing if that cannot be told.
 fn fits(it: &Needed<'_>) -> Option<bool> {
     let installed = it.installed?;
+    if it.is_on_kind() {
+        return None;
+    }
     let constraints = &it.dependency.constraints;
     let reference = reference(installed.image())?;
     if constraints.starts_with("sha256:") {
@@ -242,12 +249,17 @@ impl Drawing<'_> {
 
     fn dependency(&self, needed: &Needed<'_>, seen: &mut Vec<String>) -> Branch {
         let dependency = needed.dependency;
-        let constraints = &dependency.constraints;
+        let constraints = needed.wants();
         match needed.installed {
             Some(one) if fits(needed) == Some(false) => {
                 self.package(one, Some(format!("(does not fit {constraints})")), seen)
             }
             Some(one) => self.package(one, Some(format!("({constraints})")), seen),
+            None if needed.is_external() => Branch::leaf(format!(
+                "{} {}",
+                bold(&dependency.package),
+                dim(format_args!("({constraints})"))
+            )),
             None => Branch::leaf(format!(
                 "! {} {}: not installed",
                 bold(&dependency.package),

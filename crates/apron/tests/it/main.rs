@@ -24,6 +24,7 @@ mod deploy;
 mod diff;
 mod explorer;
 mod export;
+mod git_sources;
 mod guarded;
 mod hostile;
 mod hostile_api;
@@ -33,6 +34,7 @@ mod interchange;
 mod interrupt;
 mod kubectl;
 mod manager;
+mod manual;
 mod packages;
 #[path = "../../../apiserver/tests/it/peers.rs"]
 mod peers;

@@ -2,8 +2,10 @@
 //!
 //! A package object names an image. What that image means now ([`pull`]) has a digest, and a
 //! digest has a revision, whose name is made from both. [`revisions`] says which revisions there
-//! should be, in which state and with which number; [`health`] what to tell about it all.
+//! should be, in which state and with which number; [`health`] what to tell about it all. An object
+//! that names a kind instead of an image gets the image first (`by_kind`), as annotations of its own.
 
+mod by_kind;
 pub mod health;
 mod policy;
 pub mod pull;
@@ -12,6 +14,7 @@ pub mod revisions;
 mod tests;
 
 use crate::image_config::Treatment;
+use crate::lock::{KindPins, KindSources};
 use crate::retention;
 use crate::signature::Trust;
 use crate::step::{Action, Expect, Need, Plan, Refusal, Step, Target, Wake};
@@ -42,6 +45,10 @@ pub struct World {
     pub trust: Trust,
     /// Who owns the objects that were asked for; nobody where there is none.
     pub owners: BTreeMap<Target, Vec<OwnerReference>>,
+    /// Where the kind may come from that it asks for, once that was asked.
+    pub kinds: Option<KindSources>,
+    /// Which packages an administrator chose for kinds.
+    pub pins: KindPins,
     /// What the API server would not do when it was last asked.
     pub refused: Vec<Refusal>,
     /// How this manager is set up.
@@ -79,6 +86,9 @@ pub fn step(world: &World) -> Step {
         return Step::Do(world.failed("UnpackPackage", format!("cannot unpack package: {why}")));
     }
     let spec = &world.package.spec;
+    if let (true, Some(crd)) = (spec.package.is_empty(), &spec.crd) {
+        return by_kind::choose_package(world, crd);
+    }
     let policy = Policy::parse(spec.package_pull_policy.as_deref());
     let registry = &world.settings.default_registry;
     let is_known = |digest: &oci::Digest| world.has_revision(digest);

@@ -95,9 +95,14 @@ pub enum Pull {
 
 /// Exactly these bytes of an image, or why it is none and what to do about it.
 pub fn pinned(image: &str, registry: &str, digest: Digest) -> Result<Reference, (String, String)> {
-    let reference = Reference::parse(image, &Rules::weak().default_registry(registry));
+    let reference = Reference::parse(image, &rules(registry));
     let reference = reference.map_err(|error| unreadable(image, &error))?;
     Ok(reference.repository().digest(digest))
+}
+
+/// How packages of a cluster are named.
+fn rules(registry: &str) -> Rules {
+    Rules::weak().default_registry(registry).git_sources()
 }
 
 fn unreadable(image: &str, error: &ReferenceError) -> (String, String) {
@@ -114,8 +119,7 @@ pub fn decide(
     image: &Image,
     is_known: impl Fn(&Digest) -> bool,
 ) -> Pull {
-    let rules = Rules::weak().default_registry(registry);
-    let reference = match Reference::parse(package, &rules) {
+    let reference = match Reference::parse(package, &rules(registry)) {
         Ok(reference) => reference,
         Err(error) => {
             let (why, advice) = unreadable(package, &error);

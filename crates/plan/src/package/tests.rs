@@ -3,6 +3,7 @@
 use super::pull::{Image, Policy, Pull, decide};
 use super::{Settings, World, step};
 use crate::image_config::Treatment;
+use crate::lock::KindPins;
 use crate::signature::Trust;
 use crate::step::{Action, Expect, Need, Step, Wake};
 use api::meta::PackageKind;
@@ -38,6 +39,8 @@ fn world(spec: &Json) -> World {
         treatment: Treatment::default(),
         trust: Trust::default(),
         owners: BTreeMap::new(),
+        kinds: None,
+        pins: KindPins::default(),
         refused: Vec::new(),
         settings: Settings { default_registry: registry(), runs_packages: true },
         now: "2026-01-01T00:00:00Z".to_owned(),

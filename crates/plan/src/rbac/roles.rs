@@ -155,7 +155,7 @@ fn brought<'a>(
 
 /// Whether two images come from one registry and one organisation there.
 fn is_same_organisation(world: &World, one: &str, two: &str) -> bool {
-    let rules = oci::Rules::weak().default_registry(&world.default_registry);
+    let rules = oci::Rules::weak().default_registry(&world.default_registry).git_sources();
     let organisation = |image: &str| {
         let reference = oci::Reference::parse(image, &rules).ok()?;
         let repository = reference.repository();

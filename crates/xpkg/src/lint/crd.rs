@@ -36,11 +36,16 @@ pub(super) fn resource(spec: &Node<'_>) -> Resource {
     let text = |path: &[&str]| spec.at(path).and_then(Node::as_str).map(str::to_owned);
     let versions = spec.get("versions").map(Node::items).unwrap_or_default().iter();
     let name = |version: &Node<'_>| version.get("name")?.as_str().map(str::to_owned);
+    let is_served =
+        |version: &&Node<'_>| version.get("served").and_then(Node::as_bool) != Some(false);
     Resource {
         group: text(&["group"]).unwrap_or_default(),
         kind: text(&["names", "kind"]).unwrap_or_default(),
         plural: text(&["names", "plural"]).unwrap_or_default(),
+        singular: text(&["names", "singular"]).unwrap_or_default(),
         claim: text(&["claimNames", "plural"]),
+        claim_kind: text(&["claimNames", "kind"]),
+        served: versions.clone().filter(is_served).filter_map(name).collect(),
         versions: versions.filter_map(name).collect(),
     }
 }

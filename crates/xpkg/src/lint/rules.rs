@@ -76,6 +76,8 @@ rules! {
         "A package depends on another only once.";
     DEPENDENCY_KIND "dependency-kind" Warning
         "The key of a dependency says what kind of package its name does.";
+    DEPENDENCY_CRD "dependency-crd" Error
+        "A dependency on a kind names one that other packages can bring, and nothing beside it.";
     KIND_UNKNOWN "kind-unknown" Error
         "Every document is of a kind that packages may contain.";
     KIND_NOT_ALLOWED "kind-not-allowed" Error

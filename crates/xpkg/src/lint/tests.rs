@@ -282,6 +282,43 @@ fn dependencies_name_a_repository_and_a_range() {
 }
 
 #[test]
+fn dependencies_may_name_kinds() {
+    let definition = |package: &str| {
+        json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "package": package,
+        })
+    };
+    assert_eq!(
+        lint(&[configuration(&[
+            json!({ "crd": "buckets.s3.example.org/v1beta1" }),
+            json!({ "crd": "*.db.example.org" }),
+            definition("queues.sqs.example.org"),
+        ])]),
+        ""
+    );
+    insta::assert_snapshot!(lint(&[configuration(&[
+        json!({ "crd": "buckets" }),
+        json!({ "crd": "deployments.apps/v1" }),
+        json!({ "crd": "buckets.s3.example.org", "version": ">=v1.0.0" }),
+        json!({ "crd": "tables.s3.example.org", "provider": "acme/a", "version": "*" }),
+        json!({ "crd": "buckets.s3.example.org" }),
+        json!({ "crd": "leases.coordination.k8s.io/v1" }),
+        definition("buckets.s3.example.org/first"),
+    ])]), @r#"
+    1.yaml:7:12: error: dependency on a kind: `buckets` has no group: write NAME.GROUP, where the group has a dot in it (write it like buckets.s3.example.org/v1beta1, or *.s3.example.org) [dependency-crd]
+    1.yaml:8:12: error: dependency on a kind: `deployments.apps` has no group: write NAME.GROUP, where the group has a dot in it (write it like buckets.s3.example.org/v1beta1, or *.s3.example.org) [dependency-crd]
+    1.yaml:10:16: error: dependency on a kind has a version of a package, ">=v1.0.0" (remove it; the version of the kind stands behind its name, after a slash) [dependency-crd]
+    1.yaml:11:7: error: dependency names several packages; crd will be ignored (keep one of them) [dependency-crd]
+    1.yaml:14:7: error: buckets.s3.example.org is depended on twice; first in line 9 (merge both into one entry; a constraint may have several parts) [dependency-duplicate]
+    1.yaml:15:12: error: no package may bring leases.coordination.k8s.io/v1: its group is reserved (remove the dependency; the kind is there) [dependency-crd]
+    1.yaml:18:16: error: dependency on a kind: `first` is not a version such as v1, v1beta1 or v2alpha1 (write it like buckets.s3.example.org/v1beta1, or *.s3.example.org) [dependency-crd]
+    "#);
+    let own = json!([{ "crd": "bucket.example.org/v1" }]);
+    insta::assert_snapshot!(lint(&[with(&provider(), "/spec/dependsOn", own), crd()]), @"1.yaml:1:1: error: package depends on bucket.example.org/v1, which it brings itself at 2.yaml:1 (remove the dependency) [dependency-crd]");
+}
+
+#[test]
 fn the_first_dialect_meant_exact_tags() {
     let first = json!({
         "apiVersion": "meta.pkg.ibm.crossplane.io/v1alpha1", "kind": "Provider",

@@ -57,7 +57,8 @@ pub(super) fn images(request: &Request, home: &Home, address: SocketAddr) -> Out
         ..::registry::auth::Settings::new(&directory)
     };
     let auth = Auth::open(settings).map_err(|error| cannot_guard(&error))?;
-    let options = Options { hosts: Hosts::of(address, &[]).always(), ..Options::guarded(auth) };
+    let (hosts, extensions) = (Hosts::of(address, &[]).always(), vec![catalog::EXTENSION]);
+    let options = Options { hosts, extensions, ..Options::guarded(auth) };
     let index = open_catalog(request, home)?;
     let pass = Pass::from_key(&password, address);
     let outer = ::registry::router(registry.clone(), options.clone()).merge(catalog::routes(
@@ -65,7 +66,11 @@ pub(super) fn images(request: &Request, home: &Home, address: SocketAddr) -> Out
         options,
         Some(pass.clone()),
     ));
-    let inner = ::registry::router(registry.clone(), Options::open());
+    let inner = ::registry::router(registry.clone(), Options::open()).merge(catalog::routes(
+        index.clone(),
+        Options::open(),
+        None,
+    ));
     Ok(Images {
         outer: vouched.within(outer, Some(&password)),
         inner: vouched.within(inner, None),

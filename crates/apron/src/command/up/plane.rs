@@ -93,7 +93,8 @@ impl Plane {
         // In this process nobody asks for the credential.
         let near = OwnRegistry { address: registry, credential: None };
         let world = nearby(transport(inner), &near, world(request, settings)?);
-        let manager = manager::manager(request, home, prepared.client(), world, settings).await?;
+        let manager =
+            manager::manager(request, home, prepared.client(), (registry, world), settings).await?;
         tasks.spawn(manager::run(manager, told));
         let kept = if request.in_memory {
             "memory only".to_owned()
@@ -131,6 +132,8 @@ impl Plane {
             "  log in    apron registry password | \
              docker login --username apron --password-stdin {registry}"
         ));
+        let next = "apron status; kubectl get crds; apron init configuration my-platform";
+        output::print(format_args!("  next      {next}"));
     }
 
     /// Lets everybody finish what they do.

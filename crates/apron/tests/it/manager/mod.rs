@@ -10,8 +10,10 @@ mod authority;
 mod dependencies;
 mod e2e;
 mod functions;
+mod git_sources;
 mod guide;
 mod handover;
+mod kinds;
 mod made_up;
 mod mistakes;
 mod packages;
@@ -202,6 +204,16 @@ fn upstreams_scenarios_end_as_upstream_expects_on_the_embedded_server() {
 fn upstreams_scenarios_end_as_upstream_expects_on_a_real_server() {
     let stage = Stage::open_with(Backend::Real, Manner::Told(&e2e::WORDS));
     play_on(stage, e2e::ALL, |_| {});
+}
+
+#[test]
+fn packages_are_found_by_their_kinds_on_the_embedded_server() {
+    play_on(Stage::open_with(Backend::Embedded, Manner::Cataloged), kinds::ALL, |_| {});
+}
+
+#[test]
+fn packages_are_found_by_their_kinds_on_a_real_server() {
+    play_on(Stage::open_with(Backend::Real, Manner::Cataloged), kinds::ALL, |_| {});
 }
 
 #[test]

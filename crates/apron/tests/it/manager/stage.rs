@@ -81,6 +81,8 @@ pub(super) enum Manner {
     Guarded(&'static [&'static str]),
     /// It is told more.
     Told(&'static [&'static str]),
+    /// It asks the catalog of the stage's registry.
+    Cataloged,
     /// Its way to the API server can be closed.
     Gated,
     /// Its disk can be made to fail.
@@ -149,6 +151,11 @@ impl Stage {
             }
             Manner::Told(words) => {
                 manager.arg("--leader-election").args(words);
+            }
+            Manner::Cataloged => {
+                let host = registry.reference("");
+                let catalog = format!("http://{host}");
+                manager.arg("--leader-election").args(PATIENT).args(["--catalog", &catalog]);
             }
             Manner::Gated | Manner::Fragile => {}
         }

@@ -1,18 +1,41 @@
 //! The catalog of a registry: what is in its packages, kept true while it is served.
 
-mod follow;
-mod gate;
-
-pub(crate) use follow::follow;
-
 use crate::failure::{Failure, Outcome};
+use crate::output;
 use ::catalog::{Index, IndexError};
 use ::explorer::pass::Pass;
-use ::registry::Options;
+use ::follow::{RegistryGate, Trouble};
+use ::registry::{Options, Registry, ServedExtension};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// The catalog's file, beside the registry's.
 pub(crate) const FILE: &str = "catalog.db";
+
+/// The catalog as registries tell of it.
+pub(crate) const EXTENSION: ServedExtension = ServedExtension {
+    name: "_xpkg",
+    description: "which packages bring which kinds",
+    url: "/api/v1/openapi.json",
+    endpoints: &["/api/v1"],
+};
+
+/// Keeps the catalog true to the registry until there is a reason to stop.
+pub(crate) async fn follow(
+    registry: Registry,
+    index: Arc<Index>,
+    temporary: PathBuf,
+    stop: impl Future<Output = ()>,
+) {
+    let tell = |trouble: &Trouble| {
+        let what = "the catalog falls behind";
+        output::fail(&match trouble {
+            Trouble::Registry(error) => super::failed(what, error),
+            error => failed(what, error),
+        });
+    };
+    ::follow::follow(registry, index, temporary, stop, tell).await;
+}
 
 /// A catalog that was opened; what cannot be used of an old one is read again.
 pub(crate) fn opened(index: Result<Index, IndexError>) -> Outcome<Arc<Index>> {
@@ -21,12 +44,12 @@ pub(crate) fn opened(index: Result<Index, IndexError>) -> Outcome<Arc<Index>> {
 
 /// The catalog and its pages, for those whom a registry with these options admits.
 pub(crate) fn routes(index: Arc<Index>, options: Options, pass: Option<Pass>) -> axum::Router {
-    let gate = Arc::new(gate::Rules(options));
+    let gate = Arc::new(RegistryGate(options));
     let pages = ::explorer::http::router(index.clone(), gate.clone(), pass);
     ::catalog::http::router(index, gate).merge(pages)
 }
 
-fn failed(what: &str, error: &IndexError) -> Failure {
+fn failed(what: &str, error: &dyn std::error::Error) -> Failure {
     let hint = "check the disk and the data directory; catalog.db may be removed at any time, and \
                 is made again";
     Failure::new(what, hint).because(error)

@@ -1,19 +1,19 @@
 //! The registry's rules for its catalog: users who may pull a repository may read what its packages say.
 
-use ::catalog::Rights;
-use ::catalog::http::{Admitted, Gate, Problem};
-use ::registry::access::{NotAdmitted, Refused};
-use ::registry::{Action, Decision, Name, Options};
 use async_trait::async_trait;
 use axum::http::StatusCode;
 use axum::http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::request::Parts;
+use catalog::Rights;
+use catalog::http::{Admitted, Gate, Problem};
+use registry::access::{NotAdmitted, Refused};
+use registry::{Action, Decision, Name, Options};
 
 /// The rules of a registry, for its catalog.
-pub(super) struct Rules(pub(super) Options);
+pub struct RegistryGate(pub Options);
 
 #[async_trait]
-impl Gate for Rules {
+impl Gate for RegistryGate {
     async fn admit(&self, request: &Parts) -> Result<Admitted, Problem> {
         let who = self.0.admit(request).await.map_err(refused)?;
         let access = self.0.access.clone();
