@@ -36,14 +36,22 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 fn main() -> ExitCode {
     panics::tell_of_each();
     let words: Vec<_> = std::env::args_os().collect();
-    let usage = args::usage_code(&words);
-    let command = match args::parse(words) {
-        Ok(command) => command,
-        Err(error) => {
+    let (usage, in_json) = (args::usage_code(&words), args::asks_for_json(&words));
+    let tell_failure = if in_json { output::fail_in_json } else { output::fail };
+    let args::Understood { command, is_quiet } = match args::parse(words) {
+        Ok(understood) => understood,
+        Err(error) if error.exit_code() == 0 || !in_json => {
             let _ = error.print();
             return if error.exit_code() == 0 { ExitCode::SUCCESS } else { ExitCode::from(usage) };
         }
+        Err(error) => {
+            output::fail_in_json(&args::misunderstood(&error));
+            return ExitCode::from(usage);
+        }
     };
+    if is_quiet {
+        output::keep_quiet();
+    }
     if writes(&command) {
         interrupt::watch();
     }
@@ -51,7 +59,7 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(failure) => {
             let (failure, code) = interrupt::outcome().unwrap_or((failure, 1));
-            output::fail(&failure);
+            tell_failure(&failure);
             ExitCode::from(code)
         }
     }

@@ -36,7 +36,6 @@
 
 pub mod answer;
 pub mod choice;
-mod distance;
 pub mod explain;
 pub mod gather;
 pub mod http;

@@ -27,6 +27,9 @@ use std::path::PathBuf;
 #[command(name = "apron", version, arg_required_else_help = true, max_term_width = 100)]
 #[command(after_help = FIRST_STEPS)]
 pub(super) struct Arguments {
+    /// Print nothing but results, warnings and errors
+    #[arg(long, short, global = true)]
+    pub(super) quiet: bool,
     #[command(subcommand)]
     command: Words,
 }

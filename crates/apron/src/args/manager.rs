@@ -338,7 +338,8 @@ mod tests {
     #[test]
     fn a_manager_that_is_told_nothing_is_the_one_that_has_a_cluster_to_itself() {
         let words = ["apron", "manager", "--identity=one", "--leader-election=false"];
-        let command = crate::args::parse(words.map(Into::into).into());
+        let understood = crate::args::parse(words.map(Into::into).into());
+        let command = understood.map(|understood| understood.command);
         let Ok(Command::Manager(request)) = command else { panic!("no manager is asked for") };
         let alone = controller::Settings::alone("one");
         // C1: nothing is allowed but what the role says that gathers it.

@@ -216,7 +216,7 @@ fn check(directory: &Directory, request: &Request) -> Outcome<(Plan, Vec<Diagnos
         findings.extend(kind_mismatch(plan, wanted, &files));
     }
     if !matches!(request.report, Report::Silent) {
-        output::findings(&findings, output::say);
+        output::findings(&findings, output::say_always);
     }
     let errors = findings.iter().filter(|finding| finding.severity == Severity::Error).count();
     let failed = errors > 0 || (request.strict && !findings.is_empty());

@@ -209,5 +209,9 @@ pub(super) fn say(entry: &Entry<'_>) {
         line["object"] = entry.object.into();
     }
     line["message"] = entry.message.into();
-    output::say(line);
+    if entry.is_trouble {
+        output::say_always(line);
+    } else {
+        output::say(line);
+    }
 }

@@ -19,6 +19,7 @@ mod chart;
 mod control_plane;
 mod crash;
 mod crds;
+mod definitions;
 mod deploy;
 mod diff;
 mod explorer;

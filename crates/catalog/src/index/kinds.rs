@@ -4,7 +4,6 @@ use super::offers::defining;
 use super::order::sort_tags;
 use super::{Index, IndexError, PAGE_LENGTH_MAX, Rights};
 use crate::answer::{Definer, Definers, DefiningVersion, KindSummary};
-use crate::distance::near;
 use crate::grammar::KindReference;
 use crate::json::decompress;
 use crate::record::Definition;
@@ -13,6 +12,7 @@ use crate::words::NAME;
 use rusqlite::{Connection, OptionalExtension as _, params};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use xpkg::lint::edits_between;
 
 /// Suggestions in one answer.
 const SUGGESTIONS_MAX: usize = 5;
@@ -242,8 +242,9 @@ pub(super) fn suggest(
     let wanted = kind.name.clone().unwrap_or_default();
     let same = similar(database, &wanted, |name| {
         let (plural, group) = name.split_once('.').unwrap_or((name, ""));
-        let by_name = near(&wanted, plural)?;
-        let by_group = if group == kind.group { 0 } else { near(&kind.group, group).unwrap_or(3) };
+        let by_name = edits_between(&wanted, plural)?;
+        let by_group =
+            if group == kind.group { 0 } else { edits_between(&kind.group, group).unwrap_or(3) };
         Some(by_name + by_group)
     })?;
     Ok(same)

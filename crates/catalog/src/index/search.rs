@@ -10,11 +10,11 @@ use super::kinds::{VISIBLE, similar, summary};
 use super::packages::package_summary;
 use super::{Index, IndexError, Question, Rights};
 use crate::answer::{Found, KindSummary, PackageSummary, Page};
-use crate::distance::near;
 use crate::words::{self, NAME, PREFIX, WORD};
 use rusqlite::types::Value;
 use rusqlite::{Connection, params, params_from_iter};
 use std::collections::BTreeSet;
+use xpkg::lint::edits_between;
 
 /// Names that are ranked for one answer.
 const CANDIDATES_MAX: i64 = 5000;
@@ -329,6 +329,6 @@ fn suggest(database: &Connection, text: &str) -> Result<Vec<String>, IndexError>
     let text = text.trim().to_lowercase();
     similar(database, &text, |name| {
         let plural = name.split_once('.').map_or(name, |(plural, _)| plural);
-        near(&text, plural).or_else(|| near(&text, name))
+        edits_between(&text, plural).or_else(|| edits_between(&text, name))
     })
 }

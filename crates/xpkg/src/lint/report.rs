@@ -175,15 +175,7 @@ impl DocumentReport {
 
     /// The groups it defines kinds in: what its spec says, and what its name says.
     pub fn groups(&self) -> BTreeSet<&str> {
-        let is_definition = matches!(
-            self.object,
-            Some(
-                ObjectKind::CustomResourceDefinition
-                    | ObjectKind::ManagedResourceDefinition
-                    | ObjectKind::CompositeResourceDefinition
-            )
-        );
-        if !is_definition {
+        if !self.object.is_some_and(ObjectKind::is_definition) {
             return BTreeSet::new();
         }
         let named = self.identity.name.split_once('.').map_or("", |(_, group)| group);

@@ -66,15 +66,17 @@ fn lint(package: &[Json]) -> String {
     found.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// The findings about one schema, one line each, without their places.
+/// The findings about one schema, one line each, with lines counted from where it begins.
 pub(in crate::lint) fn findings_of_schema(schema: &Json) -> String {
-    let mut findings = Findings::new("");
-    structural::check(&node(schema), &rules::CRD_SCHEMA, &mut findings);
+    let pointer = "/spec/versions/0/schema/openAPIV3Schema";
+    let definition = with(&crd(), pointer, schema.clone());
+    let found = document("", &node(&definition)).diagnostics;
     let line = |one: Diagnostic| {
         let hint = one.hint.map_or(String::new(), |hint| format!(" ({hint})"));
-        format!("{}:{}: {}{hint}", one.line, one.column, one.message)
+        let message = one.message.replace("spec.versions[0].schema.openAPIV3Schema", "schema");
+        format!("{}:{} {}: {message}{hint}", one.line - 16, one.column, one.rule)
     };
-    findings.into_list().into_iter().map(line).collect::<Vec<_>>().join("\n")
+    found.into_iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
 /// The same document with the value at a pointer replaced, added or (by `null`) emptied.
@@ -476,41 +478,43 @@ fn compositions_find_their_types_and_functions() {
 fn definitions_have_what_the_server_demands() {
     let check = |pointer: &str, value: Json| lint(&[provider(), with(&crd(), pointer, value)]);
     insta::assert_snapshot!(check("/spec", json!({})), @"
-    2.yaml:5:7: error: group is missing or not a string [crd-invalid]
-    2.yaml:5:7: error: names.plural is missing or not a string [crd-invalid]
-    2.yaml:5:7: error: names.kind is missing or not a string [crd-invalid]
-    2.yaml:5:7: error: scope is missing or not a string [crd-invalid]
-    2.yaml:5:7: error: definition has no versions [crd-invalid]
+    2.yaml:5:1: error: spec.group: Required value (add group) [crd-invalid]
+    2.yaml:5:1: error: spec.scope: Required value (add scope) [crd-invalid]
+    2.yaml:5:1: error: spec.versions: Invalid value: null: must have exactly one version marked as storage version (set storage: true for one version and false for the others) [crd-invalid]
+    2.yaml:5:1: error: spec.names.plural: Required value (add plural) [crd-invalid]
+    2.yaml:5:1: error: spec.names.singular: Required value (add singular) [crd-invalid]
+    2.yaml:5:1: error: spec.names.kind: Required value (add kind) [crd-invalid]
+    2.yaml:5:1: error: spec.names.listKind: Required value (add listKind) [crd-invalid]
     ");
-    insta::assert_snapshot!(check("/spec/scope", json!("Global")), @r#"2.yaml:10:10: error: scope "Global" does not exist (write Namespaced or Cluster) [crd-invalid]"#);
+    insta::assert_snapshot!(check("/spec/scope", json!("Global")), @r#"2.yaml:10:10: error: spec.scope: Unsupported value: "Global": supported values: "Cluster", "Namespaced" (write one of the supported values) [crd-invalid]"#);
     insta::assert_snapshot!(check("/spec/group", json!("example")), @r#"
     2.yaml:1:1: error: CustomResourceDefinition defines a kind in the group "example", which is Kubernetes' own (choose a group under a domain of yours; no cluster installs this one) [group-reserved]
     2.yaml:4:9: error: definition is named "buckets.example.org" but must be named "buckets.example" (the name is spec.names.plural, a dot, and spec.group) [object-name]
-    2.yaml:6:10: error: group "example" is not a domain with a dot [crd-invalid]
+    2.yaml:6:10: error: spec.group: Invalid value: "example": should be a domain with at least one dot (an API server refuses the definition as it is) [crd-invalid]
     "#);
     insta::assert_snapshot!(check("/spec/names/plural", json!("Buckets")), @r#"
     2.yaml:4:9: error: definition is named "buckets.example.org" but must be named "Buckets.example.org" (the name is spec.names.plural, a dot, and spec.group) [object-name]
-    2.yaml:9:13: error: plural "Buckets" is not a lower-case DNS label [crd-invalid]
+    2.yaml:9:13: error: spec.names.plural: Invalid value: "Buckets": a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?') (an API server refuses the definition as it is) [crd-invalid]
     "#);
-    insta::assert_snapshot!(check("/spec/versions/0/storage", json!(false)), @r#"2.yaml:12:5: error: 0 versions have "storage" set; exactly one must [crd-invalid]"#);
-    insta::assert_snapshot!(check("/spec/versions/0/name", json!("1.0")), @r#"2.yaml:12:13: error: version name "1.0" is not a lower-case DNS label [crd-invalid]"#);
-    insta::assert_snapshot!(check("/spec/versions/0/schema", json!({})), @"2.yaml:15:15: error: version has no schema.openAPIV3Schema [crd-invalid]");
-    insta::assert_snapshot!(check("/spec/preserveUnknownFields", json!(true)), @"2.yaml:26:26: error: preserveUnknownFields must be false in v1 (set x-kubernetes-preserve-unknown-fields in the schema instead) [crd-invalid]");
+    insta::assert_snapshot!(check("/spec/versions/0/storage", json!(false)), @"2.yaml:11:3: error: spec.versions: Invalid value: must have exactly one version marked as storage version (set storage: true for one version and false for the others) [crd-invalid]");
+    insta::assert_snapshot!(check("/spec/versions/0/name", json!("1.0")), @r#"2.yaml:12:13: error: spec.versions[0].name: Invalid value: "1.0": a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?') (an API server refuses the definition as it is) [crd-invalid]"#);
+    insta::assert_snapshot!(check("/spec/versions/0/schema", json!({})), @"2.yaml:15:7: error: spec.versions[0].schema.openAPIV3Schema: Required value (add openAPIV3Schema) [crd-schema]");
+    insta::assert_snapshot!(check("/spec/preserveUnknownFields", json!(true)), @"2.yaml:26:26: error: spec.preserveUnknownFields: Invalid value: true: cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead (remove preserveUnknownFields; it was for v1beta1) [crd-invalid]");
     let columns = json!([{ "name": "AGE", "type": "time", "jsonPath": ".a" }, { "name": "B" }]);
-    insta::assert_snapshot!(check("/spec/versions/0/additionalPrinterColumns", columns), @"
-    2.yaml:28:17: error: printer column has an unknown type (write one of integer, number, string, boolean, date) [crd-invalid]
-    2.yaml:30:11: error: type is missing or not a string [crd-invalid]
-    2.yaml:30:11: error: jsonPath is missing or not a string [crd-invalid]
-    ");
-    insta::assert_snapshot!(check("/spec/conversion", json!({ "strategy": "Webhook" })), @"2.yaml:27:5: error: conversion Webhook needs a webhook [crd-invalid]");
+    insta::assert_snapshot!(check("/spec/versions/0/additionalPrinterColumns", columns), @r#"
+    2.yaml:28:17: error: spec.versions[0].additionalPrinterColumns[0].type: Invalid value: "time": must be one of boolean,date,integer,number,string (an API server refuses the definition as it is) [crd-invalid]
+    2.yaml:30:11: error: spec.versions[0].additionalPrinterColumns[1].type: Required value: must be one of boolean,date,integer,number,string (add type) [crd-invalid]
+    2.yaml:30:11: error: spec.versions[0].additionalPrinterColumns[1].jsonPath: Required value (add jsonPath) [crd-invalid]
+    "#);
+    insta::assert_snapshot!(check("/spec/conversion", json!({ "strategy": "Webhook" })), @"2.yaml:26:3: error: spec.conversion.webhook.conversionReviewVersions: Required value (add conversionReviewVersions) [crd-invalid]");
     let webhook =
         json!({ "strategy": "Webhook", "webhook": { "conversionReviewVersions": ["v2"] } });
-    insta::assert_snapshot!(check("/spec/conversion", webhook), @"2.yaml:30:9: error: conversion webhook must accept review version v1 or v1beta1 (set conversionReviewVersions: [v1]) [crd-invalid]");
+    insta::assert_snapshot!(check("/spec/conversion", webhook), @"2.yaml:29:7: error: spec.conversion.webhook.conversionReviewVersions: Invalid value: must include at least one of v1, v1beta1 (set conversionReviewVersions: [v1]) [crd-invalid]");
     let twice = json!([crd()["spec"]["versions"][0], crd()["spec"]["versions"][0]]);
-    insta::assert_snapshot!(check("/spec/versions", twice), @r#"
-    2.yaml:12:5: error: 2 versions have "storage" set; exactly one must [crd-invalid]
-    2.yaml:26:13: error: version "v1" appears twice [crd-invalid]
-    "#);
+    insta::assert_snapshot!(check("/spec/versions", twice), @"
+    2.yaml:11:3: error: spec.versions: Invalid value: must contain unique version names (an API server refuses the definition as it is) [crd-invalid]
+    2.yaml:11:3: error: spec.versions: Invalid value: must have exactly one version marked as storage version (set storage: true for one version and false for the others) [crd-invalid]
+    ");
     insta::assert_snapshot!(check("/apiVersion", json!("apiextensions.k8s.io/v1beta1")), @"2.yaml:1:1: warning: CustomResourceDefinition v1beta1 is no longer served by any cluster (convert it to apiextensions.k8s.io/v1) [crd-removed-api]");
 }
 
@@ -522,11 +526,11 @@ fn composite_definitions_have_what_crossplane_demands() {
     insta::assert_snapshot!(check("/spec/versions", json!([])), @"2.yaml:10:13: error: definition has no versions [xrd-invalid]");
     insta::assert_snapshot!(check("/spec/scope", json!("Global")), @r#"2.yaml:17:10: error: scope "Global" does not exist (write LegacyCluster or Namespaced or Cluster) [xrd-invalid]"#);
     insta::assert_snapshot!(check("/spec/claimNames", json!({ "kind": "Cluster" })), @"
-    2.yaml:18:5: error: plural is missing or not a string [xrd-invalid]
+    2.yaml:17:3: error: spec.claimNames.plural: Required value (add plural) [xrd-invalid]
     2.yaml:18:11: error: claim and composite have the same kind [xrd-invalid]
     ");
     let schema = json!({ "type": "string" });
-    insta::assert_snapshot!(check("/spec/versions/0/schema/openAPIV3Schema", schema), @"2.yaml:16:17: error: openAPIV3Schema must be of type object at the root [xrd-schema]");
+    insta::assert_snapshot!(check("/spec/versions/0/schema/openAPIV3Schema", schema), @r#"2.yaml:16:17: error: spec.versions[0].schema.openAPIV3Schema.type: Invalid value: "string": must be object at the root (set type: object) [xrd-schema]"#);
 }
 
 #[test]
