@@ -64,6 +64,7 @@ pub mod run;
 pub mod runtime;
 pub mod secrets;
 mod signature;
+pub mod stacks;
 mod tidy;
 pub mod verdicts;
 mod watch;
@@ -75,6 +76,7 @@ pub use plan::authority;
 pub use plan::runtime::{AUTHORITY, Lifetimes, STARTING, UNESTABLISHED};
 
 use api::meta::{PackageKind, PermissionRequest};
+use api::stacks::{CLUSTER_INSTALL, NAMESPACE_INSTALL};
 use cache::Cache;
 use cluster::{Cluster, Error};
 use fetch::Fetcher;
@@ -148,6 +150,8 @@ pub struct Settings {
     pub lease: lease::Timing,
     /// Whether to install the definitions of its kinds at the start.
     pub installs_definitions: bool,
+    /// Whether the kinds of the first package system are this manager's business.
+    pub manages_stacks: bool,
     /// Whether packages take over whatever is there already, as upstream's do.
     pub adopts_existing: bool,
     /// What becomes of packages with objects that their kind may not bring.
@@ -182,6 +186,7 @@ impl Settings {
             elects_leader: false,
             lease: lease::Timing::default(),
             installs_definitions: true,
+            manages_stacks: true,
             adopts_existing: false,
             unsupported: Unsupported::default(),
         }
@@ -190,6 +195,11 @@ impl Settings {
     /// The API group of packages.
     pub fn group(&self) -> String {
         format!("pkg.{}", self.group_suffix)
+    }
+
+    /// The API group of the first package system.
+    pub fn stacks_group(&self) -> String {
+        api::stacks::stacks_group(&self.group_suffix)
     }
 
     /// Whether the runtime of packages of a kind is this manager's business.
@@ -356,6 +366,11 @@ impl Manager {
         if hands.settings.manages_roles {
             kinds.spawn(run::run(roles::ProviderRoles, hands, &mut watches, &stop));
             kinds.spawn(run::run(roles::DefinitionRoles, hands, &mut watches, &stop));
+        }
+        if hands.settings.manages_stacks {
+            for kind in [CLUSTER_INSTALL, NAMESPACE_INSTALL] {
+                kinds.spawn(run::run(stacks::Installs(kind), hands, &mut watches, &stop));
+            }
         }
         let tidier = Arc::clone(hands);
         kinds.spawn(async move {

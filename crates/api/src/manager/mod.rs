@@ -5,7 +5,8 @@ mod people;
 
 pub use people::people_objects;
 
-use crate::crd::{self, SUFFIX, SuffixError};
+use crate::crd::{SUFFIX, SuffixError};
+use crate::stacks::{define_kinds, stacks_group};
 use serde_json::{Value as Json, json};
 
 /// What the Deployment is called, and what labels say.
@@ -20,6 +21,8 @@ const ACCOUNT: &str = "crossplane";
 const PORT: (&str, u16) = ("metrics", 8080);
 /// What says the group to the manager.
 const SUFFIX_FLAG: &str = "--group-suffix=";
+/// What tells the manager to leave the kinds of the first package system alone.
+const WITHOUT_STACKS: &str = "--packages-v1=false";
 /// The user and group without rights.
 const UNPRIVILEGED: u32 = 65532;
 
@@ -41,7 +44,8 @@ pub struct ManagerInstallation<'i> {
 
 /// All of them, in the order in which they are made.
 pub fn manager_objects(manager: &ManagerInstallation<'_>) -> Result<Vec<Json>, SuffixError> {
-    let definitions = crd::definitions(manager.suffix)?;
+    let has_stacks = !manager.arguments.iter().any(|word| word == WITHOUT_STACKS);
+    let definitions = define_kinds(manager.suffix, has_stacks)?;
     let (namespace, role) = (manager.namespace, role_name(manager));
     let mut all =
         vec![json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})];
@@ -109,7 +113,7 @@ pub fn manager_labels() -> Json {
 fn list_rules(suffix: &str) -> Json {
     let all = ["*"];
     let change = ["get", "list", "watch", "create", "update", "patch", "delete"];
-    let mut own = vec![format!("pkg.{suffix}")];
+    let mut own = vec![format!("pkg.{suffix}"), stacks_group(suffix)];
     for group in ["apiextensions", "ops", "protection"] {
         own.push(format!("{group}.{SUFFIX}"));
     }
@@ -145,7 +149,8 @@ fn list_rules(suffix: &str) -> Json {
         {"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["clusterroles"],
          "verbs": ["get", "list", "watch", "create", "update", "patch", "delete", "escalate", "bind"]},
         // Which account has them.
-        {"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["clusterrolebindings"],
+        {"apiGroups": ["rbac.authorization.k8s.io"],
+         "resources": ["clusterrolebindings", "rolebindings"],
          "verbs": change},
     ])
 }

@@ -161,6 +161,9 @@ struct CrdsArguments {
     /// What the API group ends with, after `pkg.`
     #[arg(long, value_name = "SUFFIX", default_value = api::crd::SUFFIX)]
     group_suffix: String,
+    /// With the kinds of the first package system, packages.crossplane.io
+    #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
+    packages_v1: bool,
     /// Form of the result: text is YAML
     #[arg(long, short, value_enum, default_value_t)]
     output: Format,
@@ -543,6 +546,7 @@ impl Arguments {
             Words::Manager(words) => words.into_command(),
             Words::Crds(words) => Command::Crds(crate::command::crds::Request {
                 group_suffix: words.group_suffix,
+                has_stacks: words.packages_v1,
                 format: words.output,
             }),
             Words::Completion { shell } => Command::Completion(shell),

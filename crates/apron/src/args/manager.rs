@@ -112,6 +112,9 @@ pub(super) struct ManagerArguments {
     /// Install the definitions of its kinds at the start, or bring them up to date
     #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
     install_crds: bool,
+    /// Look after the kinds of the first package system, packages.crossplane.io
+    #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
+    packages_v1: bool,
     /// Version of Crossplane that packages are told this is
     #[arg(long, value_name = "VERSION", default_value = controller::CROSSPLANE_VERSION)]
     crossplane_version: String,
@@ -324,6 +327,7 @@ impl ManagerArguments {
                     retry: self.election.retry_period,
                 },
                 installs_definitions: self.install_crds,
+                manages_stacks: self.packages_v1,
                 adopts_existing: false,
                 unsupported: controller::Unsupported::default(),
             }),

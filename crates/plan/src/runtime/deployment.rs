@@ -362,13 +362,14 @@ fn put(map: &mut Map<String, Json>, key: &str, name: &str, item: Json) {
 /// Fields that say nothing are as good as not there.
 fn without_nulls(map: Map<String, Json>) -> Map<String, Json> {
     let kept = map.into_iter().filter(|(_, value)| !value.is_null());
-    kept.map(|(key, value)| (key, prune(value))).collect()
+    kept.map(|(key, value)| (key, prune_nulls(value))).collect()
 }
 
-fn prune(value: Json) -> Json {
+/// A value without fields that say nothing.
+pub(crate) fn prune_nulls(value: Json) -> Json {
     match value {
         Json::Object(map) => Json::Object(without_nulls(map)),
-        Json::Array(items) => items.into_iter().map(prune).collect(),
+        Json::Array(items) => items.into_iter().map(prune_nulls).collect(),
         other => other,
     }
 }

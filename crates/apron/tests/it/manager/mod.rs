@@ -24,6 +24,7 @@ mod retention;
 mod revisions;
 mod runtimes;
 mod signer;
+mod stacks;
 mod stage;
 mod standing;
 mod trust;
@@ -35,7 +36,7 @@ use stage::{Backend, Manner, Stage};
 type Scenario = (&'static str, fn(&Stage));
 
 /// Everything there is to play on a stage that others share.
-const CHAPTERS: [&[Scenario]; 16] = [
+const CHAPTERS: [&[Scenario]; 17] = [
     adoption::ALL,
     authority::ALL,
     dependencies::ALL,
@@ -50,6 +51,7 @@ const CHAPTERS: [&[Scenario]; 16] = [
     retention::ALL,
     revisions::ALL,
     runtimes::ALL,
+    stacks::ALL,
     trust::ALL,
     upstream::ALL,
 ];
@@ -128,6 +130,16 @@ fn revisions_become_objects_on_the_embedded_server() {
 #[test]
 fn revisions_become_objects_on_a_real_server() {
     play(Backend::Real, revisions::ALL);
+}
+
+#[test]
+fn packages_of_the_first_system_are_installed_on_the_embedded_server() {
+    play(Backend::Embedded, stacks::ALL);
+}
+
+#[test]
+fn packages_of_the_first_system_are_installed_on_a_real_server() {
+    play(Backend::Real, stacks::ALL);
 }
 
 #[test]
