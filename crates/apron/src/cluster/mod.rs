@@ -112,6 +112,11 @@ impl Cluster {
         })
     }
 
+    /// What messages call it.
+    pub(crate) fn place(&self) -> &str {
+        &self.place
+    }
+
     /// What requests are sent with.
     pub(crate) fn client(&self) -> Client {
         self.client.clone()

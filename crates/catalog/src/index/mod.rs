@@ -17,6 +17,7 @@ mod packages;
 mod refresh;
 mod resolve;
 mod rights;
+mod seals;
 mod search;
 mod shelf;
 mod tables;

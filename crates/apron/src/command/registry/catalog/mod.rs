@@ -7,8 +7,13 @@ pub(crate) use follow::follow;
 
 use crate::failure::{Failure, Outcome};
 use ::catalog::{Index, IndexError};
+use ::explorer::http::Exhibition;
 use ::explorer::pass::Pass;
+use ::explorer::plane::PlaneSource;
 use ::registry::Options;
+use ::registry::hosts::Hosts;
+use axum::Router;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 /// The catalog's file, beside the registry's.
@@ -20,10 +25,28 @@ pub(crate) fn opened(index: Result<Index, IndexError>) -> Outcome<Arc<Index>> {
 }
 
 /// The catalog and its pages, for those whom a registry with these options admits.
-pub(crate) fn routes(index: Arc<Index>, options: Options, pass: Option<Pass>) -> axum::Router {
+pub(crate) fn routes(index: Arc<Index>, options: Options, plane: Option<ShownPlane>) -> Router {
     let gate = Arc::new(gate::Rules(options));
-    let pages = ::explorer::http::router(index.clone(), gate.clone(), pass);
-    ::catalog::http::router(index, gate).merge(pages)
+    let (pass, plane) = plane.map_or((None, None), |it| (Some(it.pass), Some(it.source)));
+    let shown = Exhibition { index: Some(index.clone()), gate: gate.clone(), pass, plane };
+    ::catalog::http::router(index, gate).merge(::explorer::http::router(shown))
+}
+
+/// A control plane beside a catalog, and what opens its pages.
+pub(crate) struct ShownPlane {
+    pub(crate) pass: Pass,
+    pub(crate) source: Arc<dyn PlaneSource>,
+}
+
+/// Pages about a control plane alone, for those who call this address by its names.
+pub(crate) fn plane_pages(
+    source: Arc<dyn PlaneSource>,
+    address: SocketAddr,
+    pass: Option<Pass>,
+) -> Router {
+    let options = Options { hosts: Hosts::of(address, &[]).always(), ..Options::open() };
+    let gate = Arc::new(gate::Rules(options));
+    ::explorer::http::router(Exhibition { index: None, gate, pass, plane: Some(source) })
 }
 
 fn failed(what: &str, error: &IndexError) -> Failure {
