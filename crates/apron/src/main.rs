@@ -120,6 +120,7 @@ fn run(command: &Command, settings: &Settings) -> Outcome {
         Command::Permissions(request) => block_on(command::permissions::run(request, settings)),
         Command::Plan(_) | Command::Diff(_) => end(command, settings).map(|_| ()),
         Command::Up(request) => block_on(command::up::run(request, settings)),
+        Command::Explorer(request) => block_on(command::explorer::run(request, settings)),
         Command::Registry(request) => block_on(command::registry::run(request, settings)),
         Command::Export(request) => command::apiserver::export::run(request),
         Command::Apiserver(request) => block_on(command::apiserver::run(request)),

@@ -27,6 +27,10 @@ impl Gate for RegistryGate {
         });
         Ok(Admitted { rights, otherwise })
     }
+
+    fn knows_users(&self) -> bool {
+        !self.0.access.is_open()
+    }
 }
 
 fn refused(not_admitted: NotAdmitted) -> Problem {

@@ -1,6 +1,7 @@
 //! The words of `apron`.
 
 use super::catalog::{CatalogWords, ExplainArguments, SearchArguments, WhichArguments};
+use super::explorer::ExplorerArguments;
 use super::image::ImageWords;
 use super::packages::PackageWords;
 use super::registry::RegistryArguments;
@@ -121,6 +122,8 @@ enum Words {
     Packages(PackageWords),
     /// Bring up a control plane here: API server, registry and package manager in one process
     Up(UpArguments),
+    /// Show the packages of a cluster in a browser: how they are, and what is in the way
+    Explorer(ExplorerArguments),
     /// Keep and serve packages: a registry of your own
     #[command(subcommand)]
     Registry(RegistryWords),
@@ -529,6 +532,7 @@ impl Arguments {
                 Command::Logout(login::Logout { host: words.host, auth_file: words.auth_file })
             }
             Words::Up(words) => Command::Up(words.into_request()),
+            Words::Explorer(words) => words.into_command(),
             Words::Packages(words) => return words.into_command(),
             Words::Registry(words) => Command::Registry(words.into_request()),
             Words::Apiserver(ApiserverArguments {

@@ -10,6 +10,7 @@ mod catalog;
 pub(crate) mod cluster;
 mod crossplane;
 pub(crate) mod duration;
+mod explorer;
 mod image;
 mod kubectl;
 pub(crate) mod limit;
@@ -66,6 +67,7 @@ pub(crate) enum Command {
     Plan(Box<plan::Request>),
     Permissions(crate::command::permissions::Request),
     Up(crate::command::up::Request),
+    Explorer(crate::command::explorer::Request),
     Registry(crate::command::registry::Request),
     Apiserver(apiserver::Request),
     Export(apiserver::export::Request),

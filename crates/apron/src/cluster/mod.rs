@@ -117,6 +117,11 @@ impl Cluster {
         self.registry.as_ref().map(|own| own.address.to_string())
     }
 
+    /// What messages call it.
+    pub(crate) fn place(&self) -> &str {
+        &self.place
+    }
+
     /// What requests are sent with.
     pub(crate) fn client(&self) -> Client {
         self.client.clone()

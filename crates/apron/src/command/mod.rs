@@ -13,6 +13,7 @@ pub(crate) mod copy;
 pub(crate) mod crds;
 pub(crate) mod deploy;
 pub(crate) mod diff;
+pub(crate) mod explorer;
 pub(crate) mod extra_layer;
 pub(crate) mod extract;
 pub(crate) mod image;

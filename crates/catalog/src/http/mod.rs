@@ -19,6 +19,7 @@ mod routes;
 mod streams;
 
 pub use local::LocalCatalog;
+pub use openapi::describe_routes;
 pub use problem::Problem;
 pub use query::{Query, decode, encode};
 
@@ -50,6 +51,11 @@ pub const PREFIX: &str = "/api/v1";
 pub trait Gate: Send + Sync {
     /// Lets an asker in, or does not.
     async fn admit(&self, request: &Parts) -> Result<Admitted, Problem>;
+
+    /// Whether it tells askers apart: signing in would show more.
+    fn knows_users(&self) -> bool {
+        true
+    }
 }
 
 /// An asker who was let in.

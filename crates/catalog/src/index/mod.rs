@@ -18,6 +18,7 @@ mod packages;
 mod refresh;
 mod resolve;
 mod rights;
+mod seals;
 mod search;
 mod shelf;
 mod tables;

@@ -10,6 +10,7 @@ use crate::failure::{Failure, Outcome};
 use crate::output;
 use ::catalog::Index;
 use ::explorer::pass::Pass;
+use ::explorer::plane::PlaneSource;
 use ::registry::auth::{Auth, Mode, Users};
 use ::registry::hosts::Hosts;
 use ::registry::{Options, Registry};
@@ -40,7 +41,12 @@ pub(super) struct Images {
 }
 
 /// Opens the registry of a control plane that listens there.
-pub(super) fn images(request: &Request, home: &Home, address: SocketAddr) -> Outcome<Images> {
+pub(super) fn images(
+    request: &Request,
+    home: &Home,
+    address: SocketAddr,
+    source: Arc<dyn PlaneSource>,
+) -> Outcome<Images> {
     let directory = home.join("registry");
     let settings = ::registry::Settings::default();
     let registry = if request.in_memory {
@@ -64,7 +70,7 @@ pub(super) fn images(request: &Request, home: &Home, address: SocketAddr) -> Out
     let outer = ::registry::router(registry.clone(), options.clone()).merge(catalog::routes(
         index.clone(),
         options,
-        Some(pass.clone()),
+        Some(catalog::ShownPlane { pass: pass.clone(), source }),
     ));
     let inner = ::registry::router(registry.clone(), Options::open()).merge(catalog::routes(
         index.clone(),

@@ -3,9 +3,14 @@
 use crate::failure::{Failure, Outcome};
 use crate::output;
 use ::catalog::{Index, IndexError};
+use ::explorer::http::Exhibition;
 use ::explorer::pass::Pass;
+use ::explorer::plane::PlaneSource;
 use ::follow::{RegistryGate, Trouble};
+use ::registry::hosts::Hosts;
 use ::registry::{Options, Registry, ServedExtension};
+use axum::Router;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -43,10 +48,28 @@ pub(crate) fn opened(index: Result<Index, IndexError>) -> Outcome<Arc<Index>> {
 }
 
 /// The catalog and its pages, for those whom a registry with these options admits.
-pub(crate) fn routes(index: Arc<Index>, options: Options, pass: Option<Pass>) -> axum::Router {
+pub(crate) fn routes(index: Arc<Index>, options: Options, plane: Option<ShownPlane>) -> Router {
     let gate = Arc::new(RegistryGate(options));
-    let pages = ::explorer::http::router(index.clone(), gate.clone(), pass);
-    ::catalog::http::router(index, gate).merge(pages)
+    let (pass, plane) = plane.map_or((None, None), |it| (Some(it.pass), Some(it.source)));
+    let shown = Exhibition { index: Some(index.clone()), gate: gate.clone(), pass, plane };
+    ::catalog::http::router(index, gate).merge(::explorer::http::router(shown))
+}
+
+/// A control plane beside a catalog, and what opens its pages.
+pub(crate) struct ShownPlane {
+    pub(crate) pass: Pass,
+    pub(crate) source: Arc<dyn PlaneSource>,
+}
+
+/// Pages about a control plane alone, for those who call this address by its names.
+pub(crate) fn plane_pages(
+    source: Arc<dyn PlaneSource>,
+    address: SocketAddr,
+    pass: Option<Pass>,
+) -> Router {
+    let options = Options { hosts: Hosts::of(address, &[]).always(), ..Options::open() };
+    let gate = Arc::new(RegistryGate(options));
+    ::explorer::http::router(Exhibition { index: None, gate, pass, plane: Some(source) })
 }
 
 fn failed(what: &str, error: &dyn std::error::Error) -> Failure {
