@@ -14,6 +14,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// How the package manager runs; upstream's flags where they mean the same.
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(super) struct ManagerArguments {

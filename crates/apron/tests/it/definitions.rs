@@ -293,10 +293,10 @@ fn lint(scratch: &Scratch, definition: &str) -> (Vec<Json>, std::path::PathBuf) 
 
 #[test]
 fn lint_names_the_field_that_a_server_names() {
-    let (server, scratch) = (Server::start(), Scratch::new());
+    let (api, scratch) = (Server::start(), Scratch::new());
     let (found, file) = lint(&scratch, SOUND);
     assert_eq!(found, Vec::<Json>::new());
-    let (is_taken, said) = server.judge(&file);
+    let (is_taken, said) = api.judge(&file);
     assert!(is_taken, "{said}");
     for (line, broken, rule, field, served) in ROWS {
         let definition = SOUND.replace(line, broken);
@@ -317,7 +317,7 @@ fn lint_names_the_field_that_a_server_names() {
         let wanted = definition.lines().position(|line| line == last).unwrap() + 1;
         assert_eq!(finding["line"], wanted, "{broken}: {finding}");
         assert!(finding["hint"].is_string(), "{broken}: {finding}");
-        let (is_taken, said) = server.judge(&file);
+        let (is_taken, said) = api.judge(&file);
         assert!(!is_taken && said.contains(&format!("{served}: ")), "{broken}: {served}: {said}");
     }
 }

@@ -14,6 +14,7 @@ pub(crate) mod search;
 
 /// What every page knows of where it is served.
 #[derive(Clone, Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is one thing that a page asks on its own")]
 pub(crate) struct PageSite {
     /// The host by which clients know the registry.
     pub(crate) host: String,

@@ -96,7 +96,7 @@ pub fn step(world: &World) -> Step {
         Pull::Ask(reference) => Step::Need(vec![Need::Digest(reference)]),
         Pull::Search(name) => Step::Need(vec![Need::CachedFile(name)]),
         Pull::Fail(why, _) if policy == Policy::IfNotPresent && world.is_installed() => {
-            Step::Do(world.go_on_without(why))
+            Step::Do(world.go_on_without(&why))
         }
         Pull::Fail(why, advice) => Step::Do(world.unfetched(&why, &advice)),
         Pull::Use(digest) if matches!(world.trust, Trust::Asked { .. }) => {
@@ -205,7 +205,7 @@ impl World {
 
     /// The cache is lost, and the registry does not say what the image is. What is installed is what
     /// is asked for, so that the package is as well as its revision.
-    fn go_on_without(&self, why: String) -> Plan {
+    fn go_on_without(&self, why: &str) -> Plan {
         let mut status = self.status();
         self.resume(&mut status);
         let active = self.revisions.iter().find(|one| one.spec.desired_state == ACTIVE);

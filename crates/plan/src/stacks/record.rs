@@ -15,7 +15,7 @@ pub(super) fn records(world: &InstallWorld, image: &Reference, contents: &Json) 
     let mut spec = changed_spec(world, image, contents);
     let mut all = Vec::new();
     if is_template {
-        all.push(record(world, TEMPLATE_RECORD, spec.clone()));
+        all.push(record(world, TEMPLATE_RECORD, &spec));
         if let Some(fields) = spec.as_object_mut() {
             fields.shift_remove("behavior");
         }
@@ -28,11 +28,11 @@ pub(super) fn records(world: &InstallWorld, image: &Reference, contents: &Json) 
             }));
         }
     }
-    all.push(record(world, RECORD, spec));
+    all.push(record(world, RECORD, &spec));
     all
 }
 
-fn record(world: &InstallWorld, kind: &str, spec: Json) -> Json {
+fn record(world: &InstallWorld, kind: &str, spec: &Json) -> Json {
     let target = world.record_target();
     let owner = json!({
         "apiVersion": world.install.api_version, "kind": world.install.kind,

@@ -69,10 +69,10 @@ pub(super) fn harden_pods(spec: &mut Json, lead: &PackageInstall, image: &Refere
     for list in ["initContainers", "containers"] {
         let all = pod.get_mut(list).and_then(Json::as_array_mut).into_iter().flatten();
         for container in all.filter_map(Json::as_object_mut) {
-            let named = container.get("image").and_then(Json::as_str).unwrap_or_default();
-            let used = match named {
+            let written = container.get("image").and_then(Json::as_str).unwrap_or_default();
+            let used = match written {
                 "" => image.as_written().to_owned(),
-                named => from_source(lead.spec.source.as_deref(), named),
+                other => from_source(lead.spec.source.as_deref(), other),
             };
             container.insert("image".to_owned(), json!(used));
             if let Some(policy) = lead.spec.image_pull_policy.as_ref().filter(|it| !it.is_empty()) {

@@ -237,7 +237,8 @@ fn installs_of_one_package_share_it_or_are_told_why_they_cannot() {
     assert_eq!(labels["namespace.crossplane.io/team"], "true");
     assert_eq!(labels["namespace.crossplane.io/team-two"], "true");
     assert_eq!(labels["core.crossplane.io/parent-namespace"], "team", "the oldest leads");
-    let newer = asked(NAMESPACE_INSTALL, "registry.example.org/team/stack:v2", &[one.clone()]);
+    let newer =
+        asked(NAMESPACE_INSTALL, "registry.example.org/team/stack:v2", std::slice::from_ref(&one));
     assert_eq!(
         said(&newer, "Synced").1,
         "PackageInstall team/sample has registry.example.org/team/stack installed as v0.0.1, and its \

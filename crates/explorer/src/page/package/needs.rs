@@ -17,7 +17,7 @@ impl PackageView<'_> {
         html! {
             section { h2 { "Depends on" } (self.draw_dependencies()) }
             @if let Some(graph) = self.graph.as_ref().filter(|graph| graph.edges.len() > 1) {
-                section { h2 { "All that comes with it" } (self.draw_graph(graph)) }
+                section { h2 { "All that comes with it" } (Self::draw_graph(graph)) }
             }
             section { h2 { "Needed by" } (self.draw_dependents()) }
         }
@@ -54,7 +54,7 @@ impl PackageView<'_> {
     }
 
     /// What it needs, and what that needs, as far as this registry knows.
-    fn draw_graph(&self, graph: &DependencyGraph) -> Markup {
+    fn draw_graph(graph: &DependencyGraph) -> Markup {
         let node = |node: &GraphNode| {
             let is_known = node.digest.is_some();
             let named = node.tag.as_deref().or(node.digest.as_deref());
