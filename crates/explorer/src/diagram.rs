@@ -110,7 +110,7 @@ impl Diagram {
                 svg viewBox={"0 0 " (width) " " (height)} width=(width) height=(height) role="group" aria-label=(told) {
                     @for edge in &self.edges {
                         @if let (Some(from), Some(to)) = (corner(&edge.from), corner(&edge.to)) {
-                            path class=(if edge.is_broken { "wire broken" } else { "wire" }) d=(wire_between(from, to));
+                            path class=(if edge.is_broken { "wire broken" } else { "wire" }) d=(wire_between(from, to)) {}
                         }
                     }
                     @for node in &self.nodes {

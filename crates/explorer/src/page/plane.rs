@@ -278,7 +278,7 @@ fn lock_diagram(packages: &[PlanePackage]) -> Diagram {
 
 fn draw_revisions(package: &PlanePackage) -> Markup {
     if package.revisions.is_empty() {
-        return empty_state("None yet", &html! { "The package is being fetched." });
+        return empty_state("None yet", &html! { "No version of it was fetched so far." });
     }
     html! {
         div class="panel scroll" tabindex="0" role="region" aria-label="Revisions" {
