@@ -7,16 +7,12 @@
 mod args;
 mod cluster;
 mod command;
-mod directory;
-mod failure;
 mod git;
-mod interrupt;
 mod listen;
 mod nearby;
 mod output;
 mod panics;
 mod place;
-mod private;
 mod registry;
 mod runtime_image;
 mod settings;
@@ -24,6 +20,7 @@ mod stacks;
 
 use args::Command;
 use failure::{Failure, Outcome};
+use ground::{directory, failure, interrupt, private};
 use settings::Settings;
 use std::process::ExitCode;
 use tokio::runtime::Builder;

@@ -12,6 +12,7 @@
 pub mod accept;
 mod connection;
 mod hands;
+pub mod network;
 pub mod open_files;
 pub mod seats;
 pub mod trust;

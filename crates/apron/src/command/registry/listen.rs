@@ -1,12 +1,12 @@
 //! The registry's door: how many may be in at once, and with which certificate.
 
-use super::forwarded::Network;
 use super::tls::Tls;
 use crate::args::limit::Limits;
 use ::registry::access::Peer;
 use ::registry::budget::{Budgets, Kind, network};
 use axum::http::Extensions;
 use edge::accept::{self, Porter};
+use edge::network::Network;
 use edge::seats::{Seat, Seats};
 use rustls::pki_types::CertificateDer;
 use std::net::IpAddr;
@@ -91,7 +91,7 @@ mod tests {
     #[test]
     fn one_address_does_not_take_all_connections() {
         let (seats, budgets) = (Seats::new(2), Budgets::default());
-        let proxies = vec![Network::parse("10.0.0.0/8").ok().unwrap()];
+        let proxies = vec![Network::parse("10.0.0.0/8").unwrap()];
         let doors = Doors { tls: None, budgets, seats, proxies };
         let there = IpAddr::from([192, 0, 2, 1]);
         let first = doors.enter(there);

@@ -1,6 +1,6 @@
 //! `registry serve`: the registry on an address, until it is told to stop.
 
-use super::forwarded::{self, Network};
+use super::forwarded;
 use super::listen::{Doors, limits};
 use super::mirror;
 use super::tls::{self, Tls};
@@ -17,6 +17,7 @@ use ::registry::auth::{Auth, Mode, Users};
 use ::registry::hosts::Hosts;
 use ::registry::limits::BLOB_SIZE_MAX;
 use ::registry::{Collect, Missing, Options, Registry, Settings, Versions};
+use edge::network::Network;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -55,7 +56,7 @@ pub(crate) async fn run(request: &Request, environment: &environment::Settings) 
     let listener = listener.map_err(|error| cannot_listen(request, &error))?;
     let address = listener.local_addr().map_err(|error| cannot_listen(request, &error))?;
     let proxies: Outcome<Vec<Network>> =
-        request.trusted_proxies.iter().map(|it| Network::parse(it)).collect();
+        request.trusted_proxies.iter().map(|it| parse_network(it)).collect();
     let proxies = proxies?;
     let auth = guard(request, address, environment)?;
     let tls = request.tls.as_ref().map(Tls::load).transpose()?;
@@ -105,6 +106,15 @@ pub(crate) async fn run(request: &Request, environment: &environment::Settings) 
     registry.flush_views().await;
     output::say("stopped");
     Ok(())
+}
+
+fn parse_network(text: &str) -> Outcome<Network> {
+    Network::parse(text).ok_or_else(|| {
+        Failure::new(
+            format!("`{text}` is not an address or a network"),
+            "--trusted-proxy takes 10.0.0.1, 10.0.0.0/8 or 2001:db8::/32",
+        )
+    })
 }
 
 /// Names that it answers to while it asks nobody who they are.

@@ -11,7 +11,7 @@ const OWNER_ONLY: u32 = 0o600;
 const OTHERS: u32 = 0o077;
 
 /// Makes a directory, and those above it that are missing; one that is there stays as it is.
-pub(crate) fn make_directory(path: &Path) -> Outcome {
+pub fn make_directory(path: &Path) -> Outcome {
     let mut builder = std::fs::DirBuilder::new();
     builder.mode(0o700).recursive(true).create(path).map_err(|error| {
         let error = std::io::Error::new(error.kind(), format!("{}: {error}", path.display()));
@@ -21,7 +21,7 @@ pub(crate) fn make_directory(path: &Path) -> Outcome {
 
 /// Writes a file that only its owner can read, at no moment otherwise; a killed process leaves the
 /// old one.
-pub(crate) fn write_file(path: &Path, text: &str) -> Outcome {
+pub fn write_file(path: &Path, text: &str) -> Outcome {
     let write = || -> std::io::Result<()> {
         let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
         let directory = directory.unwrap_or(Path::new("."));
@@ -37,7 +37,7 @@ pub(crate) fn write_file(path: &Path, text: &str) -> Outcome {
 }
 
 /// Takes a file away from everybody but its owner, if it is there and others may use it.
-pub(crate) fn narrow_file(path: &Path) -> Outcome {
+pub fn narrow_file(path: &Path) -> Outcome {
     let narrow = || match fs_err::metadata(path) {
         Ok(found) if found.permissions().mode() & OTHERS != 0 => {
             fs_err::set_permissions(path, std::fs::Permissions::from_mode(OWNER_ONLY))

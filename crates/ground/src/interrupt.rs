@@ -23,7 +23,7 @@ static ARRIVED: Notify = Notify::const_new();
 
 /// Listens for requests to stop from now on. Where that is not possible they end the process at
 /// once, as they would without us.
-pub(crate) fn watch() {
+pub fn watch() {
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
         return;
     };
@@ -61,7 +61,7 @@ fn is_requested() -> bool {
 }
 
 /// Waits for a command, or until somebody asks it to stop.
-pub(crate) async fn or_interrupted<T>(command: impl Future<Output = Outcome<T>>) -> Outcome<T> {
+pub async fn or_interrupted<T>(command: impl Future<Output = Outcome<T>>) -> Outcome<T> {
     let mut command = Box::pin(command);
     tokio::select! {
         biased;
@@ -83,7 +83,7 @@ async fn requested() {
 }
 
 /// How the command ends because somebody asked, if somebody did: what to say, and the code.
-pub(crate) fn outcome() -> Option<(Failure, u8)> {
+pub fn outcome() -> Option<(Failure, u8)> {
     let signal = SIGNAL.load(Ordering::SeqCst);
     (signal != 0).then(|| (failure(), 128 + signal))
 }
@@ -94,12 +94,12 @@ fn failure() -> Failure {
 }
 
 /// An error if somebody asked the command to stop; for work that goes on for long.
-pub(crate) fn check() -> io::Result<()> {
+pub fn check() -> io::Result<()> {
     if is_requested() { Err(io::Error::other("interrupted")) } else { Ok(()) }
 }
 
 /// A reader that ends in an error when the command is asked to stop.
-pub(crate) struct Interruptible<R>(pub(crate) R);
+pub struct Interruptible<R>(pub R);
 
 impl<R: Read> Read for Interruptible<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {

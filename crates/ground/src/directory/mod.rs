@@ -12,23 +12,24 @@ use xpkg::source::{self, Selection, SkippedFile};
 
 /// Which files of a directory make up a package.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Selecting {
+pub struct Selecting {
     /// Patterns of what to leave out.
-    pub(crate) ignore: Vec<String>,
+    pub ignore: Vec<String>,
     /// Which links are followed.
-    pub(crate) links: Links,
+    pub links: Links,
     /// The file that has to hold the metadata.
-    pub(crate) metadata: Metadata,
+    pub metadata: Metadata,
     /// Directories whose files go elsewhere, if they are below the root.
-    pub(crate) apart: Vec<PathBuf>,
+    pub apart: Vec<PathBuf>,
     /// Whether patterns leave out no examples.
-    pub(crate) keeps_examples: bool,
+    pub keeps_examples: bool,
 }
 
 /// Which links to files are followed.
 #[derive(Clone, Debug, Default)]
-pub(crate) enum Links {
+pub enum Links {
     #[default]
+    /// None of them.
     None,
     /// Those that lead into the root, or into one of these.
     Into(Vec<PathBuf>),
@@ -36,7 +37,7 @@ pub(crate) enum Links {
 
 /// Where the metadata has to be.
 #[derive(Clone, Debug, Default)]
-pub(crate) enum Metadata {
+pub enum Metadata {
     /// In `crossplane.yaml` at the root.
     #[default]
     AtRoot,
@@ -48,7 +49,7 @@ pub(crate) enum Metadata {
 
 impl Metadata {
     /// The file, if it has to be one.
-    pub(crate) fn file(&self) -> Option<&str> {
+    pub fn file(&self) -> Option<&str> {
         match self {
             Self::AtRoot => Some(source::METADATA_FILE),
             Self::In(file) => Some(file.trim_start_matches("./")),
@@ -58,24 +59,20 @@ impl Metadata {
 }
 
 /// The files of a package, sorted, relative to its root.
-pub(crate) struct Directory {
+pub struct Directory {
     root: PathBuf,
     examples_root: Option<PathBuf>,
     /// Files of the package.
-    pub(crate) files: Vec<String>,
+    pub files: Vec<String>,
     /// Files of its examples, relative to their own root.
-    pub(crate) examples: Vec<String>,
+    pub examples: Vec<String>,
     /// What could have been among them, and was not taken.
-    pub(crate) skipped: Vec<SkippedFile>,
+    pub skipped: Vec<SkippedFile>,
 }
 
 impl Directory {
     /// Finds the files of a package.
-    pub(crate) fn walk(
-        root: &Path,
-        examples: Option<&Path>,
-        selecting: &Selecting,
-    ) -> Outcome<Self> {
+    pub fn walk(root: &Path, examples: Option<&Path>, selecting: &Selecting) -> Outcome<Self> {
         check_root(root)?;
         let ignore = parse_patterns(&selecting.ignore)?;
         let walk = Walk::new(root, selecting);
@@ -113,13 +110,13 @@ impl Directory {
     }
 
     /// The bytes of a file of the package.
-    pub(crate) fn read(&self, path: &str) -> io::Result<Vec<u8>> {
+    pub fn read(&self, path: &str) -> io::Result<Vec<u8>> {
         interrupt::check()?;
         fs_err::read(self.root.join(path))
     }
 
     /// The bytes of an example.
-    pub(crate) fn read_example(&self, path: &str) -> io::Result<Vec<u8>> {
+    pub fn read_example(&self, path: &str) -> io::Result<Vec<u8>> {
         interrupt::check()?;
         fs_err::read(self.examples_root.as_deref().unwrap_or(&self.root).join(path))
     }
@@ -138,7 +135,7 @@ impl Directory {
 
 /// All files of a directory that becomes a layer, sorted, with their sizes. What is no regular file
 /// cannot be packed, and nothing is left out, so that is refused.
-pub(crate) fn list_all(root: &Path) -> Outcome<Vec<(String, u64)>> {
+pub fn list_all(root: &Path) -> Outcome<Vec<(String, u64)>> {
     if !root.is_dir() {
         let message = format!("there is no directory {}", root.display());
         return Err(Failure::new(message, "name a directory with files to pack"));
@@ -161,14 +158,14 @@ pub(crate) fn list_all(root: &Path) -> Outcome<Vec<(String, u64)>> {
 type Everything = (Vec<(String, u64)>, Vec<SkippedFile>);
 
 /// Everything below a directory.
-pub(crate) fn list_everything(root: &Path) -> Outcome<Everything> {
+pub fn list_everything(root: &Path) -> Outcome<Everything> {
     let Found { mut files, skipped } = Walk::of_everything().list(root)?;
     files.sort_by(|(left, _), (right, _)| source::order(left, right));
     Ok((files, skipped))
 }
 
 /// Where examples are unless another place is named. A link is followed there as little as elsewhere.
-pub(crate) fn examples_below(root: &Path) -> Option<PathBuf> {
+pub fn examples_below(root: &Path) -> Option<PathBuf> {
     Some(root.join("examples")).filter(|path| !path.is_symlink())
 }
 
@@ -221,7 +218,7 @@ fn below(root: &Path, path: &Path) -> Option<String> {
 }
 
 /// A name with exactly one extension of this kind.
-pub(crate) fn with_extension(name: &str, extension: &str) -> String {
+pub fn with_extension(name: &str, extension: &str) -> String {
     match name.strip_suffix(&format!(".{extension}")) {
         Some(_) => name.to_owned(),
         None => format!("{name}.{extension}"),

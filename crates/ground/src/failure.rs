@@ -4,26 +4,27 @@ use std::error::Error;
 
 /// A failure as the user will read it. There is no way to make one without advice.
 #[derive(Debug)]
-pub(crate) struct Failure {
+pub struct Failure {
     /// What could not be done.
-    pub(crate) message: String,
+    pub message: String,
     /// Why, outermost first.
-    pub(crate) causes: Vec<String>,
+    pub causes: Vec<String>,
     /// What to do.
-    pub(crate) hint: String,
+    pub hint: String,
 }
 
 /// What every command returns.
-pub(crate) type Outcome<T = ()> = Result<T, Failure>;
+pub type Outcome<T = ()> = Result<T, Failure>;
 
 impl Failure {
     /// A failure with advice.
-    pub(crate) fn new(message: impl Into<String>, hint: impl Into<String>) -> Self {
+    pub fn new(message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self { message: message.into(), causes: Vec::new(), hint: hint.into() }
     }
 
     /// The same failure with an error and everything behind it as the reason.
-    pub(crate) fn because(mut self, error: &dyn Error) -> Self {
+    #[must_use]
+    pub fn because(mut self, error: &dyn Error) -> Self {
         let mut next = Some(error);
         while let Some(error) = next {
             let text = error.to_string();
@@ -37,7 +38,7 @@ impl Failure {
     }
 
     /// A failure to read or write a file.
-    pub(crate) fn file(error: &std::io::Error) -> Self {
+    pub fn file(error: &std::io::Error) -> Self {
         let hint = match error.kind() {
             std::io::ErrorKind::NotFound => "check the path",
             std::io::ErrorKind::PermissionDenied => {
