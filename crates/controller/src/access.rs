@@ -69,8 +69,8 @@ pub(crate) async fn allowed(hands: &Hands) -> Result<Allowed, cluster::Error> {
     let mut allowed = allowed_by_settings(hands);
     let Some(name) = hands.settings.allowed_role.clone() else { return Ok(allowed) };
     let target = Target {
-        api_version: crate::roles::RBAC.to_owned(),
-        kind: crate::roles::ROLE.to_owned(),
+        api_version: cluster::RBAC.to_owned(),
+        kind: cluster::ROLE.to_owned(),
         namespace: None,
         name: name.clone(),
     };

@@ -21,6 +21,10 @@ use std::time::Duration;
 /// Who wrote a field, as API servers remember it.
 pub const MANAGER: &str = "apron";
 
+/// Where roles are, and the kind of those that hold for a whole cluster.
+pub(crate) const RBAC: &str = "rbac.authorization.k8s.io/v1";
+pub(crate) const ROLE: &str = "ClusterRole";
+
 /// Objects in one page of a list.
 const PAGE: u32 = 250;
 

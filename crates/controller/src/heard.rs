@@ -1,7 +1,7 @@
 //! What registries and catalogs said to the lock lately, and what they were asked and have not
 //! answered yet.
 
-use crate::kind::Learnt;
+use crate::learnt::Learnt;
 use api::kind_reference::KindReference;
 use oci::{Digest, Repository};
 use plan::lock::{Contents, KindSources, Known, RECHECK};

@@ -3,6 +3,7 @@
 use crate::Hands;
 use crate::cluster;
 use crate::forbidden::Subject;
+pub use crate::learnt::Learnt;
 use kube::core::DynamicObject;
 use kube::core::PartialObjectMeta;
 use plan::step::{Need, Refusal, Step};
@@ -51,15 +52,6 @@ pub trait Kind: Send + Sync + 'static {
 
     /// Tells the world what the API server would not do.
     fn refuse(&self, world: &mut Self::World, refusals: Vec<Refusal>);
-}
-
-/// How finding something out went.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Learnt {
-    /// It is known now.
-    Known,
-    /// It is known that it cannot be known now; it is tried again before long.
-    Unknown,
 }
 
 /// Objects that are watched.

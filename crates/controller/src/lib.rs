@@ -51,6 +51,7 @@ mod held;
 mod install;
 pub mod kind;
 mod kinds;
+mod learnt;
 pub mod lease;
 pub mod lock;
 pub mod metrics;

@@ -7,6 +7,7 @@ use api::meta::{PackageKind, capability};
 use api::pkg::revision::Revision;
 use api::pkg::{LABEL_FAMILY, LABEL_PACKAGE};
 use cluster::Which;
+pub(crate) use cluster::{RBAC, ROLE};
 use plan::adoption;
 use plan::control::{controller_of, is_controlled_by, is_controlled_by_object};
 use plan::rbac::{World, confined_to, definition, step, system_label};
@@ -18,8 +19,6 @@ pub struct ProviderRoles;
 /// The roles of composite resource definitions.
 pub struct DefinitionRoles;
 
-pub(crate) const RBAC: &str = "rbac.authorization.k8s.io/v1";
-pub(crate) const ROLE: &str = "ClusterRole";
 pub(crate) const BINDING: &str = "ClusterRoleBinding";
 pub(crate) const NAMESPACE_BINDING: &str = "RoleBinding";
 const REVISION: &str = "ProviderRevision";

@@ -8,8 +8,11 @@
 //! The room refuses to know what a package is (the caller says which files are wanted, and how many bytes
 //! they may have), the environment and the terminal. Start with [`fetch_files`].
 
+mod allowed;
 mod program;
 mod tree;
+
+pub use allowed::AllowedPlace;
 
 use oci::{GitSource, Identifier, Reference};
 use program::GitProgram;

@@ -132,7 +132,7 @@ fn package_schema() -> Json {
         spec.remove("required");
     }
     spec["x-kubernetes-validations"] = json!([{
-        "rule": "has(self.package) != has(self.crd)",
+        "rule": "has(self.__package__) != has(self.crd)",
         "message": "exactly one of package and crd must be set",
     }]);
     schema

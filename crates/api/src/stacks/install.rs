@@ -16,7 +16,7 @@ wire! {
         metadata: ObjectMeta = "metadata",
         /// What is asked for.
         spec: PackageInstallSpec = "spec" with {"x-kubernetes-validations": [{
-            "rule": "(has(self.package) && self.package != '') != (has(self.crd) && self.crd != '')",
+            "rule": "(has(self.__package__) && self.__package__ != '') != (has(self.crd) && self.crd != '')",
             "message": "exactly one of package and crd must be set",
         }]},
         /// What was found.

@@ -70,8 +70,8 @@ pub(super) struct ManagerArguments {
     ca_bundle_path: Option<PathBuf>,
     /// Take packages from Git, from repositories whose address begins so: `https://HOST/TEAM/` (may be
     /// repeated; needs `git`; without it packages come from registries only)
-    #[arg(long, value_name = "ADDRESS", value_parser = crate::git::AllowedPlace::parse)]
-    allow_git_source: Vec<crate::git::AllowedPlace>,
+    #[arg(long, value_name = "ADDRESS", value_parser = git::AllowedPlace::parse)]
+    allow_git_source: Vec<git::AllowedPlace>,
     /// Who runs packages: Deployment, External, or for each kind as in
     /// Provider=Deployment;Function=External
     #[arg(

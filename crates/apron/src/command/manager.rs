@@ -2,7 +2,7 @@
 
 use crate::cluster::kubeconfig::{self, Choice};
 use crate::failure::{Failure, Outcome};
-use crate::git::{AllowedPlace, GitPackages, GitSettings};
+use crate::git::{GitPackages, GitSettings};
 use crate::listen::{Plain, stop};
 use crate::output;
 use crate::settings::Settings;
@@ -15,6 +15,7 @@ use controller::fetch::Fetcher;
 use controller::metrics::Metrics;
 use controller::{Entry, Hands, Manager, Voice};
 use edge::accept;
+use git::AllowedPlace;
 use k8s_openapi::jiff::Timestamp;
 use kube::Client;
 use std::net::SocketAddr;

@@ -2,7 +2,7 @@
 
 mod packages;
 
-pub(crate) use packages::{AllowedPlace, GitPackages, build_source};
+pub(crate) use packages::{GitPackages, build_source};
 
 use crate::failure::{Failure, Outcome};
 use crate::interrupt;

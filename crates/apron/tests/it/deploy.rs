@@ -108,7 +108,7 @@ fn stand_side_by_side(scratch: &Scratch, kubeconfig: &Path) {
 fn every_value_of_the_chart_is_used_and_every_used_value_is_there() {
     let values = fs_err::read_to_string(chart().join("values.yaml")).unwrap();
     let values = paths(&values);
-    let used = regex::Regex::new(r"\.Values\.([A-Za-z.]+)").unwrap();
+    let used = regex::Regex::new(r"\.Values\.([A-Za-z0-9.]+)").unwrap();
     let mut found = BTreeSet::new();
     for entry in fs_err::read_dir(chart().join("templates")).unwrap() {
         let text = fs_err::read_to_string(entry.unwrap().path()).unwrap();
