@@ -4,11 +4,11 @@ use crate::access::access;
 use crate::forbidden::Subject;
 use crate::kind::{Kind, Learnt, Wakes, Watch};
 use crate::revision::owners;
-use crate::{Hands, cluster, fetch, held, kinds, secrets, signature};
+use crate::{Hands, cluster, fetch, kinds, secrets, signature};
 use api::condition::types;
 use api::meta::PackageKind;
 use api::pkg::revision::Revision;
-use api::pkg::{ANNOTATION_AUTOMATIC, LABEL_PACKAGE, LocalReference, Package};
+use api::pkg::{LABEL_PACKAGE, LocalReference, Package};
 use cluster::Which;
 use oci::{Digest, Identifier, Reference, Rules};
 use plan::image_config::{ImageConfigError, Treatment, treat};
@@ -86,7 +86,7 @@ impl Kind for Packages {
         let revisions = self.revisions_of(hands, &api_version, key).await?;
         let treated = treatment(hands, &package.spec.package).await?;
         let (trust, treatment) = (Trust::of(&treated), treated.unwrap_or_default());
-        let image = known(hands, &package, &revisions, &treatment);
+        let image = known(hands, &package, &treatment);
         let settings = Settings {
             default_registry: hands.settings.default_registry.clone(),
             runs_packages: hands.settings.runs(self.0),
@@ -155,34 +155,19 @@ impl Kind for Packages {
     }
 }
 
-/// What is known about the image of a package without asking a registry.
-///
-/// What the cache has counts if the package was made of it before: a tag may mean something else
-/// since another package had it, and what is private was cached for other credentials. Only under
-/// `Never` there is nothing else to go by.
-fn known(hands: &Hands, package: &Package, revisions: &[Revision], treatment: &Treatment) -> Image {
+/// What is known about the image of a package without asking anybody.
+fn known(hands: &Hands, package: &Package, treatment: &Treatment) -> Image {
     let policy = Policy::parse(package.spec.package_pull_policy.as_deref());
-    let is_automatic = package.metadata.annotations.contains_key(ANNOTATION_AUTOMATIC);
-    let before = package.status.as_ref().and_then(|status| status.current_identifier.as_ref());
     let package = &package.spec.package;
     let Some(reference) = parse(hands, package) else { return Image::default() };
-    let in_cache = || match reference.identifier() {
+    let cached = match reference.identifier() {
         Identifier::Tag(_) => hands.cache.tag(&reference.name()),
         Identifier::Digest(digest) => Some(digest.clone()).filter(|one| hands.cache.has(one)),
     };
-    let cached = if policy == Policy::Never {
-        in_cache()
-    } else {
-        let of_image = revisions.iter().filter(|one| one.spec.image == *package);
-        let newest = of_image.max_by_key(|one| one.spec.revision);
-        let installed = newest.and_then(|revision| held::digest(hands, revision));
-        installed.or_else(|| in_cache().filter(|_| before == Some(package)))
-    };
-    // The lock has just asked about packages that it brings. Others ask for themselves, and under
-    // `Always` once a minute.
     let resolved = parse(hands, treatment.name(package));
-    let resolved = resolved.filter(|_| is_automatic || policy == Policy::Always);
     let asked = resolved.and_then(|resolved| hands.fetch.remembered(&resolved));
+    // Somebody may have asked who looked for what packages need. For a package that would have
+    // asked now, that is what it goes by from then on.
     let is_news = match policy {
         Policy::Never => false,
         Policy::IfNotPresent => cached.is_none(),

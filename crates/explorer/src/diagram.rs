@@ -242,7 +242,7 @@ fn draw_node(node: &DiagramNode, (x, y): (usize, usize)) -> Markup {
     };
     html! {
         @match &node.address {
-            Some(address) => { a class=(class) href=(address) aria-label={"package " (node.label) ", " (node.detail)} { (inner) } }
+            Some(address) => { a class=(class) href=(address) { (inner) } }
             None => { g class=(class) { (inner) } }
         }
     }

@@ -115,7 +115,23 @@ fn kind(
         conversion: None,
         fleeting: false,
         terminating: is_true(object, "Terminating"),
+        deprecation: deprecation_warning(object, version),
     }
+}
+
+/// What clients of a deprecated version are told: the definition's own words, or that it is so.
+fn deprecation_warning(object: &Value, version: &Value) -> Option<String> {
+    if version.get("deprecated") != Some(&Value::Bool(true)) {
+        return None;
+    }
+    let own = version.get("deprecationWarning").and_then(Value::as_str);
+    Some(own.map_or_else(
+        || {
+            let [group, kind] = ["/spec/group", "/spec/names/kind"].map(|path| text(object, path));
+            format!("{group}/{} {kind} is deprecated", text(version, "/name"))
+        },
+        str::to_owned,
+    ))
 }
 
 /// The names that are free, and the last one that is not with the reason.

@@ -230,6 +230,9 @@ fn kind(row: &Row) -> Kind {
         conversion: None,
         fleeting: has('q'),
         terminating: false,
+        deprecation: (row.at.0.is_empty() && kind == "Endpoints").then(|| {
+            "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice".to_owned()
+        }),
     }
 }
 

@@ -118,6 +118,8 @@ pub struct Kind {
     pub fleeting: bool,
     /// Whether its definition is being removed: nothing may be made any more.
     pub terminating: bool,
+    /// What clients are told who still use this version.
+    pub deprecation: Option<String>,
 }
 
 impl Kind {
@@ -132,13 +134,6 @@ impl Kind {
     /// Whether a collection may be removed at once. Namespaces go one by one.
     pub fn is_removed_in_bulk(&self) -> bool {
         !(self.group.is_empty() && self.kind == "Namespace")
-    }
-
-    /// What clients are told who still use this kind.
-    pub fn deprecated(&self) -> Option<&'static str> {
-        (self.group.is_empty() && self.kind == "Endpoints").then_some(
-            "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
-        )
     }
 
     /// `configmaps` or `widgets.example.org`: how messages name it.

@@ -174,7 +174,7 @@ pub async fn serve(
     let name = request.target.name.clone();
     let mut answer = answer(server, method, request).await?;
     if let Answer::Object { warnings, .. } | Answer::Text { warnings, .. } = &mut answer {
-        warnings.extend(kind.deprecated().map(str::to_owned));
+        warnings.extend(kind.deprecation.clone());
     }
     if method != "GET" {
         let made = match &answer {

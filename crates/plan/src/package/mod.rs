@@ -95,9 +95,6 @@ pub fn step(world: &World) -> Step {
     match pull::decide(policy, &spec.package, registry, &world.image, is_known) {
         Pull::Ask(reference) => Step::Need(vec![Need::Digest(reference)]),
         Pull::Search(name) => Step::Need(vec![Need::CachedFile(name)]),
-        Pull::Fail(why, _) if policy == Policy::IfNotPresent && world.is_installed() => {
-            Step::Do(world.go_on_without(&why))
-        }
         Pull::Fail(why, advice) => Step::Do(world.unfetched(&why, &advice)),
         Pull::Use(digest) if matches!(world.trust, Trust::Asked { .. }) => {
             match pull::pinned(world.treatment.name(&spec.package), registry, digest) {
@@ -194,26 +191,6 @@ impl World {
         }
         let report = vec![format!("the annotation {ANNOTATION_PAUSED} stops all work on it")];
         Plan { actions, report, wake: Wake::OnChange }
-    }
-
-    /// Whether the active revision was made of the image that is asked for, and has its objects.
-    fn is_installed(&self) -> bool {
-        let mut active = self.revisions.iter().filter(|one| one.spec.desired_state == ACTIVE);
-        matches!(self.trust, Trust::Unasked)
-            && active.any(|one| one.spec.image == self.package.spec.package && one.is_established())
-    }
-
-    /// The cache is lost, and the registry does not say what the image is. What is installed is what
-    /// is asked for, so that the package is as well as its revision.
-    fn go_on_without(&self, why: &str) -> Plan {
-        let mut status = self.status();
-        self.resume(&mut status);
-        let active = self.revisions.iter().find(|one| one.spec.desired_state == ACTIVE);
-        let healthy = health::of_package(self, active, None);
-        condition::set(status.conditions.get_or_insert_default(), healthy);
-        let actions = self.write(&status).into_iter().collect();
-        let report = vec![format!("{why}; what is installed goes on")];
-        Plan { actions, report, wake: Wake::After(RECHECK) }
     }
 
     /// What is there goes on as it was; only what was asked for is not to be had.

@@ -6,8 +6,7 @@
 //! | channel tag  | asked until it is cached    | asked every minute            | cache only      |
 //! | digest       | asked until it is cached: it is the same bytes for ever     | cache only      |
 //!
-//! In the cache is what a revision of the package was made of: that bytes are there which another
-//! package had, or had credentials for, says nothing about this one. Whoever asks fetches. Bytes that a revision was made of are not asked for on behalf of the
+//! Whoever asks fetches. Bytes that a revision was made of are not asked for on behalf of the
 //! package: that they can be had is the revision's business from then on.
 //!
 //! Tags are read here and nowhere else; everything after speaks of digests.
@@ -49,7 +48,7 @@ impl Policy {
 /// What is known about the image that a package object asks for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Image {
-    /// What the cache holds for it: for a tag, the digest it had when a revision was made of it.
+    /// What the cache holds for it: for a tag, the digest it had when it was cached.
     pub cached: Option<Digest>,
     /// What the registry said, if it was asked in this round or less than a minute ago.
     pub asked: Option<Result<Digest, Unavailable>>,

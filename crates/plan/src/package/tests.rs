@@ -688,7 +688,7 @@ fn always_looks_again_in_a_minute() {
 
 #[test]
 fn what_cannot_be_fetched_is_told_and_what_runs_goes_on() {
-    let mut world = world(&json!({"packagePullPolicy": "Always"}));
+    let mut world = world(&json!({}));
     act(&mut world);
     healthy(&mut world);
     act(&mut world);
@@ -706,26 +706,7 @@ fn what_cannot_be_fetched_is_told_and_what_runs_goes_on() {
     # again in 60 s
     --
     status current p-7692c3ad3540: Healthy=True HealthyPackageRevision, Installed=True ActivePackageRevision
-    # again in 60 s
     ");
-}
-
-#[test]
-fn m3_what_is_installed_goes_on_while_no_registry_says_what_its_image_is() {
-    let mut world = world(&json!({}));
-    act(&mut world);
-    healthy(&mut world);
-    act(&mut world);
-    let before = world.package.status.clone();
-    // The cache is lost, and the registry is away.
-    world.image =
-        Image { asked: Some(Err("connection refused".to_owned().into())), ..Image::default() };
-    let told = act(&mut world);
-    assert!(told.contains("connection refused; what is installed goes on"), "{told}");
-    assert_eq!(world.package.status, before);
-    // Another image is not to be had, and that is told.
-    world.package.spec.package = "registry.example.org/p:v2".to_owned();
-    assert!(act(&mut world).contains("Installed=False UnpackingPackage"));
 }
 
 #[test]
