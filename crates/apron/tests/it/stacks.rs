@@ -205,7 +205,12 @@ fn directories_made_to_do_harm_are_refused_with_their_places() {
 fn commands_say_what_they_take() {
     let scratch = built_stack();
     let said = apron(&scratch, ["diff", "storage.xpkg", "storage.xpkg"]).failed();
-    assert!(said.contains("one of the first format (.registry/) is read by lint"), "{said}");
+    assert!(
+        said.contains(
+            "one of the first format (.registry/) is installed by a ClusterPackageInstall"
+        ),
+        "{said}"
+    );
     let words = ["unpack", "src", "--permission-scope", "Namespaced"];
     let said = apron(&scratch, words).failed();
     assert!(said.contains("the package's permissionScope is Cluster, not Namespaced"), "{said}");
