@@ -158,7 +158,11 @@ async fn gather_provider(
     let current = provider.and_then(|it| it["status"]["currentRevision"].as_str());
     let Some(current) = current else { return Ok(()) };
     let found = hands.cluster.get(&target(&stable, REVISION, current)).await?;
-    if let Some(found) = found {
+    // The revision of the image before is the current one until the next is made.
+    let is_asked_for = |it: &Json| {
+        provider.is_some_and(|provider| it["spec"]["image"] == provider["spec"]["package"])
+    };
+    if let Some(found) = found.filter(is_asked_for) {
         world.contents = read_record(hands, &typed(found)?).await;
     }
     Ok(())

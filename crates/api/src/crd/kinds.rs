@@ -133,6 +133,7 @@ fn package_schema() -> Json {
     }
     spec["x-kubernetes-validations"] = json!([{
         "rule": "has(self.__package__) != has(self.crd)",
+        "fieldPath": ".package",
         "message": "exactly one of package and crd must be set",
     }]);
     schema
