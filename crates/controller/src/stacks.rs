@@ -153,16 +153,13 @@ async fn gather_provider(
     world.runtime_config = hands.cluster.get(&target(&beta, RUNTIME_CONFIG, name)).await?;
     let labels = format!("{LABEL_PACKAGE}={name}");
     let which = Which { labels: Some(&labels), ..Which::default() };
-    world.has_revisions = !hands.cluster.list_metadata(&stable, REVISION, which).await?.is_empty();
-    let provider = world.provider.as_ref();
-    let current = provider.and_then(|it| it["status"]["currentRevision"].as_str());
-    let Some(current) = current else { return Ok(()) };
-    let found = hands.cluster.get(&target(&stable, REVISION, current)).await?;
-    // The revision of the image before is the current one until the next is made.
-    let is_asked_for = |it: &Json| {
-        provider.is_some_and(|provider| it["spec"]["image"] == provider["spec"]["package"])
-    };
-    if let Some(found) = found.filter(is_asked_for) {
+    let revisions = hands.cluster.list(&stable, REVISION, which).await?;
+    world.has_revisions = !revisions.is_empty();
+    // The Provider's current revision is the active one, which is of the image before while the
+    // next one waits to be activated.
+    let asked = world.provider.as_ref().map(|it| it["spec"]["package"].clone());
+    let asked_for = |it: &Json| asked.as_ref() == Some(&it["spec"]["image"]);
+    if let Some(found) = revisions.into_iter().find(asked_for) {
         world.contents = read_record(hands, &typed(found)?).await;
     }
     Ok(())
