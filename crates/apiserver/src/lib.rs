@@ -16,7 +16,8 @@
 //!             │
 //!            log ── one writer, every version, durable before answered
 //!             │  ╲
-//!             │   upkeep ── what follows from a write: garbage, namespaces, Deployments
+//!             │   upkeep ── what follows from a write: garbage, namespaces, Deployments and
+//!             │             (with room `workload`) their ReplicaSets, Pods and Endpoints
 //!             │
 //!           Disk ── SQLite, or nothing (in memory)
 //! ```
@@ -115,8 +116,11 @@ pub struct Options {
     /// Who issues these tokens, and whom they are meant for if nobody says otherwise;
     /// empty means the name a cluster has for itself.
     pub issuer: String,
-    /// What runs the pods of Deployments; without, their status is left to others.
+    /// What counts the pods of Deployments; without, and without pods, their status is left to
+    /// others.
     pub runtime: Option<Arc<dyn runtime::Runtime>>,
+    /// Whether Deployments become replica sets and Pods, for nodes that run them.
+    pub makes_pods: bool,
     /// The certificates by which clients know the server, as PEM. With them each namespace
     /// gets a config map that holds them, and a service account called `default`.
     pub root_ca: Option<String>,
@@ -192,6 +196,7 @@ impl Server {
         let made = auth::bootstrap::furnish(self).await;
         made.map_err(|failure| log::WriteError::Broken(failure.message.into()))?;
         auth::aggregate::settle(self).await;
+        runtime::furnish_node(self).await;
         Ok(())
     }
 

@@ -102,7 +102,8 @@ pub(crate) fn empty_registry() -> Router {
 fn serve(log: &Log, clock: Clock) -> Arc<Server> {
     // Nobody gets an identity that somebody had in what came before.
     let world = Arc::new(Still { clock, thrown: AtomicU64::new(log.version() << 20) });
-    let runtime: Arc<dyn apiserver::runtime::Runtime> = Arc::new(apiserver::runtime::Simulated);
+    let runtime: Arc<dyn apiserver::runtime::Runtime> =
+        Arc::new(apiserver::runtime::Simulated::default());
     let options =
         apiserver::Options { runtime: Some(runtime), signer: signer(), ..Default::default() };
     Server::new(log.clone(), options, world)

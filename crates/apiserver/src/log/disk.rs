@@ -121,3 +121,22 @@ pub enum DiskError {
     #[error("the log's writer could not be started")]
     Thread(#[source] std::io::Error),
 }
+
+impl DiskError {
+    /// What users can do about it.
+    pub fn advice(&self) -> &'static str {
+        match self {
+            Self::InUse(_) => "stop the other server, or give this one its own --data-dir",
+            Self::Damaged(Damage::Emptied(_)) => {
+                "restore the directory from a copy; to begin anew, remove log.sqlite, \
+                 log.sqlite-wal and log.acknowledged from it; nothing was changed"
+            }
+            Self::Damaged(Damage::Lost { .. } | Damage::Rows(_) | Damage::Acknowledged) => {
+                "restore the directory from a copy; to go on with what is left, remove \
+                 log.acknowledged from it; nothing was changed"
+            }
+            Self::Damaged(_) => "restore the directory from a copy; nothing was changed",
+            _ => "check the disk and the directory, then start again",
+        }
+    }
+}

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{Answer, Request, owner, present, store, update};
+use super::{Answer, Request, hosted, owner, present, store, update};
 use crate::Server;
 use crate::admission;
 use crate::auth;
@@ -66,6 +66,7 @@ pub(crate) async fn insert(
     if tracked == Tracked::No {
         object = owner::track(server, request, options, None, object);
     }
+    hosted::equip_pod(server, request, &mut object)?;
     object = admission::create(server, request, object, options.dry_run).await?;
     prepare(server, kind, &mut object);
     let generated = generate(server, &mut object);

@@ -13,6 +13,7 @@ mod bounds;
 mod converted;
 mod create;
 mod delete;
+mod hosted;
 #[cfg(test)]
 mod ill_typed;
 mod list;

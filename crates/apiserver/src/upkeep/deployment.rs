@@ -22,6 +22,7 @@ pub(super) async fn settle(server: &Arc<Server>, key: &str) -> Outcome {
     };
     let pods = runtime.run(&object);
     let now = time::format(server.world.now());
+    let remark = runtime.remark().map(|said| ("True", "NothingRuns", said.to_owned()));
     let seen = metadata(&object).get("generation").cloned();
     let uid = meta_text(&object, "uid").to_owned();
     let written = own
@@ -30,6 +31,9 @@ pub(super) async fn settle(server: &Arc<Server>, key: &str) -> Outcome {
             // A later wish is judged when we come back for it.
             if metadata(object).get("generation") == seen.as_ref() {
                 tell(object, pods, &now);
+                if let Some(remark) = &remark {
+                    condition(map_at(object, "status"), "Simulated", remark, &now);
+                }
             }
         })
         .await;

@@ -277,7 +277,7 @@ fn condition<'a>(status: &'a Value, kind: &str) -> &'a Value {
 
 #[tokio::test]
 async fn a_simulated_deployment_is_available_and_follows_its_wishes() {
-    let runtime: Arc<dyn crate::runtime::Runtime> = Arc::new(crate::runtime::Simulated);
+    let runtime: Arc<dyn crate::runtime::Runtime> = Arc::new(crate::runtime::Simulated::default());
     let options = Options { runtime: Some(runtime), ..Options::default() };
     let server = server_with(Log::in_memory(), options).await;
     ask(&server, "POST", DEPLOYMENTS_PATH, deployment(2)).await;
@@ -417,7 +417,7 @@ struct Brittle {
 impl crate::runtime::Runtime for Brittle {
     fn run(&self, deployment: &Value) -> crate::runtime::Pods {
         assert!(self.is_mended.load(Ordering::SeqCst), "it broke");
-        crate::runtime::Simulated.run(deployment)
+        crate::runtime::Simulated::default().run(deployment)
     }
 
     fn stop(&self, _namespace: &str, _name: &str) {}

@@ -13,3 +13,4 @@ mod openapi;
 mod peers;
 mod policy;
 mod probe;
+mod workloads;

@@ -508,6 +508,7 @@ impl Arguments {
                 in_memory: words.in_memory,
                 token_auth_file: words.token_auth_file,
                 keep_events: words.keep_events,
+                hosting: ::apiserver::runtime::Hosting::Unannounced,
             }),
             Words::Manager(words) => words.into_command(),
             Words::Crds(words) => Command::Crds(crate::command::crds::Request {

@@ -42,6 +42,9 @@ pub(super) struct UpArguments {
     timeout: Duration,
     #[command(flatten)]
     open: OpenArguments,
+    /// How pods of packages come about: `simulated`, or `nodes` for those that register
+    #[arg(long, value_name = "KIND", default_value = "simulated")]
+    runtime: apiserver::runtime::Hosting,
     /// Tell what the package manager does
     #[arg(long, short)]
     verbose: bool,
@@ -61,6 +64,7 @@ impl UpArguments {
             exit_when_ready: self.exit_when_ready,
             timeout: self.timeout,
             open: self.open,
+            hosting: self.runtime,
             verbose: self.verbose,
         }
     }

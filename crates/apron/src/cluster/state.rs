@@ -118,9 +118,16 @@ impl Installed {
     }
 
     /// What there is to say of it, in sentences: what is in the way, what waits to be activated, and
-    /// which definitions stay for their objects.
+    /// which definitions stay for their objects; and that nothing runs, where that is so.
     pub(crate) fn complaints(&self) -> Vec<String> {
-        self.troubles().into_iter().chain(self.waits()).chain(self.retained()).collect()
+        let all = self.troubles().into_iter().chain(self.waits()).chain(self.retained());
+        all.chain(self.remark()).collect()
+    }
+
+    /// What is to be known of a program that is said to run.
+    fn remark(&self) -> Option<String> {
+        let said = condition::find(self.current()?.conditions(), types::RUNTIME_HEALTHY)?;
+        said.message.clone().filter(|_| said.status == "True")
     }
 
     /// What is in the way, in sentences; nothing if all is well.

@@ -2,6 +2,7 @@
 
 use crate::control_plane::Asked;
 use crate::support::{Ran, Scratch, command, until};
+use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
@@ -143,6 +144,65 @@ fn a_control_plane_installs_the_packages_of_a_directory_and_keeps_them() {
 }
 
 /// The status of a request to a registry.
+const MERGE: &str = "application/merge-patch+json";
+
+/// What a kubelet does: pods become ready, and those that end go.
+fn run_pods(asked: &Asked) {
+    const PODS: &str = "/api/v1/namespaces/crossplane-system/pods";
+    let ready = json!({"type": "Ready", "status": "True"});
+    let running = json!({"status": {"phase": "Running", "conditions": [ready]}});
+    let pods = asked.get(PODS).unwrap_or_default();
+    for pod in pods["items"].as_array().into_iter().flatten() {
+        let path = format!("{PODS}/{}", pod["metadata"]["name"].as_str().unwrap());
+        if pod["spec"]["nodeName"] == "one" && pod["status"]["phase"] == "Pending" {
+            let _ = asked.send("PATCH", &format!("{path}/status"), MERGE, &running);
+        }
+    }
+}
+
+#[test]
+fn packages_are_healthy_with_nodes_when_their_pods_are_ready_and_else_with_a_word() {
+    let scratch = Scratch::new();
+    let data = scratch.join("data").display().to_string();
+    {
+        let mut up = Up::start(&scratch, &[&example(), "--data-dir", &data, "--runtime", "nodes"]);
+        assert_eq!(up.told("  runtime   "), "nodes (pods wait for a Node that runs them)");
+        let asked = Asked::new(&up.kubeconfig);
+        let pods = "/api/v1/namespaces/crossplane-system/pods";
+        let waits = |pods: &serde_json::Value| {
+            let all = pods["items"].as_array().unwrap();
+            let is_told = |pod: &serde_json::Value| {
+                pod["status"]["conditions"][0]["reason"] == "Unschedulable"
+            };
+            all.len() == 2 && all.iter().all(is_told)
+        };
+        until("their pods wait for a node", || asked.get(pods).filter(waits));
+        let listed = up.say(&["list", "-o", "json"]).ok().stdout;
+        assert!(listed.matches("\"healthy\"").count() < 2, "{listed}");
+        let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "one"}});
+        asked.send("POST", "/api/v1/nodes", "application/json", &node).unwrap();
+        let ready = json!({"status": {"conditions": [{"type": "Ready", "status": "True"}]}});
+        asked.send("PATCH", "/api/v1/nodes/one/status", MERGE, &ready).unwrap();
+        until("all are healthy", || {
+            run_pods(&asked);
+            let listed = up.say(&["list", "-o", "json"]).ok().stdout;
+            (listed.matches("\"healthy\"").count() == 3).then_some(())
+        });
+        assert!(!up.say(&["status"]).ok().stdout.contains("nothing runs"));
+        up.stop();
+    }
+    let mut up = Up::start(&scratch, &["--data-dir", &data]);
+    let told = up.told("  runtime   ");
+    assert_eq!(told, "simulated (nothing runs: pods are only simulated)");
+    until("status says so", || {
+        let said = up.say(&["status"]).ok().stdout;
+        (said.matches("! nothing runs: pods are only simulated").count() == 2).then_some(())
+    });
+    let asked = Asked::new(&up.kubeconfig);
+    let node = asked.get("/api/v1/nodes/apron").unwrap();
+    assert_eq!(node["status"]["conditions"][0]["reason"], "Simulated");
+}
+
 fn status(address: &str, head: &str) -> u16 {
     crate::registry::ask(address, &format!("{head}\r\n\r\n"), b"").unwrap().0
 }

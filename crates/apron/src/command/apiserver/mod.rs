@@ -13,7 +13,8 @@ mod tokens;
 use crate::failure::{Failure, Outcome};
 use crate::listen::stop;
 use crate::output;
-use apiserver::log::{Damage, DiskError, Limits, Log, Sqlite};
+use apiserver::log::{DiskError, Limits, Log, Sqlite};
+use apiserver::runtime::Hosting;
 use axum::Router;
 use credentials::Credentials;
 use edge::accept::serve;
@@ -31,6 +32,7 @@ pub(crate) struct Request {
     pub(crate) in_memory: bool,
     pub(crate) token_auth_file: Option<PathBuf>,
     pub(crate) keep_events: usize,
+    pub(crate) hosting: Hosting,
 }
 
 /// A server that only lacks a socket.
@@ -69,9 +71,8 @@ pub(crate) async fn prepare(request: &Request) -> Outcome<Prepared> {
         authenticate: true,
         tokens,
         signer: Some(identity.signer()?),
-        runtime: Some(Arc::new(apiserver::runtime::Simulated)),
         root_ca: Some(identity.authority().to_owned()),
-        ..apiserver::Options::default()
+        ..request.hosting.options()
     };
     let world = apiserver::world::SystemWorld::with(Arc::new(caller::Caller::default()));
     let router = apiserver::router_in(log.clone(), options, Arc::new(world))
@@ -156,21 +157,8 @@ fn open(request: &Request) -> Outcome<Log> {
 }
 
 fn cannot_open(data_dir: &std::path::Path, error: &DiskError) -> Failure {
-    let hint = match error {
-        DiskError::InUse(_) => "stop the other server, or give this one its own --data-dir",
-        DiskError::Damaged(Damage::Emptied(_)) => {
-            "restore the directory from a copy; to begin anew, remove log.sqlite, log.sqlite-wal \
-             and log.acknowledged from it; nothing was changed"
-        }
-        DiskError::Damaged(Damage::Lost { .. } | Damage::Rows(_) | Damage::Acknowledged) => {
-            "restore the directory from a copy; to go on with what is left, remove \
-             log.acknowledged from it; nothing was changed"
-        }
-        DiskError::Damaged(_) => "restore the directory from a copy; nothing was changed",
-        _ => CHECK,
-    };
     let message = format!("cannot open the data in {}", data_dir.display());
-    Failure::new(message, hint).because(error)
+    Failure::new(message, error.advice()).because(error)
 }
 
 fn announce(request: &Request, address: SocketAddr, path: &std::path::Path) {

@@ -46,6 +46,7 @@ pub(crate) struct Request {
     pub(crate) timeout: Duration,
     /// What packages may bring and ask for without a word in the cluster.
     pub(crate) open: OpenArguments,
+    pub(crate) hosting: apiserver::runtime::Hosting,
     /// Tell what the package manager does.
     pub(crate) verbose: bool,
 }
@@ -61,7 +62,7 @@ pub(crate) async fn run(request: &Request, settings: &Settings) -> Outcome {
     }
     let home = Home::open(request, settings)?;
     let plane = Plane::start(request, &home, settings).await?;
-    plane.introduce();
+    plane.introduce(request.hosting);
     let work = async {
         if let Some(directory) = &request.packages {
             install::install(directory, &plane, request.timeout, settings).await?;

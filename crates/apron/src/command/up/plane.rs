@@ -16,6 +16,7 @@ use crate::nearby::nearby;
 use crate::output;
 use crate::settings::Settings;
 use ::apiserver::log::Log;
+use ::apiserver::runtime::Hosting;
 use ::registry::Registry;
 use edge::accept;
 use std::net::SocketAddr;
@@ -118,7 +119,7 @@ impl Plane {
     }
 
     /// Says where everything is.
-    pub(super) fn introduce(&self) {
+    pub(super) fn introduce(&self, hosting: Hosting) {
         let heading = output::bold("a control plane is up");
         output::print(format_args!("{heading} (data: {})", self.kept));
         let path = self.kubeconfig.display();
@@ -127,6 +128,7 @@ impl Plane {
         let registry = self.registry;
         output::print(format_args!("  registry  http://{registry}"));
         output::print(format_args!("  explorer  {}", self.explorer));
+        output::print(format_args!("  runtime   {hosting}"));
         output::print(format_args!(
             "  log in    apron registry password | \
              docker login --username apron --password-stdin {registry}"
@@ -158,6 +160,7 @@ fn api_request(request: &Request, home: &Home) -> apiserver::Request {
         in_memory: request.in_memory,
         token_auth_file: None,
         keep_events: EVENTS_KEPT,
+        hosting: request.hosting,
     }
 }
 
