@@ -20,6 +20,7 @@ demo: ## Build the example packages, push them to a real registry, pull them bac
 test: ## Everything that must pass: formatting, lints, tests with real peers, fuzzing
 	@scripts/tests clear && scripts/ci-times clear
 	@scripts/ci-times step "set-up" scripts/setup test
+	@scripts/ci-times step "the manual" scripts/docs
 	cargo fmt --all --check
 	@scripts/ci-times step "compiling, and the peers" scripts/alongside scripts/ci-times step "of that the peers" scripts/peers \
 	  -- $(MAKE) --no-print-directory ready
@@ -28,6 +29,11 @@ test: ## Everything that must pass: formatting, lints, tests with real peers, fu
 	@scripts/ci-times step "fuzzing" env FUZZ_SEED=1 scripts/fuzz $(FUZZ_SECONDS)
 	@scripts/ci-times
 	@scripts/tests flaky
+
+.PHONY: docs
+docs: ## The manual, target/manual/index.html; links and spelling are checked
+	@scripts/setup docs
+	@scripts/docs
 
 .PHONY: ready
 ready: ## What `test` compiles, and its lints
@@ -51,9 +57,15 @@ build: ## The binary that is shipped, target/dist/apron
 	cargo build --profile dist --locked -p apron
 
 .PHONY: install
-install: build ## Install apron, and the link kubectl-crossplane, into PREFIX (/usr/local)
-	install -D target/dist/apron $(DESTDIR)$(or $(PREFIX),/usr/local)/bin/apron
-	ln -sf apron $(DESTDIR)$(or $(PREFIX),/usr/local)/bin/kubectl-crossplane
+install: prefix = $(DESTDIR)$(or $(PREFIX),/usr/local)
+install: build ## Install apron, its manual pages and completions, and the link kubectl-crossplane, into PREFIX (/usr/local)
+	install -D target/dist/apron $(prefix)/bin/apron
+	ln -sf apron $(prefix)/bin/kubectl-crossplane
+	target/dist/apron man $(prefix)/share/man/man1
+	install -d $(prefix)/share/bash-completion/completions $(prefix)/share/zsh/site-functions $(prefix)/share/fish/vendor_completions.d
+	target/dist/apron completion bash >$(prefix)/share/bash-completion/completions/apron
+	target/dist/apron completion zsh >$(prefix)/share/zsh/site-functions/_apron
+	target/dist/apron completion fish >$(prefix)/share/fish/vendor_completions.d/apron.fish
 
 .PHONY: bench
 bench: ## Time and memory of apron beside upstream's CLI, on the same input in one run
@@ -71,7 +83,7 @@ bench-solver: ## Time of the dependency solver on 500 packages of 20 versions
 	@scripts/bench-solver
 
 .PHONY: bench-catalog
-bench-catalog: ## Time of the catalog's lookups and searches at scale, and of reading 2,065 kinds
+bench-catalog: ## Time of the catalog's lookups and searches at scale, of reading 2,065 kinds, and of pushes beside it
 	@scripts/bench-catalog
 
 .PHONY: bench-apiserver

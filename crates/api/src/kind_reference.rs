@@ -16,8 +16,11 @@ const LABEL_SIZE_MAX: usize = 63;
 /// The longest group.
 const GROUP_SIZE_MAX: usize = 253;
 
+/// What stands for every kind of a group in the key of a pin.
+const WHOLE_GROUP: &str = "_";
+
 /// A kind, or all kinds of a group, in one version or in any.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct KindReference {
     /// Plural, singular or kind, in lower case; `None` is every kind.
     pub name: Option<String>,
@@ -75,6 +78,32 @@ impl KindReference {
         })
     }
 
+    /// Whether a definition with these names is one that is meant, in whatever version. The plural is
+    /// in lower case by the rules of API servers; singular and kind are compared without case.
+    pub fn names_definition(&self, group: &str, plural: &str, singular: &str, kind: &str) -> bool {
+        let is_name = |name: &String| {
+            name == plural || name.eq_ignore_ascii_case(singular) || name.eq_ignore_ascii_case(kind)
+        };
+        self.group == group && self.name.as_ref().is_none_or(is_name)
+    }
+
+    /// Whether a version is one that is meant.
+    pub fn accepts_version(&self, version: &str) -> bool {
+        self.version.as_deref().is_none_or(|wanted| wanted == version)
+    }
+
+    /// The key under which a package is pinned for it. Keys of a `ConfigMap` have no `*`.
+    pub fn pin_key(&self) -> String {
+        format!("{}.{}", self.name.as_deref().unwrap_or(WHOLE_GROUP), self.group)
+    }
+
+    /// The keys under which a package may be pinned for it, the first that is there counts: by the
+    /// name of its definition, by the name that it is called here, for its whole group.
+    pub fn pin_keys(&self, crd: &str) -> [String; 3] {
+        let whole = Self { name: None, ..self.clone() };
+        [crd.to_owned(), self.pin_key(), whole.pin_key()]
+    }
+
     /// `name.group`, without the version; `*` stands for every kind.
     pub fn bare(&self) -> String {
         format!("{}.{}", self.name.as_deref().unwrap_or("*"), self.group)
@@ -129,6 +158,30 @@ mod tests {
             let again = KindReference::parse(normal).unwrap();
             assert_eq!(again.to_string(), normal, "what is printed is read as the same");
         }
+    }
+
+    #[test]
+    fn a_definition_is_meant_by_its_plural_its_singular_or_its_kind() {
+        let is_meant = |text: &str| {
+            let reference = KindReference::parse(text).unwrap();
+            reference.names_definition("s3.example.org", "policies", "policy", "BucketPolicy")
+        };
+        for text in ["policies", "policy", "bucketpolicy", "BucketPolicy", "*"] {
+            assert!(is_meant(&format!("{text}.s3.example.org/v1")), "{text}");
+        }
+        assert!(!is_meant("policies.example.org") && !is_meant("buckets.s3.example.org"));
+        let any = KindReference::parse("*.s3.example.org").unwrap();
+        let beta = KindReference::parse("*.s3.example.org/v1beta1").unwrap();
+        assert!(any.accepts_version("v1") && !beta.accepts_version("v1"));
+        assert!(beta.accepts_version("v1beta1"));
+    }
+
+    #[test]
+    fn a_package_is_pinned_for_a_kind_or_for_its_group() {
+        let kind = KindReference::parse("bucket.s3.example.org/v1").unwrap();
+        let keys = ["buckets.s3.example.org", "bucket.s3.example.org", "_.s3.example.org"];
+        assert_eq!(kind.pin_keys(keys[0]), keys);
+        assert_eq!(KindReference::parse("*.s3.example.org").unwrap().pin_key(), keys[2]);
     }
 
     #[test]

@@ -21,7 +21,7 @@
 //!
 //! In a cluster, packages are objects of the group `pkg.crossplane.io`. [`pkg`] has their types,
 //! and [`crd`] makes the definitions from them that an API server needs; [`wire`] is how a type
-//! and its schema are one thing; [`manager`] lists the objects of an installed manager. [`object`]
+//! and its schema are one thing; [`stacks`] has the kinds of the first package system; [`manager`] lists the objects of an installed manager. [`object`]
 //! and [`condition`] are what all objects share.
 //!
 //! Packages and users name kinds in several forms; [`kind_reference`] reads each of them.
@@ -38,4 +38,5 @@ pub mod manager;
 pub mod meta;
 pub mod object;
 pub mod pkg;
+pub mod stacks;
 pub mod wire;

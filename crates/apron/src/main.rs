@@ -9,6 +9,7 @@ mod cluster;
 mod command;
 mod directory;
 mod failure;
+mod git;
 mod interrupt;
 mod listen;
 mod nearby;
@@ -35,14 +36,22 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 fn main() -> ExitCode {
     panics::tell_of_each();
     let words: Vec<_> = std::env::args_os().collect();
-    let usage = args::usage_code(&words);
-    let command = match args::parse(words) {
-        Ok(command) => command,
-        Err(error) => {
+    let (usage, in_json) = (args::usage_code(&words), args::asks_for_json(&words));
+    let tell_failure = if in_json { output::fail_in_json } else { output::fail };
+    let args::Understood { command, is_quiet } = match args::parse(words) {
+        Ok(understood) => understood,
+        Err(error) if error.exit_code() == 0 || !in_json => {
             let _ = error.print();
             return if error.exit_code() == 0 { ExitCode::SUCCESS } else { ExitCode::from(usage) };
         }
+        Err(error) => {
+            output::fail_in_json(&args::misunderstood(&error));
+            return ExitCode::from(usage);
+        }
     };
+    if is_quiet {
+        output::keep_quiet();
+    }
     if writes(&command) {
         interrupt::watch();
     }
@@ -50,7 +59,7 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(failure) => {
             let (failure, code) = interrupt::outcome().unwrap_or((failure, 1));
-            output::fail(&failure);
+            tell_failure(&failure);
             ExitCode::from(code)
         }
     }
@@ -93,6 +102,8 @@ fn run(command: &Command, settings: &Settings) -> Outcome {
         Command::Convert(request) => command::convert::run(request, settings),
         Command::Search(request) => block_on(command::catalog::search::run(request, settings)),
         Command::Which(request) => block_on(command::catalog::which::run(request, settings)),
+        Command::Explain(request) => block_on(command::catalog::explain::run(request, settings)),
+        Command::Catalog(request) => block_on(command::catalog::keep::run(request, settings)),
         Command::Login(request) => block_on(command::login::login(request, settings)),
         Command::Logout(request) => block_on(command::login::logout(request, settings)),
         Command::Install(request) => block_on(command::install::run(request, settings)),
@@ -103,11 +114,13 @@ fn run(command: &Command, settings: &Settings) -> Outcome {
         Command::Activate(request) => block_on(command::activate::run(request, settings)),
         Command::Adopt(request) => block_on(command::adopt::run(request, settings)),
         Command::Prune(request) => block_on(command::prune::run(request, settings)),
+        Command::Pin(request) => block_on(command::pin::run(request, settings)),
         Command::Wait(request) => block_on(command::wait::run(request, settings)),
         Command::Why(request) => block_on(command::why::run(request, settings)),
         Command::Permissions(request) => block_on(command::permissions::run(request, settings)),
         Command::Plan(_) | Command::Diff(_) => end(command, settings).map(|_| ()),
         Command::Up(request) => block_on(command::up::run(request, settings)),
+        Command::Explorer(request) => block_on(command::explorer::run(request, settings)),
         Command::Registry(request) => block_on(command::registry::run(request, settings)),
         Command::Export(request) => command::apiserver::export::run(request),
         Command::Apiserver(request) => block_on(command::apiserver::run(request)),
@@ -117,11 +130,10 @@ fn run(command: &Command, settings: &Settings) -> Outcome {
         Command::Crds(request) => command::crds::run(request),
         Command::Version(request) => command::version::run(request),
         Command::Completion(shell) => {
-            let mut script = Vec::new();
-            clap_complete::generate(*shell, &mut args::definition(), "apron", &mut script);
-            output::print_document(String::from_utf8_lossy(&script).trim_end());
+            command::completion::print_script(*shell);
             Ok(())
         }
+        Command::ManPages(directory) => command::completion::write_pages(directory),
     }
 }
 

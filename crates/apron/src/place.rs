@@ -364,7 +364,7 @@ fn not_a_package(name: &str, why: &str) -> Failure {
 pub(crate) fn unreadable(name: &str, error: &xpkg::open::OpenError) -> Failure {
     let hint = match error {
         xpkg::open::OpenError::NotAPackage => {
-            "packages are built with `apron build`; one of the first format (.registry/) is read by lint, inspect, unpack and convert"
+            "packages are built with `apron build`; one of the first format (.registry/) is installed by a ClusterPackageInstall or PackageInstall object, and read by lint, inspect, unpack and convert"
         }
         xpkg::open::OpenError::TooLarge { .. } => {
             "split the package into several; no tool installs one this large"

@@ -43,7 +43,7 @@ impl FoundStack {
 
     /// The package, if nothing is wrong with it; findings are told.
     pub(crate) fn require_sound(self) -> Outcome<Stack> {
-        output::findings(&self.findings, output::say);
+        output::findings(&self.findings, output::say_always);
         let errors = self.findings.iter().filter(|one| one.severity == Severity::Error).count();
         self.stack.filter(|_| errors == 0).ok_or_else(|| {
             let message = format!("the package has {}", output::count(errors, "error"));

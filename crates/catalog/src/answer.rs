@@ -163,6 +163,19 @@ pub struct Dependent {
     pub dependency: Dependency,
 }
 
+/// Something that is kept beside a version, as cosign does: a signature, an attestation, an SBOM. That it
+/// is there says nothing of what it is worth.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct VersionSeal {
+    /// `signature`, `attestation` or `sbom`.
+    pub kind: String,
+    /// The tag it is under.
+    pub tag: String,
+    /// Its address.
+    pub digest: String,
+}
+
 /// What is found by some words.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

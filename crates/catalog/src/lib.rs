@@ -35,7 +35,9 @@
 //! Start with [`read()`] and [`Index`]; [`grammar`] is how kinds are written.
 
 pub mod answer;
-mod distance;
+pub mod choice;
+pub mod explain;
+pub mod gather;
 pub mod http;
 mod index;
 mod json;

@@ -235,6 +235,13 @@ impl Origin {
 }
 
 impl Definition {
+    /// Whether its kind, plural, singular or a short name is this.
+    pub fn is_called(&self, name: &str) -> bool {
+        let Self { kind, plural, singular, short_names, .. } = self;
+        let mut names = [kind, plural, singular].into_iter().chain(short_names);
+        names.any(|known| known.eq_ignore_ascii_case(name))
+    }
+
     /// A version by its name.
     pub fn version(&self, name: &str) -> Option<&ServedVersion> {
         self.versions.iter().find(|version| version.name == name)

@@ -13,6 +13,7 @@ use crate::answer::{Candidate, CandidateVersion, RejectedVersion, Resolution, Re
 use crate::grammar::KindReference;
 use crate::record::{Definition, Package};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use xpkg::constraint::Constraint;
 use xpkg::version::Version;
 
@@ -42,9 +43,9 @@ pub struct KindOffer {
     /// Its tags, newest version first.
     pub tags: Vec<String>,
     /// What the package says.
-    pub package: Package,
+    pub package: Arc<Package>,
     /// The kind it defines.
-    pub definition: Definition,
+    pub definition: Arc<Definition>,
 }
 
 impl KindOffer {

@@ -22,21 +22,23 @@ pub(crate) fn query(text: &str) -> Vec<String> {
     words
 }
 
-/// The words of a package: the parts of its repository's name, and what it says of itself.
-pub(crate) fn of_package(repository: &str, package: &Package) -> BTreeSet<String> {
+/// The words of a package with their ranks: the parts of its names, and, of all ranks, those with what it
+/// says of itself.
+pub(crate) fn of_package(repository: &str, package: &Package) -> BTreeSet<(u8, String)> {
     let texts = [
-        Some(package.name.as_str()),
         Some(package.kind.as_str()),
         package.description.as_deref(),
         package.category.as_deref(),
         package.readme.as_deref(),
     ];
-    let mut words: BTreeSet<String> = split(repository).collect();
+    let names: BTreeSet<String> = split(repository).chain(split(&package.name)).collect();
+    let mut words = names.clone();
     words.extend(package.keywords.iter().flat_map(|word| split(word)));
     for text in texts.into_iter().flatten() {
         words.extend(split(text).take(WORDS_MAX));
     }
-    words
+    let names = names.into_iter().map(|word| (NAME, word));
+    names.chain(words.into_iter().map(|word| (WORD, word))).collect()
 }
 
 /// How well a word fits that is the whole name of a kind.

@@ -4,6 +4,7 @@
 //! kind is not known, because definitions come and go with packages.
 
 use crate::metrics::Metrics;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResource;
 use kube::Client;
 use kube::api::{
     DeleteParams, GetParams, ListParams, Patch, PatchParams, PostParams, Preconditions,
@@ -406,6 +407,34 @@ impl Cluster {
         Ok(kinds
             .map(|one| (one.kind, Place { plural: one.name, is_namespaced: one.namespaced }))
             .collect())
+    }
+
+    /// Every resource of a group that the server serves, with the version it is served in.
+    pub async fn resources_of_group(
+        &self,
+        group: &str,
+    ) -> Result<Vec<(String, APIResource)>, Error> {
+        let request = http::Request::get(format!("/apis/{group}")).body(Vec::new());
+        let request = request.map_err(kube::core::request::Error::BuildRequest);
+        let found = match self.send(request).await {
+            Ok(found) => found,
+            Err(Error::Missing(_)) => return Ok(Vec::new()),
+            Err(error) => return Err(error),
+        };
+        let versions = found["versions"].as_array().cloned().unwrap_or_default();
+        let mut resources = Vec::new();
+        for version in versions.iter().filter_map(|one| one["version"].as_str()) {
+            let api_version = format!("{group}/{version}");
+            let asked = self.client.list_api_group_resources(&api_version);
+            let list = match answered(&format!("GET the kinds of {group}"), asked).await? {
+                Ok(list) => list.resources,
+                Err(kube::Error::Api(status)) if status.code == 404 => Vec::new(),
+                Err(error) => return Err(meaning(&error)),
+            };
+            let whole = list.into_iter().filter(|one| !one.name.contains('/'));
+            resources.extend(whole.map(|one| (version.to_owned(), one)));
+        }
+        Ok(resources)
     }
 
     /// Forgets where objects of an API are, because something there was not.

@@ -6,6 +6,7 @@
 
 use crate::cache::{Cache, CacheError, Contents, Name, Origin};
 use crate::cluster::chain;
+use futures::future::BoxFuture;
 use oci::layer::LayerSource;
 use oci::{Digest, Document, Identifier, Reference, Repository};
 use plan::package::pull::{RECHECK, Unavailable};
@@ -45,6 +46,19 @@ pub enum FetchError {
     /// A file of the cache's directory cannot be read.
     #[error("cannot read {}", .0.display())]
     File(PathBuf, #[source] io::Error),
+    /// Packages are not built here.
+    #[error("{0} is in Git, and packages are not taken from there")]
+    GitClosed(String),
+    /// It could not be built.
+    #[error("{0} cannot be built: {1}")]
+    Git(String, String),
+}
+
+/// Makes packages of what is in Git. Without one, nothing there is a package.
+pub trait GitBuilder: Send + Sync {
+    /// Builds what a reference names now into a file, an archive as `store` reads them; or says why
+    /// it does not.
+    fn build(&self, reference: Reference, to: PathBuf) -> BoxFuture<'static, Result<(), String>>;
 }
 
 impl From<store::Error> for FetchError {
@@ -71,6 +85,12 @@ impl From<FetchError> for Unavailable {
     fn from(error: FetchError) -> Self {
         let advice = match &error {
             FetchError::Cache(_, error) => error.advice().map(str::to_owned),
+            FetchError::GitClosed(_) => Some(
+                "let the manager take packages from this repository with --allow-git-source, or \
+                 push the package to a registry"
+                    .to_owned(),
+            ),
+            FetchError::Git(..) => Some("mend the package in its repository".to_owned()),
             _ => None,
         };
         Self { why: error.text(), advice }
@@ -104,6 +124,7 @@ pub struct Fetcher {
     /// Credentials of the manager itself, after those that packages name.
     own: Keychain,
     cache: Cache,
+    git: Option<Arc<dyn GitBuilder>>,
     shared: Arc<Shared>,
 }
 
@@ -119,14 +140,25 @@ struct Shared {
 impl Fetcher {
     /// Fetches over a transport, into a cache.
     pub fn new(transport: Transport, settings: Settings, own: Keychain, cache: Cache) -> Self {
-        Self { transport, settings, own, cache, shared: Arc::default() }
+        Self { transport, settings, own, cache, git: None, shared: Arc::default() }
+    }
+
+    /// The same, which also builds packages of what is in Git.
+    #[must_use]
+    pub fn with_git(mut self, git: Arc<dyn GitBuilder>) -> Self {
+        self.git = Some(git);
+        self
+    }
+
+    /// Registries, with these credentials before the manager's own.
+    pub(crate) fn client(&self, keychain: Keychain) -> Client {
+        let keychain = keychain.or(self.own.clone());
+        Client::new(self.transport.clone(), keychain, self.settings.clone())
     }
 
     /// A repository, for somebody with these credentials.
     pub(crate) fn remote(&self, repository: &Repository, keychain: Keychain) -> store::Remote {
-        let keychain = keychain.or(self.own.clone());
-        let client = Client::new(self.transport.clone(), keychain, self.settings.clone());
-        client.repository(repository.clone())
+        self.client(keychain).repository(repository.clone())
     }
 
     /// What a tag was found to mean less than a minute ago.
@@ -142,10 +174,15 @@ impl Fetcher {
         reference: &Reference,
         keychain: Keychain,
     ) -> Result<Digest, FetchError> {
-        let remote = self.remote(reference.repository(), keychain);
-        let found = remote.head(reference.identifier()).await?;
-        let digest = found.ok_or_else(|| FetchError::Absent(reference.to_string()))?.digest;
-        self.fetch(&remote, &reference.to_string(), &digest).await?;
+        let digest = if reference.repository().git_source().is_some() {
+            self.build_from_git(reference).await?
+        } else {
+            let remote = self.remote(reference.repository(), keychain);
+            let found = remote.head(reference.identifier()).await?;
+            let digest = found.ok_or_else(|| FetchError::Absent(reference.to_string()))?.digest;
+            self.fetch(&remote, &reference.to_string(), &digest).await?;
+            digest
+        };
         let mut asked = self.shared.asked.lock().unwrap_or_else(PoisonError::into_inner);
         asked.insert(reference.name(), (Instant::now(), digest.clone()));
         Ok(digest)
@@ -157,6 +194,9 @@ impl Fetcher {
         reference: &Reference,
         keychain: Keychain,
     ) -> Result<Digest, FetchError> {
+        if reference.repository().git_source().is_some() {
+            return self.build_from_git(reference).await;
+        }
         let remote = self.remote(reference.repository(), keychain);
         let found = remote.head(reference.identifier()).await?;
         Ok(found.ok_or_else(|| FetchError::Absent(reference.to_string()))?.digest)
@@ -169,6 +209,9 @@ impl Fetcher {
         digest: &Digest,
         keychain: Keychain,
     ) -> Result<Arc<Contents>, FetchError> {
+        if repository.git_source().is_some() {
+            return self.cached_build(repository, digest).await;
+        }
         let remote = self.remote(repository, keychain);
         self.fetch(&remote, &format!("{repository}@{digest}"), digest).await
     }
@@ -179,7 +222,42 @@ impl Fetcher {
         repository: &Repository,
         keychain: Keychain,
     ) -> Result<Vec<String>, FetchError> {
+        // Branches and tags of Git are no versions of a package: a reference means the one it names.
+        if repository.git_source().is_some() {
+            return Ok(Vec::new());
+        }
         Ok(self.remote(repository, keychain).tags().await?)
+    }
+
+    /// Builds what a Git source names now, into the cache.
+    async fn build_from_git(&self, reference: &Reference) -> Result<Digest, FetchError> {
+        let name = reference.name();
+        if let Identifier::Digest(digest) = reference.identifier() {
+            return self.cached_build(reference.repository(), digest).await.map(|_| digest.clone());
+        }
+        let git = self.git.as_ref().ok_or_else(|| FetchError::GitClosed(name.clone()))?;
+        let key = Digest::of(name.as_bytes());
+        let mutex = self.mutex(&key);
+        let _alone = mutex.lock().await;
+        let file = self.cache.directory().join(format!(".git-{}", key.hex()));
+        let built = git.build(reference.clone(), file.clone()).await;
+        built.map_err(|why| FetchError::Git(name.clone(), why))?;
+        let archive = Tarball::open(&file).await?;
+        let digest = archive.only()?;
+        let kept = self.fetch(&archive, &name, &digest).await;
+        let _ = fs_err::remove_file(&file);
+        kept.map(|_| digest)
+    }
+
+    /// What was built of a Git source before. Bytes that are lost are built again from what the
+    /// package names, which says whether they are still the same.
+    async fn cached_build(
+        &self,
+        repository: &Repository,
+        digest: &Digest,
+    ) -> Result<Arc<Contents>, FetchError> {
+        let name = format!("{repository}@{digest}");
+        self.cache.contents(digest).await.map_err(|error| FetchError::Cache(name, error))
     }
 
     async fn fetch(

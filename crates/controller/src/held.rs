@@ -20,7 +20,7 @@ pub(crate) fn digest(hands: &Hands, revision: &Revision) -> Option<Digest> {
     let package = revision.metadata.labels.get(LABEL_PACKAGE)?;
     let is_right =
         |digest: &Digest| xpkg::label::friendly_id(package, digest.hex()) == revision.metadata.name;
-    let rules = Rules::weak().default_registry(&hands.settings.default_registry);
+    let rules = Rules::weak().default_registry(&hands.settings.default_registry).git_sources();
     let reference = Reference::parse(&revision.spec.image, &rules).ok();
     let named = reference.and_then(|reference| match reference.identifier() {
         Identifier::Digest(digest) => Some(digest.clone()),

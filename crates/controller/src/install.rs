@@ -15,13 +15,14 @@ const PATIENCE: usize = 100;
 /// Installs every definition, or brings it up to date, and waits until all are served. Kinds of
 /// other groups belong to Crossplane's core where that is: they are made only if they are missing.
 pub(crate) async fn install(hands: &Hands) -> Result<(), Error> {
-    let definitions = api::crd::definitions(&hands.settings.group_suffix);
+    let suffix = &hands.settings.group_suffix;
+    let definitions = api::stacks::define_kinds(suffix, hands.settings.manages_stacks);
     let definitions = definitions.map_err(|error| Error::Refused(error.to_string()))?;
-    let group = hands.settings.group();
+    let own = [hands.settings.group(), hands.settings.stacks_group()];
     for definition in &definitions {
         let target = definition_of(definition);
         let live = hands.cluster.get(&target).await?;
-        let is_others = definition["spec"]["group"] != group;
+        let is_others = !own.iter().any(|group| definition["spec"]["group"] == **group);
         if live.is_some_and(|live| is_others || is_current(definition, &live)) {
             continue;
         }
@@ -42,8 +43,10 @@ pub(crate) async fn install(hands: &Hands) -> Result<(), Error> {
             }
             tokio::time::sleep(LOOK).await;
         }
+        let [group, stacks] = &own;
         hands.cluster.forget(&format!("{group}/v1"));
         hands.cluster.forget(&format!("{group}/v1beta1"));
+        hands.cluster.forget(&format!("{stacks}/{}", api::stacks::STACKS_VERSION));
     }
     Ok(())
 }

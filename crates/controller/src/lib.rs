@@ -46,9 +46,11 @@ pub mod cluster;
 mod families;
 pub mod fetch;
 mod forbidden;
+mod heard;
 mod held;
 mod install;
 pub mod kind;
+mod kinds;
 pub mod lease;
 pub mod lock;
 pub mod metrics;
@@ -62,16 +64,19 @@ pub mod run;
 pub mod runtime;
 pub mod secrets;
 mod signature;
+pub mod stacks;
 mod tidy;
 pub mod verdicts;
 mod watch;
 pub mod written;
 
 pub use kind::Kind;
+pub use kinds::CatalogAddress;
 pub use plan::authority;
 pub use plan::runtime::{AUTHORITY, Lifetimes, STARTING, UNESTABLISHED};
 
 use api::meta::{PackageKind, PermissionRequest};
+use api::stacks::{CLUSTER_INSTALL, NAMESPACE_INSTALL};
 use cache::Cache;
 use cluster::{Cluster, Error};
 use fetch::Fetcher;
@@ -108,6 +113,8 @@ pub struct Settings {
     pub group_suffix: String,
     /// The registry of references that name none.
     pub default_registry: String,
+    /// Catalogs that are asked which package brings a kind, in this order.
+    pub catalogs: Vec<CatalogAddress>,
     /// How far installed packages may be moved for the sake of others.
     pub movement: Movement,
     /// Whether that goes for packages whose image other field managers keep, too.
@@ -143,6 +150,8 @@ pub struct Settings {
     pub lease: lease::Timing,
     /// Whether to install the definitions of its kinds at the start.
     pub installs_definitions: bool,
+    /// Whether the kinds of the first package system are this manager's business.
+    pub manages_stacks: bool,
     /// Whether packages take over whatever is there already, as upstream's do.
     pub adopts_existing: bool,
     /// What becomes of packages with objects that their kind may not bring.
@@ -159,6 +168,7 @@ impl Settings {
             service_account: "crossplane".to_owned(),
             group_suffix: api::crd::SUFFIX.to_owned(),
             default_registry: oci::reference::DOCKER_HUB.to_owned(),
+            catalogs: Vec::new(),
             movement: Movement::Upgrades,
             moves_kept: false,
             runs: vec![PackageKind::Provider, PackageKind::Function],
@@ -176,6 +186,7 @@ impl Settings {
             elects_leader: false,
             lease: lease::Timing::default(),
             installs_definitions: true,
+            manages_stacks: true,
             adopts_existing: false,
             unsupported: Unsupported::default(),
         }
@@ -184,6 +195,11 @@ impl Settings {
     /// The API group of packages.
     pub fn group(&self) -> String {
         format!("pkg.{}", self.group_suffix)
+    }
+
+    /// The API group of the first package system.
+    pub fn stacks_group(&self) -> String {
+        api::stacks::stacks_group(&self.group_suffix)
     }
 
     /// Whether the runtime of packages of a kind is this manager's business.
@@ -350,6 +366,11 @@ impl Manager {
         if hands.settings.manages_roles {
             kinds.spawn(run::run(roles::ProviderRoles, hands, &mut watches, &stop));
             kinds.spawn(run::run(roles::DefinitionRoles, hands, &mut watches, &stop));
+        }
+        if hands.settings.manages_stacks {
+            for kind in [CLUSTER_INSTALL, NAMESPACE_INSTALL] {
+                kinds.spawn(run::run(stacks::Installs(kind), hands, &mut watches, &stop));
+            }
         }
         let tidier = Arc::clone(hands);
         kinds.spawn(async move {

@@ -8,10 +8,12 @@
 
 use crate::access::access;
 use crate::fetch::{FetchError, Fetcher};
+use crate::heard::{Answer, Asked, Heard, Memory, put, unanswered};
 use crate::held::held;
 use crate::kind::{Kind, Learnt, Meta, Wakes, Watch};
 use crate::package::{provided, pull_secrets, typed};
-use crate::{Hands, cluster, secrets};
+use crate::{Hands, cluster, kinds, secrets};
+use api::kind_reference::KindReference;
 use api::meta::PackageKind;
 use api::pkg::Package;
 use api::pkg::lock::{Lock, NAME};
@@ -20,11 +22,11 @@ use cluster::Which;
 use futures::future::{BoxFuture, FutureExt as _};
 use oci::{Digest, Identifier, Reference, Repository, Rules};
 use plan::image_config::{Treatment, treat};
-use plan::lock::{Contents, Known, RECHECK, Report, Settings, World, decide};
+use plan::lock::{Contents, KindPins, KindSources, Report, Settings, World, decide};
 use plan::package::pull::Policy;
 use plan::revision;
 use plan::step::{Need, Refusal, Step, Target, Wake};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -43,125 +45,11 @@ pub struct Locks {
     heard: broadcast::Sender<String>,
 }
 
-/// How long the lock waits for an answer. Nobody is decided on meanwhile; but whoever is decided on
-/// without it is decided on as if the registry were away.
-const PATIENCE: Duration = Duration::from_secs(20);
-/// The same, of a registry that was not heard of when it was last asked.
-const PATIENCE_LEFT: Duration = Duration::from_secs(1);
-
 /// How old an answer may be on which somebody is refused: what they lack may have been pushed since.
 const FRESH: Duration = Duration::from_secs(5);
 
-/// Who takes long to answer nothing is not asked again for this many times as long: one registry
-/// that is away must not keep everybody waiting at every look.
-const SILENCE_FACTOR: u32 = 3;
-/// What takes less than this is not long.
-const LONG: Duration = Duration::from_secs(1);
-
-/// What registries said lately.
-#[derive(Default)]
-struct Memory {
-    /// When the lock was last looked at.
-    began: Option<Instant>,
-    tags: HashMap<Repository, (Instant, Vec<String>)>,
-    digests: HashMap<String, (Instant, Digest)>,
-    /// What was asked in vain, why, and until when it is not asked again.
-    silent: HashMap<Asked, (Instant, String)>,
-    /// What was asked and is not answered yet, since when, and of which registry.
-    open: HashMap<Asked, (Instant, String)>,
-    /// Registries that were not heard of when they were last asked.
-    away: HashSet<String>,
-}
-
-/// What a registry is asked.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Asked {
-    Tags(Repository),
-    Digest(String),
-    Contents(String),
-}
-
-/// What a registry answers.
-#[derive(Clone, Debug, PartialEq)]
-enum Answer {
-    Tags(Vec<String>),
-    Digest(Digest),
-    Contents(Box<Contents>),
-}
-
 /// A question to a registry, under way.
 type Question = BoxFuture<'static, Result<Answer, String>>;
-
-impl Memory {
-    /// Lists that are older than this look at the lock, and how old the oldest is.
-    fn before(&self) -> (Vec<Repository>, Duration) {
-        let before = self.tags.iter().filter(|(_, (then, _))| Some(*then) < self.began);
-        let age = before.clone().map(|(_, (then, _))| then.elapsed()).max();
-        (before.map(|(key, _)| key.clone()).collect(), age.unwrap_or_default())
-    }
-
-    /// What is still believed.
-    fn fresh(&mut self) -> Known {
-        self.began = Some(Instant::now());
-        self.tags.retain(|_, (then, _)| then.elapsed() < RECHECK);
-        self.digests.retain(|_, (then, _)| then.elapsed() < RECHECK);
-        let tags = self.tags.iter().map(|(key, (_, tags))| (key.clone(), Ok(tags.clone())));
-        let digests = self.digests.iter().map(|(key, (_, one))| (key.clone(), Ok(one.clone())));
-        let mut known =
-            Known { tags: tags.collect(), digests: digests.collect(), ..Known::default() };
-        self.silent.retain(|_, (until, _)| *until > Instant::now());
-        let silent = self.silent.iter().map(|(asked, (_, why))| (asked.clone(), why.clone()));
-        let open = self.open.iter();
-        let open = open.map(|(asked, (_, registry))| (asked.clone(), unanswered(registry)));
-        for (asked, why) in silent.chain(open) {
-            put(&mut known, asked, Err(why));
-        }
-        known
-    }
-
-    /// How long an answer of a registry is waited for: not at all, where another one is.
-    fn patience(&self, registry: &str) -> Duration {
-        if self.open.values().any(|(_, one)| one == registry) {
-            return Duration::ZERO;
-        }
-        if self.away.contains(registry) { PATIENCE_LEFT } else { PATIENCE }
-    }
-
-    /// How long until somebody may be asked again who took long to answer nothing.
-    fn silence(&self) -> Option<Duration> {
-        let now = Instant::now();
-        let left = self.silent.values().map(|(until, _)| until.saturating_duration_since(now));
-        left.filter(|left| !left.is_zero()).min()
-    }
-
-    /// Something was asked at this time, and this is what came of it; says whether it is known.
-    fn hear(&mut self, asked: Asked, then: Instant, answer: &Result<Answer, String>) -> Learnt {
-        self.open.remove(&asked);
-        self.silent.remove(&asked);
-        let now = Instant::now();
-        match (asked, answer) {
-            (Asked::Tags(repository), Ok(Answer::Tags(tags))) => {
-                self.tags.insert(repository, (now, tags.clone()));
-            }
-            (Asked::Digest(name), Ok(Answer::Digest(digest))) => {
-                self.digests.insert(name, (now, digest.clone()));
-            }
-            // The cache has them.
-            (_, Ok(_)) => {}
-            (asked, Err(why)) => {
-                if let Asked::Tags(repository) = &asked {
-                    self.tags.remove(repository);
-                }
-                if then.elapsed() >= LONG {
-                    let silence = then.elapsed().saturating_mul(SILENCE_FACTOR).min(RECHECK);
-                    self.silent.insert(asked, (now + silence, why.clone()));
-                }
-                return Learnt::Unknown;
-            }
-        }
-        Learnt::Known
-    }
-}
 
 impl Locks {
     /// The lock, which tells its verdicts to these.
@@ -203,6 +91,50 @@ impl Locks {
         while errands.try_join_next().is_some() {}
         errands.spawn(errand);
         (Learnt::Unknown, Err(unanswered(registry)))
+    }
+
+    /// Finds out which packages bring a kind. What was heard is not kept for the next look: who
+    /// lacks something waits for a package that comes, or for a pin.
+    async fn learn_kind(
+        &self,
+        hands: &Hands,
+        world: &mut World,
+        kind: KindReference,
+    ) -> Result<Learnt, cluster::Error> {
+        world.pins = kinds::read_pins(hands).await?;
+        let served = kinds::served_kinds(hands, &kind).await?;
+        let is_there = kind.name.is_some() && served.values().any(|one| one.is_served);
+        let catalogs = hands.settings.catalogs.clone();
+        let Some(first) = catalogs.first().filter(|_| !is_there) else {
+            let sources = KindSources { kinds: served, ..KindSources::default() };
+            world.known.kinds.insert(kind, Ok(sources));
+            return Ok(Learnt::Known);
+        };
+        let (registry, asked) = (first.registry.clone(), Asked::Kind(kind.clone()));
+        let names = catalogs.iter().map(|one| one.registry.clone()).collect();
+        let known = served.clone();
+        let unheard = self.memory().unheard(&asked);
+        let (learnt, heard) = if let Some(why) = unheard {
+            (Learnt::Unknown, Err(why))
+        } else {
+            let access = access(hands, &[]).await?;
+            let (fetch, keychain, kind) = (hands.fetch.clone(), access.keychain, kind.clone());
+            let question = async move {
+                let found = kinds::ask_catalogs(&fetch, &keychain, &catalogs, &kind, known);
+                Ok(Answer::Kind(Box::new(found.await)))
+            };
+            self.ask(asked, &registry, question.boxed()).await
+        };
+        let sources = match heard {
+            Ok(Answer::Kind(sources)) => *sources,
+            Ok(_) => KindSources { kinds: served, catalogs: names, ..KindSources::default() },
+            Err(why) => {
+                let silent = Some(why);
+                KindSources { kinds: served, catalogs: names, silent, ..KindSources::default() }
+            }
+        };
+        world.known.kinds.insert(kind, Ok(sources));
+        Ok(learnt)
     }
 
     fn memory(&self) -> std::sync::MutexGuard<'_, Memory> {
@@ -256,7 +188,8 @@ impl Kind for Locks {
         let (mut packages, mut revisions): (Vec<Package>, Vec<Revision>) = Default::default();
         for kind in PackageKind::ALL {
             let all = hands.cluster.list(&stable, kind.as_str(), Which::default()).await?;
-            packages.extend(readable(all, hands));
+            let all = readable::<Package>(all, hands).into_iter();
+            packages.extend(all.map(Package::with_chosen_image));
             let all = hands.cluster.list(&stable, &revision_of(kind), Which::default()).await?;
             revisions.extend(readable(all, hands));
         }
@@ -273,6 +206,7 @@ impl Kind for Locks {
             packages,
             revisions,
             image_configs: readable(image_configs, hands),
+            pins: KindPins::default(),
             known,
             refused: Vec::new(),
             settings: Settings {
@@ -304,6 +238,15 @@ impl Kind for Locks {
                     let left = if let Wake::After(time) = *wake { left.min(time) } else { left };
                     *wake = Wake::After(left);
                 }
+                // A package that brings what somebody lacks may be pushed, or pinned, without a sign.
+                if !decided.report.conflicts.is_empty() && !world.known.kinds.is_empty() {
+                    let wake = &mut decided.plan.wake;
+                    *wake = Wake::After(if let Wake::After(time) = *wake {
+                        time.min(FRESH)
+                    } else {
+                        FRESH
+                    });
+                }
                 self.verdicts.publish(decided.verdicts);
                 Step::Do(decided.plan)
             }
@@ -317,6 +260,7 @@ impl Kind for Locks {
         need: Need,
     ) -> Result<Learnt, cluster::Error> {
         let (asked, question) = match need {
+            Need::Kind(kind) => return self.learn_kind(hands, world, kind).await,
             Need::Tags(repository) => {
                 (Asked::Tags(repository.clone()), tags(hands, world, &repository).await?)
             }
@@ -342,42 +286,6 @@ impl Kind for Locks {
 
     fn refuse(&self, world: &mut World, refusals: Vec<Refusal>) {
         world.refused = refusals;
-    }
-}
-
-/// What came of a question.
-type Heard = Result<Answer, String>;
-
-fn unanswered(registry: &str) -> String {
-    format!(
-        "{registry} has not answered yet; check that it is spelled right and can be reached from \
-         the manager, which waits for it"
-    )
-}
-
-/// Lets it be known what came of a question.
-fn put(known: &mut Known, asked: Asked, answer: Heard) {
-    match (asked, answer) {
-        (Asked::Tags(repository), Ok(Answer::Tags(tags))) => {
-            known.tags.insert(repository, Ok(tags));
-        }
-        (Asked::Tags(repository), Err(why)) => {
-            known.tags.insert(repository, Err(why));
-        }
-        (Asked::Digest(name), Ok(Answer::Digest(digest))) => {
-            known.digests.insert(name, Ok(digest));
-        }
-        (Asked::Digest(name), Err(why)) => {
-            known.digests.insert(name, Err(why));
-        }
-        (Asked::Contents(name), Ok(Answer::Contents(found))) => {
-            known.contents.insert(name, Ok(*found));
-        }
-        (Asked::Contents(name), Err(why)) => {
-            known.contents.insert(name, Err(why));
-        }
-        // Nobody answers what was not asked.
-        (_, Ok(_)) => {}
     }
 }
 
@@ -471,7 +379,7 @@ fn secrets_for(hands: &Hands, world: &World, image: &str, treatment: &Treatment)
 }
 
 fn rules(hands: &Hands) -> Rules {
-    Rules::weak().any_digest().default_registry(&hands.settings.default_registry)
+    Rules::weak().any_digest().default_registry(&hands.settings.default_registry).git_sources()
 }
 
 /// A question, and the registry that it goes to; or why there is none.
@@ -590,6 +498,7 @@ async fn fetched(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::heard::{PATIENCE, PATIENCE_LEFT};
 
     #[tokio::test(start_paused = true)]
     async fn who_takes_long_to_answer_nothing_is_not_asked_again_at_once() {

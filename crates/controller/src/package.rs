@@ -4,14 +4,15 @@ use crate::access::access;
 use crate::forbidden::Subject;
 use crate::kind::{Kind, Learnt, Wakes, Watch};
 use crate::revision::owners;
-use crate::{Hands, cluster, fetch, secrets, signature};
+use crate::{Hands, cluster, fetch, held, kinds, secrets, signature};
 use api::condition::types;
 use api::meta::PackageKind;
 use api::pkg::revision::Revision;
-use api::pkg::{LABEL_PACKAGE, LocalReference, Package};
+use api::pkg::{ANNOTATION_AUTOMATIC, LABEL_PACKAGE, LocalReference, Package};
 use cluster::Which;
 use oci::{Digest, Identifier, Reference, Rules};
 use plan::image_config::{ImageConfigError, Treatment, treat};
+use plan::lock::KindPins;
 use plan::package::pull::{Image, Policy, Unavailable};
 use plan::package::{Settings, World, can_be_labelled, step};
 use plan::signature::Trust;
@@ -81,11 +82,11 @@ impl Kind for Packages {
         let api_version = format!("{}/v1", hands.settings.group());
         let Some((target, _)) = self.subject(hands, key) else { return Ok(None) };
         let Some(found) = hands.cluster.get(&target).await? else { return Ok(None) };
-        let package: Package = typed(found)?;
+        let package = typed::<Package>(found)?.with_chosen_image();
         let revisions = self.revisions_of(hands, &api_version, key).await?;
         let treated = treatment(hands, &package.spec.package).await?;
         let (trust, treatment) = (Trust::of(&treated), treated.unwrap_or_default());
-        let image = known(hands, &package, &treatment);
+        let image = known(hands, &package, &revisions, &treatment);
         let settings = Settings {
             default_registry: hands.settings.default_registry.clone(),
             runs_packages: hands.settings.runs(self.0),
@@ -98,6 +99,8 @@ impl Kind for Packages {
             treatment,
             trust,
             owners: BTreeMap::new(),
+            kinds: None,
+            pins: KindPins::default(),
             refused: Vec::new(),
             settings,
             now: hands.now(),
@@ -136,6 +139,10 @@ impl Kind for Packages {
             let policy = Policy::parse(spec.package_pull_policy.as_deref());
             return signature::learn(hands, &mut world.trust, image, &secrets, policy).await;
         }
+        if let Need::Kind(kind) = &need {
+            (world.pins, world.kinds) = kinds::find_packages(hands, kind).await?;
+            return Ok(Learnt::Known);
+        }
         if let Need::Objects(wanted) = need {
             world.owners.extend(owners(hands, wanted).await?);
             return Ok(Learnt::Known);
@@ -148,19 +155,34 @@ impl Kind for Packages {
     }
 }
 
-/// What is known about the image of a package without asking anybody.
-fn known(hands: &Hands, package: &Package, treatment: &Treatment) -> Image {
+/// What is known about the image of a package without asking a registry.
+///
+/// What the cache has counts if the package was made of it before: a tag may mean something else
+/// since another package had it, and what is private was cached for other credentials. Only under
+/// `Never` there is nothing else to go by.
+fn known(hands: &Hands, package: &Package, revisions: &[Revision], treatment: &Treatment) -> Image {
     let policy = Policy::parse(package.spec.package_pull_policy.as_deref());
+    let is_automatic = package.metadata.annotations.contains_key(ANNOTATION_AUTOMATIC);
+    let before = package.status.as_ref().and_then(|status| status.current_identifier.as_ref());
     let package = &package.spec.package;
     let Some(reference) = parse(hands, package) else { return Image::default() };
-    let cached = match reference.identifier() {
+    let in_cache = || match reference.identifier() {
         Identifier::Tag(_) => hands.cache.tag(&reference.name()),
         Identifier::Digest(digest) => Some(digest.clone()).filter(|one| hands.cache.has(one)),
     };
+    let cached = if policy == Policy::Never {
+        in_cache()
+    } else {
+        let of_image = revisions.iter().filter(|one| one.spec.image == *package);
+        let newest = of_image.max_by_key(|one| one.spec.revision);
+        let installed = newest.and_then(|revision| held::digest(hands, revision));
+        installed.or_else(|| in_cache().filter(|_| before == Some(package)))
+    };
+    // The lock has just asked about packages that it brings. Others ask for themselves, and under
+    // `Always` once a minute.
     let resolved = parse(hands, treatment.name(package));
+    let resolved = resolved.filter(|_| is_automatic || policy == Policy::Always);
     let asked = resolved.and_then(|resolved| hands.fetch.remembered(&resolved));
-    // Somebody may have asked who looked for what packages need. For a package that would have
-    // asked now, that is what it goes by from then on.
     let is_news = match policy {
         Policy::Never => false,
         Policy::IfNotPresent => cached.is_none(),
@@ -190,7 +212,7 @@ pub(crate) fn pull_secrets(named: Option<&[LocalReference]>, treatment: &Treatme
 }
 
 fn parse(hands: &Hands, package: &str) -> Option<Reference> {
-    let rules = Rules::weak().default_registry(&hands.settings.default_registry);
+    let rules = Rules::weak().default_registry(&hands.settings.default_registry).git_sources();
     Reference::parse(package, &rules).ok()
 }
 

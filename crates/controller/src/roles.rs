@@ -9,7 +9,7 @@ use api::pkg::{LABEL_FAMILY, LABEL_PACKAGE};
 use cluster::Which;
 use plan::adoption;
 use plan::control::{controller_of, is_controlled_by, is_controlled_by_object};
-use plan::rbac::{World, definition, step};
+use plan::rbac::{World, confined_to, definition, step, system_label};
 use plan::step::{Need, Refusal, Step, Target};
 use serde_json::Value as Json;
 
@@ -21,6 +21,7 @@ pub struct DefinitionRoles;
 pub(crate) const RBAC: &str = "rbac.authorization.k8s.io/v1";
 pub(crate) const ROLE: &str = "ClusterRole";
 pub(crate) const BINDING: &str = "ClusterRoleBinding";
+pub(crate) const NAMESPACE_BINDING: &str = "RoleBinding";
 const REVISION: &str = "ProviderRevision";
 const DEFINITION: (&str, &str) = ("apiextensions.crossplane.io/v1", "CompositeResourceDefinition");
 
@@ -45,6 +46,9 @@ impl Kind for ProviderRoles {
             Watch::by_owner(RBAC, ROLE, REVISION),
             Watch::by_owner(RBAC, BINDING, REVISION),
         ];
+        if hands.settings.manages_stacks {
+            watches.push(Watch::by_owner(RBAC, NAMESPACE_BINDING, REVISION));
+        }
         watches.extend(allowed(hands));
         watches
     }
@@ -79,6 +83,12 @@ impl Kind for ProviderRoles {
             name: format!("crossplane:provider:{key}:system"),
         };
         objects.extend(hands.cluster.get(&bound).await?);
+        if confined_to(&revision).is_some() {
+            let (label, name) = system_label(&revision);
+            let labels = format!("{label}={name}");
+            let which = Which { labels: Some(&labels), ..Which::default() };
+            objects.extend(hands.cluster.list(RBAC, NAMESPACE_BINDING, which).await?);
+        }
         let uncontrolled = uncontrolled(&objects);
         objects.retain(|object| is_controlled_by(object, &revision));
         let adopts_existing = !uncontrolled.is_empty() && adopts_existing(hands, &revision).await?;

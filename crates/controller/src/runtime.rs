@@ -12,7 +12,7 @@ use api::pkg::revision::{ACTIVE, Revision};
 use cluster::Which;
 use plan::authority::Allowed;
 use plan::control::is_controlled_by;
-use plan::rbac::{has_roles, system_role};
+use plan::rbac::{confined_to, has_roles, system_role};
 use plan::runtime::{Managed, Package, SECRETS, Settings, World, step};
 use plan::step::{Need, Refusal, Step, Target, seconds};
 use serde::de::DeserializeOwned;
@@ -79,6 +79,10 @@ impl Kind for Runtimes {
             watches.push(Watch::new(DEFINITION.0, DEFINITION.1, activated(&revision)));
             if hands.settings.manages_roles {
                 watches.push(Watch::by_owner(roles::RBAC, roles::BINDING, &revision));
+                if hands.settings.manages_stacks {
+                    let kind = roles::NAMESPACE_BINDING;
+                    watches.push(Watch::by_owner(roles::RBAC, kind, &revision));
+                }
             }
         }
         watches.extend(roles::allowed(hands));
@@ -262,11 +266,26 @@ async fn unbound(
         return Ok(None);
     }
     let name = system_role(revision);
-    let (api_version, kind) = (roles::RBAC.to_owned(), roles::BINDING.to_owned());
-    let target = Target { api_version, kind, namespace: None, name: name.clone() };
-    let binding = hands.cluster.get(&target).await?;
-    let subjects = binding.as_ref().and_then(|binding| binding["subjects"].as_array());
-    Ok(subjects.is_none_or(Vec::is_empty).then_some(name))
+    let target = |kind: &str, namespace: Option<&str>| Target {
+        api_version: roles::RBAC.to_owned(),
+        kind: kind.to_owned(),
+        namespace: namespace.map(str::to_owned),
+        name: name.clone(),
+    };
+    let bindings = match confined_to(revision) {
+        None => vec![target(roles::BINDING, None)],
+        Some(within) => {
+            within.into_iter().map(|it| target(roles::NAMESPACE_BINDING, Some(it))).collect()
+        }
+    };
+    for target in bindings {
+        let binding = hands.cluster.get(&target).await?;
+        let subjects = binding.as_ref().and_then(|binding| binding["subjects"].as_array());
+        if subjects.is_none_or(Vec::is_empty) {
+            return Ok(Some(name));
+        }
+    }
+    Ok(None)
 }
 
 /// The kinds that Crossplane makes for a revision when somebody wants them: one that is wanted has

@@ -143,12 +143,19 @@ fn told(error: &watcher::Error) -> String {
     }
 }
 
+/// What an object is looked at under: its name, and before that its namespace, if its kind has one.
+fn key_of(meta: &Meta) -> Option<String> {
+    let name = meta.metadata.name.as_deref()?;
+    let namespace = meta.metadata.namespace.as_deref().filter(|one| !one.is_empty());
+    Some(namespace.map_or_else(|| name.to_owned(), |namespace| format!("{namespace}/{name}")))
+}
+
 fn tell(watch: &Watch, queue: &Queue, meta: &Meta, is_there: bool) {
     match (watch.wakes)(meta) {
         Wakes::Itself => {
-            let Some(name) = meta.metadata.name.as_deref() else { return };
-            queue.know(name, is_there);
-            queue.wake(name);
+            let Some(key) = key_of(meta) else { return };
+            queue.know(&key, is_there);
+            queue.wake(&key);
         }
         Wakes::These(keys) => keys.iter().for_each(|key| queue.wake(key)),
         Wakes::Everyone => queue.wake_everyone(),

@@ -38,8 +38,8 @@
     getSelection().removeAllRanges();
     getSelection().addRange(range);
   };
-  const startCopy = () => {
-    for (const button of document.querySelectorAll("[data-copy]")) {
+  const startCopy = (within) => {
+    for (const button of within.querySelectorAll("[data-copy]")) {
       const source = button.parentElement.querySelector("code");
       button.hidden = false;
       button.addEventListener("click", async () => {
@@ -113,9 +113,54 @@
     target.scrollIntoView({ block: "center" });
   };
 
+  // A page of a control plane is loaded again when the server tells of changes.
+  const startLive = () => {
+    const area = document.querySelector("[data-live]");
+    if (!area || !window.EventSource) return;
+    const status = document.getElementById("news");
+    const pulse = (lost) => {
+      for (const mark of area.querySelectorAll("[data-pulse]")) {
+        mark.hidden = false;
+        mark.classList.toggle("lost", lost);
+        mark.textContent = lost ? "waiting for the server" : "live";
+      }
+    };
+    let shown = area.innerHTML;
+    const load = async () => {
+      try {
+        const answer = await fetch(location.pathname, { credentials: "same-origin", cache: "no-store" });
+        if (!answer.ok) return pulse(true);
+        // Made by our server, which escapes; the policy of the page holds besides.
+        const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+        const fresh = page.querySelector("[data-live]");
+        if (!fresh) return;
+        if (fresh.innerHTML !== shown) {
+          const before = area.querySelector("[data-headline]");
+          const held = area.contains(document.activeElement) && document.activeElement.getAttribute("href");
+          const told = before && before.textContent;
+          shown = fresh.innerHTML;
+          area.replaceChildren(...fresh.childNodes);
+          startCopy(area);
+          const again = held && [...area.querySelectorAll("a[href]")].find((link) => link.getAttribute("href") === held);
+          if (again) again.focus({ preventScroll: true });
+          const headline = area.querySelector("[data-headline]");
+          if (headline && headline.textContent !== told) status.textContent = headline.textContent;
+        }
+        pulse(false);
+      } catch {
+        pulse(true);
+      }
+    };
+    const news = new EventSource(area.dataset.live);
+    news.addEventListener("changed", load);
+    news.addEventListener("error", () => pulse(true));
+    addEventListener("pagehide", () => news.close());
+  };
+
   document.addEventListener("DOMContentLoaded", () => {
     startTheme();
-    startCopy();
+    startLive();
+    startCopy(document);
     for (const id of ["find", "look"]) {
       const input = document.getElementById(id);
       if (input) startSearch(input);

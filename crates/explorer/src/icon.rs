@@ -69,6 +69,10 @@ pub(crate) fn warning_glyph() -> Markup {
     drawing(r#"<path d="M10 2.5 18.5 17h-17zM10 8v4.2M10 14.6v.1"/>"#)
 }
 
+pub(crate) fn check_glyph() -> Markup {
+    drawing(r#"<circle cx="10" cy="10" r="7.5"/><path d="m6.5 10.2 2.4 2.4 4.6-5"/>"#)
+}
+
 pub(crate) fn box_glyph() -> Markup {
     drawing(r#"<path d="m10 2 7 4v8l-7 4-7-4V6zM3 6l7 4 7-4M10 10v8"/>"#)
 }

@@ -24,11 +24,13 @@
 //!
 //! ## What it refuses to know
 //!
-//! Users, sockets and registries: rights are the catalog's gate, a shell binds the router.
+//! Users, sockets, registries and clusters: rights are the catalog's gate, a shell binds the router and
+//! gathers what [`plane`] shows of a control plane.
 //!
-//! Start with [`http::router`]; pages are in `page`, the schema tree in `tree`.
+//! Start with [`http::router`]; pages are in `page`, the schema tree in `tree`, graphs in `diagram`.
 
 mod assets;
+mod diagram;
 pub mod http;
 mod icon;
 mod install;
@@ -36,5 +38,6 @@ mod link;
 mod markdown;
 mod page;
 pub mod pass;
+pub mod plane;
 mod tree;
 mod words;

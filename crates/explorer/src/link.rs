@@ -1,5 +1,6 @@
 //! Addresses of pages.
 
+use catalog::answer::FieldMatch;
 use catalog::http::encode;
 
 /// A package; with a reference, one of its versions.
@@ -26,9 +27,28 @@ pub(crate) fn kind_page(name: &str, version: Option<&str>) -> String {
     }
 }
 
+/// A field in the schema of its kind.
+pub(crate) fn field_page(field: &FieldMatch) -> String {
+    let page = kind_page(&field.crd, Some(&field.version));
+    format!("{}#{}", with_query(&page, &[("field", &field.path)]), encode(&field.path))
+}
+
 /// All kinds of a group.
 pub(crate) fn group_page(group: &str) -> String {
     format!("/group/{}", encode(group))
+}
+
+/// Where news of a control plane are told.
+pub(crate) const PLANE_NEWS: &str = "/plane/news";
+
+/// An installed package, by kind and name.
+pub(crate) fn plane_package(id: &str) -> String {
+    format!("/plane/{}", encode(id))
+}
+
+/// What changed between two versions of a package.
+pub(crate) fn changes_page(repository: &str, from: &str, to: &str) -> String {
+    with_query(&format!("/diff/{}", encode(repository)), &[("from", from), ("to", to)])
 }
 
 /// What is found by some words.

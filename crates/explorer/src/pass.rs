@@ -109,6 +109,16 @@ impl Gate for PassGate {
         let otherwise = admitted.otherwise.map(|_| sign_in());
         Ok(Admitted { otherwise, ..admitted })
     }
+
+    fn knows_users(&self) -> bool {
+        self.gate.knows_users()
+    }
+}
+
+/// What those are told who do not show the pass where nothing else will do.
+pub(crate) fn pass_wanted() -> Problem {
+    let hint = "open the address that was printed when it started: it ends with a pass";
+    Problem::new(StatusCode::FORBIDDEN, "the control plane is shown to those with its pass", hint)
 }
 
 fn sign_in() -> Problem {

@@ -34,4 +34,7 @@ pub use digest::{Algorithm, Digest, DigestError, Hasher};
 pub use manifest::{Descriptor, Document, Index, Manifest, ManifestError, Raw};
 pub use media_type::MediaType;
 pub use platform::Platform;
-pub use reference::{Identifier, Reference, ReferenceError, Repository, Rules};
+pub use reference::{
+    GitReferenceError, GitSource, Identifier, Reference, ReferenceError, Repository, Rules,
+    is_commit,
+};

@@ -27,8 +27,8 @@
 //! [`revision`] for how those become objects, [`lock`] for what packages need of each other,
 //! [`image_config`] for what they are called, [`runtime`] for how they are run, [`authority`]
 //! for what they may bring and ask for, [`adoption`] for what is there already, [`retention`]
-//! for what outlives the version that brought it, [`rbac`] for what they may do, [`signature`] for who must have signed them, [`same`] for when nothing needs to be
-//! done, and [`preview`] for how people are told what would be.
+//! for what outlives the version that brought it, [`rbac`] for what they may do, [`signature`] for who must have signed them, [`stacks`] for install objects of the first
+//! package system, [`same`] for when nothing needs to be done, and [`preview`] for how people are told what would be.
 
 pub mod adoption;
 pub mod authority;
@@ -43,4 +43,5 @@ pub mod revision;
 pub mod runtime;
 pub mod same;
 pub mod signature;
+pub mod stacks;
 pub mod step;

@@ -1,5 +1,6 @@
 //! The vocabulary: what a step needs, and what it wants done.
 
+use api::kind_reference::KindReference;
 use api::object::ObjectMeta;
 use oci::{Digest, Reference, Repository};
 use serde_json::Value as Json;
@@ -30,6 +31,9 @@ pub enum Need {
     /// What is inside a package: its metadata, and which objects it brings. By digest it is these
     /// bytes for ever, by tag whatever the registry has behind it now.
     Contents(Reference),
+    /// Which packages bring a kind, or all kinds of a group, and whether the API server serves it
+    /// already.
+    Kind(KindReference),
     /// Whether an image has the signatures that are asked for. Unlike everything else it is named
     /// as image configurations have it, by digest.
     Signatures(Reference),

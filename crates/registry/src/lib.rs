@@ -70,4 +70,4 @@ pub use storage::{
     Changed, Collect, Collected, Head, Manifest, Missing, Page, Push, Pushed, Rebuilt, Referrer,
     Registry, Scrubbed, Selector, Settings, Versions, rebuild,
 };
-pub use v2::{Options, router};
+pub use v2::{Options, ServedExtension, router};

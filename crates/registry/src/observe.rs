@@ -35,6 +35,13 @@ pub enum Event {
         /// The tag.
         tag: Tag,
     },
+    /// A blob came, perhaps one that a manifest had been without.
+    Completed {
+        /// The repository.
+        repository: Name,
+        /// The blob.
+        digest: Digest,
+    },
     /// A manifest is gone, and all tags that meant it.
     Deleted {
         /// The repository.

@@ -216,7 +216,15 @@ pub fn summary(errors: &[FieldError]) -> String {
 /// A path to a field, grown one step at a time. Steps are shared and become text only where
 /// something is wrong: texts of all paths of an object are much longer than the object.
 #[derive(Clone, Debug, Default)]
-pub struct Path(Option<Arc<Step>>);
+pub struct Path(Trail);
+
+#[derive(Clone, Debug, Default)]
+enum Trail {
+    #[default]
+    Nil,
+    Untold,
+    Grown(Arc<Step>),
+}
 
 #[derive(Debug)]
 struct Step {
@@ -231,7 +239,11 @@ pub(crate) const NAME_MAX: usize = 512;
 
 impl Path {
     /// No path at all; prints as `<nil>`.
-    pub const NIL: Self = Self(None);
+    pub const NIL: Self = Self(Trail::Nil);
+
+    /// A path that is never printed, nor are those below it: steps of it cost nothing. A sound
+    /// object is walked along this path; only a faulty one is walked again to name its fields.
+    pub(crate) const UNTOLD: Self = Self(Trail::Untold);
 
     /// A path of one name.
     pub fn new(name: &str) -> Self {
@@ -247,6 +259,9 @@ impl Path {
     /// An element of this list.
     #[must_use]
     pub fn index(&self, index: usize) -> Self {
+        if matches!(self.0, Trail::Untold) {
+            return Self::UNTOLD;
+        }
         self.key(&index.to_string())
     }
 
@@ -257,21 +272,29 @@ impl Path {
     }
 
     fn step(&self, name: &str, bracketed: bool) -> Self {
+        if matches!(self.0, Trail::Untold) {
+            return Self::UNTOLD;
+        }
         let name = shortened(name, NAME_MAX).into();
-        Self(Some(Arc::new(Step { parent: self.clone(), name, bracketed })))
+        Self(Trail::Grown(Arc::new(Step { parent: self.clone(), name, bracketed })))
     }
 }
 
 impl fmt::Display for Path {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Some(step) = &self.0 else { return f.write_str("<nil>") };
-        if step.parent.0.is_some() {
+        let step = match &self.0 {
+            Trail::Nil => return f.write_str("<nil>"),
+            Trail::Untold => return Ok(()),
+            Trail::Grown(step) => step,
+        };
+        let is_first = matches!(step.parent.0, Trail::Nil);
+        if !is_first {
             step.parent.fmt(f)?;
         }
-        match (step.bracketed, &step.parent.0) {
+        match (step.bracketed, is_first) {
             (true, _) => write!(f, "[{}]", step.name),
-            (false, Some(_)) => write!(f, ".{}", step.name),
-            (false, None) => f.write_str(&step.name),
+            (false, false) => write!(f, ".{}", step.name),
+            (false, true) => f.write_str(&step.name),
         }
     }
 }

@@ -58,7 +58,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-pub use crd::{check_client, check_review_versions, validate_crd};
+pub use crd::{check_client, check_review_versions, validate_crd, validate_new_crd};
 pub use error::{ErrorKind, FieldError, Path, summary};
 pub use metadata::{Malformed, NameRule, Scope};
 pub use node::Pool;

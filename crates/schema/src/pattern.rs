@@ -8,6 +8,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::OnceLock;
 
 use regex::{Regex, RegexBuilder};
+use regex_syntax::hir::{Hir, HirKind};
 
 /// A pattern as the schema spells it.
 #[derive(Debug)]
@@ -49,6 +50,34 @@ impl Hash for Pattern {
 /// Compiles a Go pattern.
 pub(crate) fn compile(source: &str) -> Result<Regex, regex::Error> {
     RegexBuilder::new(&translate(source)).size_limit(64 << 20).build()
+}
+
+/// The most that repetitions within each other may come to; Go's limit.
+const REPEATED_MAX: u32 = 1000;
+
+/// Says why Go would not compile a pattern. Only its text is read: compiling takes long for some.
+pub(crate) fn check(source: &str) -> Result<(), String> {
+    let parsed = regex_syntax::Parser::new().parse(&translate(source));
+    let pattern = parsed.map_err(|error| error.to_string())?;
+    if repeats_within(&pattern, REPEATED_MAX) {
+        return Ok(());
+    }
+    Err("invalid repeat count".to_owned())
+}
+
+/// Whether no part of a pattern is repeated more often.
+fn repeats_within(pattern: &Hir, most: u32) -> bool {
+    match pattern.kind() {
+        HirKind::Repetition(repetition) => {
+            let count = repetition.max.unwrap_or(repetition.min);
+            count <= most && repeats_within(&repetition.sub, most / count.max(1))
+        }
+        HirKind::Capture(capture) => repeats_within(&capture.sub, most),
+        HirKind::Concat(parts) | HirKind::Alternation(parts) => {
+            parts.iter().all(|part| repeats_within(part, most))
+        }
+        HirKind::Empty | HirKind::Literal(_) | HirKind::Class(_) | HirKind::Look(_) => true,
+    }
 }
 
 /// Rewrites a Go pattern so that it means the same here.
@@ -156,5 +185,15 @@ mod tests {
         check(r"\<a", "<a", true);
         check("^[a&&b]$", "&", true);
         check("(", "(", false);
+    }
+
+    #[test]
+    fn patterns_that_go_does_not_compile_are_refused() {
+        for fine in ["^[a-z]{1,63}$", "(a{10}){100}", r"\pL+", "a*", "(?i)x", "[[:alpha:]]"] {
+            assert_eq!(super::check(fine), Ok(()), "{fine}");
+        }
+        for refused in ["(", "(?=a)", r"(a)\1", "a{1001}", "(a{100}){100}", "[b-a]", "*"] {
+            assert!(super::check(refused).is_err(), "{refused}");
+        }
     }
 }

@@ -91,5 +91,10 @@ fn voice(place: &Place, diary: &Diary) -> Voice {
 /// As the shell sets a manager up that has a cluster for itself.
 pub(crate) fn settings() -> Settings {
     // Users of a simulation write objects by themselves, and want to see them moved.
-    Settings { sync_interval: SYNC, moves_kept: true, ..Settings::alone("sim") }
+    Settings {
+        sync_interval: SYNC,
+        moves_kept: true,
+        manages_stacks: false,
+        ..Settings::alone("sim")
+    }
 }

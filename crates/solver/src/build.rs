@@ -1,5 +1,6 @@
 //! From the problem to the model.
 
+use crate::bringers::{self, CrdCandidates, PotentialOwner};
 use crate::discover::{Found, Offer, discover};
 use crate::model::{Edge, Face, Fact, Knowledge, Model, Name, Rooted, Set, Solvable, What};
 use crate::narrow::Shape;
@@ -16,7 +17,7 @@ pub(crate) fn build<'a>(
     known: &'a Known,
 ) -> (Model, Vec<(&'a Root, &'a Root)>) {
     let (roots, rivals) = one_per_source(problem);
-    (Assembler::default().assemble(discover(&roots, known)), rivals)
+    (Assembler::default().assemble(discover(&roots, known), known), rivals)
 }
 
 /// Of several roots for one package the first by name counts, an installed one before others.
@@ -52,7 +53,7 @@ struct Assembler<'a> {
 }
 
 impl<'a> Assembler<'a> {
-    fn assemble(mut self, found: Vec<Found<'a>>) -> Model {
+    fn assemble(mut self, found: Vec<Found<'a>>, known: &'a Known) -> Model {
         self.nothing = self.name(What::Nothing);
         let mut packages = Vec::new();
         for mut found in found {
@@ -60,7 +61,11 @@ impl<'a> Assembler<'a> {
             let name = self.package(&mut found, offers);
             packages.push((name, found));
         }
-        self.crds(&packages);
+        for candidates in
+            bringers::find_candidates(&self.model, &self.contents, &self.names, &packages, known)
+        {
+            self.add_crd(candidates);
+        }
         for (name, found) in &packages {
             self.edges(*name, found.is_skipped());
         }
@@ -75,8 +80,8 @@ impl<'a> Assembler<'a> {
         let name = self.model.names.len();
         let all = self.set(name, Vec::new());
         let (solvables, other_tags) = (Vec::new(), Vec::new());
-        let (root, unavailable) = (None, None);
-        self.model.names.push(Name { what, solvables, all, root, unavailable, other_tags });
+        let (root, unavailable, advice) = (None, None, None);
+        self.model.names.push(Name { what, solvables, all, root, unavailable, advice, other_tags });
         name
     }
 
@@ -123,57 +128,44 @@ impl<'a> Assembler<'a> {
         name
     }
 
-    /// Makes a name of every CRD that somebody needs or several packages bring.
-    fn crds(&mut self, packages: &[(usize, Found<'a>)]) {
-        let mut owners: BTreeMap<&'a str, BTreeMap<usize, Vec<usize>>> = BTreeMap::new();
-        let mut needed: BTreeSet<&'a str> = BTreeSet::new();
-        for (at, contents) in self.contents.iter().enumerate() {
-            let Some(Contents::Package(package)) = contents else { continue };
-            let name = self.model.solvables[at].name;
-            for crd in &package.crds {
-                owners.entry(crd).or_default().entry(name).or_default().push(at);
+    /// Makes a name of a CRD, with a solvable for each way to have it, the best first.
+    fn add_crd(&mut self, candidates: CrdCandidates<'a>) {
+        let CrdCandidates { crd, owners, is_external, is_unasked, refusal } = candidates;
+        let name = self.name(What::Crd(crd.to_owned()));
+        self.crds.insert(crd, name);
+        if let Some((reason, hint)) = refusal {
+            self.model.names[name].unavailable = Some(reason);
+            self.model.names[name].advice = Some(hint);
+        }
+        let installed = owners.iter().filter(|owner| owner.is_installed).count();
+        for (at, owner) in owners.into_iter().enumerate() {
+            if at == installed && is_external {
+                self.solvable(name, Face::External, None);
             }
-            needed.extend(package.requires.iter().filter_map(|one| match one {
-                Requirement::Crd(crd) => Some(crd.as_str()),
-                Requirement::Package { .. } | Requirement::Invalid(_) => None,
-            }));
+            self.add_owner(name, owner);
         }
-        let mut crds: Vec<(&'a str, BTreeMap<usize, Vec<usize>>)> = Vec::new();
-        for crd in needed {
-            crds.push((crd, owners.remove(crd).unwrap_or_default()));
+        if is_external && self.model.names[name].solvables.len() == installed {
+            self.solvable(name, Face::External, None);
         }
-        crds.extend(owners.into_iter().filter(|(_, of)| of.len() > 1));
-        let installed: BTreeSet<usize> = packages
-            .iter()
-            .filter(|(_, found)| found.root.is_some_and(|root| root.installed.is_some()))
-            .map(|(name, _)| *name)
-            .collect();
-        for (crd, owners) in crds {
-            self.crd(crd, owners, &installed);
+        if is_unasked {
+            self.solvable(name, Face::Unasked, None);
         }
     }
 
-    fn crd(
-        &mut self,
-        crd: &'a str,
-        owners: BTreeMap<usize, Vec<usize>>,
-        installed: &BTreeSet<usize>,
-    ) {
-        let name = self.name(What::Crd(crd.to_owned()));
-        self.crds.insert(crd, name);
-        // Whoever is installed comes first.
-        let mut owners: Vec<_> = owners.into_iter().collect();
-        owners.sort_by_key(|(owner, _)| (!installed.contains(owner), *owner));
-        for (owner, bringing) in owners {
-            let solvable = self.solvable(name, Face::Owner(owner), None);
+    fn add_owner(&mut self, name: usize, owner: PotentialOwner) {
+        let PotentialOwner { package, bringing, supposed, is_exclusive, .. } = owner;
+        let solvable = self.solvable(name, Face::Owner(package), None);
+        if is_exclusive {
             let itself = self.set(name, vec![solvable]);
-            let fact = self.fact(Fact::Brings { name: owner, crd: name });
+            let fact = self.fact(Fact::Brings { name: package, crd: name });
             for bringer in &bringing {
                 self.model.solvables[*bringer].edges.push(Edge { set: itself, fact: Some(fact) });
             }
-            let set = self.set(owner, bringing);
-            self.model.solvables[solvable].edges.push(Edge { set, fact: None });
         }
+        let mut members = [bringing, supposed].concat();
+        members.sort_unstable();
+        let set = self.set(package, members);
+        self.model.solvables[solvable].edges.push(Edge { set, fact: None });
     }
 
     fn fact(&mut self, fact: Fact) -> usize {

@@ -1,6 +1,8 @@
 //! Everything that can be reached from the roots by what is known.
 
-use crate::problem::{Contents, Dependencies, Known, Listing, Package, Requirement, Root, Tag};
+use crate::problem::{
+    Bringer, Contents, Dependencies, Known, Listing, Package, Requirement, Root, Tag,
+};
 use crate::quick::Map;
 use crate::value::{Pin, Range, RangeKey, Source};
 use std::collections::BTreeMap;
@@ -56,9 +58,18 @@ pub(crate) fn discover<'a>(
         discovery.enter(source);
     }
     while let Some(requirement) = discovery.queue.pop() {
-        let Requirement::Package { source, range, .. } = requirement else { continue };
-        let at = discovery.enter(source);
-        discovery.ask(at, range);
+        match requirement {
+            Requirement::Package { source, range, .. } => {
+                let at = discovery.enter(source);
+                discovery.ask(at, range);
+            }
+            Requirement::Crd(crd) => {
+                if let Some(Bringer::Package { source, .. }) = known.bringers.get(crd) {
+                    discovery.enter(source);
+                }
+            }
+            Requirement::Invalid(_) => {}
+        }
     }
     let mut found = discovery.found;
     found.sort_by_key(|one| one.source);

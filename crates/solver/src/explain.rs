@@ -6,7 +6,7 @@
 //! what it is that cannot be satisfied.
 
 use crate::answer::Conflict;
-use crate::model::{Fact, Model, What};
+use crate::model::{Face, Fact, Model, Name, What};
 use crate::oracle::{Mode, Oracle, View, allowed};
 use crate::problem::{Movement, Root, Want};
 use crate::search::{Best, Soft, minimal, softs, view};
@@ -284,8 +284,46 @@ impl Words<'_> {
         if self.proof.facts.is_empty() {
             return self.nothing_there(root);
         }
-        let sentence = "no choice of versions suits them all".to_owned();
-        (vec![sentence], "accept more versions in one of these, or remove a package".to_owned())
+        let mut sentences = self.crd_origins();
+        sentences.push("no choice of versions suits them all".to_owned());
+        (sentences, "accept more versions in one of these, or remove a package".to_owned())
+    }
+
+    /// Where the CRDs come from that the proof is about: no fact says so.
+    fn crd_origins(&self) -> Vec<String> {
+        let facts = self.proof.facts.iter().map(|&fact| &self.model.facts[fact]);
+        let needed = facts.filter_map(|fact| match fact {
+            Fact::NeedsCrd { crd, .. } => Some(*crd),
+            Fact::Needs { .. } | Fact::Brings { .. } | Fact::Impossible { .. } => None,
+        });
+        let origin = |(crd, owner): (usize, usize)| {
+            let pins = self.bringing_versions(crd, owner);
+            let source = self.model.source(owner)?;
+            let versions = some_versions(&pins);
+            Some(format!("the CRD {} comes with {source} {versions}", self.crd(crd)?))
+        };
+        let owners =
+            needed.flat_map(|crd| self.crd_owners(crd).into_iter().map(move |it| (crd, it)));
+        owners.filter_map(origin).collect()
+    }
+
+    /// The packages that bring a CRD.
+    fn crd_owners(&self, crd: usize) -> Vec<usize> {
+        let solvables = self.model.names[crd].solvables.iter();
+        let faces = solvables.map(|&at| &self.model.solvables[at].face);
+        let owner = |face: &Face| if let Face::Owner(owner) = face { Some(*owner) } else { None };
+        faces.filter_map(owner).collect()
+    }
+
+    /// The versions of a package that bring a CRD.
+    fn bringing_versions(&self, crd: usize, owner: usize) -> Vec<String> {
+        let solvables = self.model.names[crd].solvables.iter();
+        let edges = solvables.flat_map(|&at| &self.model.solvables[at].edges);
+        let sets = edges.map(|edge| &self.model.sets[edge.set]).filter(|set| set.name == owner);
+        let members = sets.flat_map(|set| &set.members);
+        let mut pins: Vec<_> = members.filter_map(|&at| self.model.solvables[at].pin()).collect();
+        pins.sort();
+        pins.into_iter().map(short).collect()
     }
 
     /// A name of which nothing is left that everybody accepts.
@@ -351,8 +389,13 @@ impl Words<'_> {
     fn end_of_crd(&self, name: usize, crd: &str) -> Option<(String, String)> {
         let owners = self.model.names[name].solvables.len();
         if owners == 0 {
-            let sentence = format!("no package that is installed brings the CRD {crd}");
-            return Some((sentence, format!("install a package that brings {crd}")));
+            let Name { unavailable, advice, .. } = &self.model.names[name];
+            let sentence = unavailable.clone();
+            let sentence = sentence
+                .unwrap_or_else(|| format!("no package that is installed brings the CRD {crd}"));
+            let hint = advice.clone();
+            let hint = hint.unwrap_or_else(|| format!("install a package that brings {crd}"));
+            return Some((sentence, hint));
         }
         let facts = self.proof.facts.iter().map(|&fact| &self.model.facts[fact]);
         let brings = facts.filter(|fact| matches!(fact, Fact::Brings { crd, .. } if *crd == name));
@@ -411,15 +454,24 @@ impl Words<'_> {
 
     fn is_circular(&self) -> bool {
         let facts = self.proof.facts.iter().map(|&fact| &self.model.facts[fact]);
-        let edges: BTreeMap<usize, usize> = facts
-            .filter_map(|fact| match fact {
-                Fact::Needs { name, target, .. } => Some((*name, *target)),
-                Fact::NeedsCrd { .. } | Fact::Brings { .. } | Fact::Impossible { .. } => None,
-            })
-            .collect();
-        edges.keys().any(|&start| {
-            let mut steps = std::iter::successors(edges.get(&start), |at| edges.get(at));
-            steps.by_ref().take(edges.len()).any(|&at| at == start)
+        let mut edges: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for fact in facts {
+            match fact {
+                Fact::Needs { name, target, .. } => edges.entry(*name).or_default().push(*target),
+                Fact::NeedsCrd { name, crd } => {
+                    edges.entry(*name).or_default().extend(self.crd_owners(*crd));
+                }
+                Fact::Brings { .. } | Fact::Impossible { .. } => {}
+            }
+        }
+        edges.keys().any(|start| {
+            let (mut seen, mut queue) = (BTreeSet::new(), edges[start].clone());
+            while let Some(name) = queue.pop() {
+                if seen.insert(name) {
+                    queue.extend(edges.get(&name).into_iter().flatten());
+                }
+            }
+            seen.contains(start)
         })
     }
 }

@@ -33,6 +33,11 @@
 //! rests on something unknown, it is asked for ([`Outcome::Missing`]); nothing else ever is. So
 //! a caller fetches what matters, and an answer that comes is final.
 //!
+//! **A CRD is an alternative.** A package that needs a CRD needs any package that brings it: one
+//! that is installed, one that comes for another reason, else the one that is proposed for it
+//! ([`Bringer`]), which is asked for only then. Which package that is, of several, is not decided
+//! here.
+//!
 //! What it refuses to know: registries, references, clusters. A package is its [`Source`], which
 //! the caller has made canonical; two names for the same bytes are one package when a digest
 //! says so. Versions and constraints are those of `xpkg`.
@@ -41,6 +46,7 @@
 //! solver, `search` finds the best answer, `explain` the reasons.
 
 mod answer;
+mod bringers;
 mod build;
 mod discover;
 mod explain;
@@ -56,8 +62,8 @@ mod words;
 
 pub use answer::{Action, Because, Change, Conflict, Outcome, Settlement};
 pub use problem::{
-    Contents, Dependencies, Known, Listing, Movement, Need, Package, Problem, Requirement, Root,
-    Tag, Want,
+    Bringer, Contents, Dependencies, Known, Listing, Movement, Need, Package, Problem, Requirement,
+    Root, Tag, Want,
 };
 pub use settle::solve;
 pub use value::{Pin, Range, Source};

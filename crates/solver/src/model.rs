@@ -34,8 +34,10 @@ pub(crate) struct Name {
     pub(crate) all: usize,
     /// The root that is about this package.
     pub(crate) root: Option<usize>,
-    /// Why its tags cannot be known, if so.
+    /// Why its tags cannot be known, if so; of a CRD, why no package can be found for it.
     pub(crate) unavailable: Option<String>,
+    /// What can be done about that.
+    pub(crate) advice: Option<String>,
     /// Tags that could never be chosen, for hints.
     pub(crate) other_tags: Vec<String>,
 }
@@ -65,6 +67,10 @@ pub(crate) enum Face {
     Joker,
     /// A package that brings the CRD this is a solvable of, by name.
     Owner(usize),
+    /// The CRD this is a solvable of is there without a package.
+    External,
+    /// Whatever package may be found for the CRD this is a solvable of.
+    Unasked,
     /// A member of a circle that stays away.
     Absent,
 }
@@ -190,7 +196,7 @@ impl Solvable {
     pub(crate) fn pin(&self) -> Option<&Pin> {
         match &self.face {
             Face::Pin(pin, _) => Some(pin),
-            Face::Joker | Face::Owner(_) | Face::Absent => None,
+            Face::Joker | Face::Owner(_) | Face::External | Face::Unasked | Face::Absent => None,
         }
     }
 
@@ -202,7 +208,7 @@ impl Solvable {
     fn pins(&self) -> impl Iterator<Item = &Pin> {
         let (one, more) = match &self.face {
             Face::Pin(pin, aliases) => (Some(pin), aliases.as_slice()),
-            Face::Joker | Face::Owner(_) | Face::Absent => (None, [].as_slice()),
+            _ => (None, [].as_slice()),
         };
         one.into_iter().chain(more)
     }

@@ -226,9 +226,9 @@ impl Oracle {
         }
         self.model.sets.push(Set { name, members: slots.clone() });
         let all = self.model.sets.len() - 1;
-        let (root, unavailable, other_tags) = (None, None, Vec::new());
+        let (root, unavailable, advice, other_tags) = (None, None, None, Vec::new());
         let (what, solvables) = (What::Circle, slots);
-        self.model.names.push(Name { what, solvables, all, root, unavailable, other_tags });
+        self.model.names.push(Name { what, solvables, all, root, unavailable, advice, other_tags });
         self.model.shape = Shape::of(&self.model);
     }
 }

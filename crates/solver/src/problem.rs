@@ -69,6 +69,30 @@ pub struct Known {
     pub listings: BTreeMap<Source, Listing>,
     /// What is inside packages.
     pub contents: BTreeMap<(Source, Pin), Contents>,
+    /// Where CRDs may come from that a package needs and no package here brings.
+    pub bringers: BTreeMap<String, Bringer>,
+}
+
+/// Where a CRD may come from that no package here brings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Bringer {
+    /// It is there already, and no package has to bring it.
+    There,
+    /// This package is said to bring it. That is no more than a proposal: what counts is what is
+    /// inside.
+    Package {
+        /// Which package.
+        source: Source,
+        /// The tags of it that are said to bring the CRD; none means any of them may.
+        tags: BTreeSet<String>,
+    },
+    /// Nowhere, for this reason.
+    Nowhere {
+        /// Why, in a sentence.
+        reason: String,
+        /// What can be done about it.
+        hint: String,
+    },
 }
 
 /// What a repository offers.
@@ -115,6 +139,9 @@ pub struct Package {
     pub requires: Vec<Requirement>,
     /// The CRDs it brings; at most one installed package may bring each.
     pub crds: BTreeSet<String>,
+    /// What else a [`Requirement::Crd`] may call what it brings: a version of a CRD, say. Several
+    /// installed packages may answer to the same.
+    pub answers_to: BTreeSet<String>,
     /// The bytes it is, where that is known; whoever needs those needs it.
     pub digest: Option<Digest>,
 }
@@ -144,4 +171,6 @@ pub enum Need {
     Listing(Source),
     /// What is inside a package, for [`Known::contents`].
     Contents(Source, Pin),
+    /// Where a CRD may come from, for [`Known::bringers`].
+    Bringer(String),
 }

@@ -3,7 +3,7 @@
 use crate::answer::{Action, Because, Change, Outcome, Settlement};
 use crate::build::build;
 use crate::explain;
-use crate::model::{Edge, Face, Fact, Knowledge, Model};
+use crate::model::{Edge, Face, Fact, Knowledge, Model, What};
 use crate::oracle::{Oracle, counts, is_ownership};
 use crate::problem::{Known, Need, Problem};
 use crate::search::{Best, best};
@@ -30,14 +30,17 @@ pub fn solve(problem: &Problem, known: &Known) -> Outcome {
 fn missing(model: &Model, best: &Best) -> BTreeSet<Need> {
     let mut needs = BTreeSet::new();
     for &(name, solvable) in &best.walk {
-        let Some(source) = model.source(name) else { continue };
         let solvable = &model.solvables[solvable];
+        if let (Face::Unasked, What::Crd(crd)) = (&solvable.face, &model.names[name].what) {
+            needs.insert(Need::Bringer(crd.clone()));
+        }
+        let Some(source) = model.source(name) else { continue };
         match &solvable.face {
             Face::Joker => drop(needs.insert(Need::Listing(source.clone()))),
             Face::Pin(pin, _) if solvable.knowledge == Knowledge::Unknown => {
                 needs.insert(Need::Contents(source.clone(), pin.clone()));
             }
-            Face::Pin(..) | Face::Owner(_) | Face::Absent => {}
+            _ => {}
         }
     }
     needs
@@ -165,7 +168,7 @@ impl<'a> Changes<'a> {
 
     fn crd(&self, name: usize) -> String {
         match &self.model.names[name].what {
-            crate::model::What::Crd(crd) => crd.clone(),
+            What::Crd(crd) => crd.clone(),
             _ => String::new(),
         }
     }

@@ -20,9 +20,10 @@
 //! * `annotate` finds the metadata that reaches a definition and writes it on it.
 //! * [`mod@convert`] makes a Provider package of it, and says what has no place there.
 //! * [`record`] is the object that a cluster keeps about an installed package.
+//! * `stream` is what installs a package: the documents of one of today, and its record among them.
 //!
 //! The room refuses to know files, registries and clusters, as all pure rooms do, and how a package
-//! gets installed: an install object goes the way of every package. YAML, layers, schemas and
+//! gets installed: an install object becomes a Provider (`plan::stacks`). YAML, layers, schemas and
 //! findings are those of the rooms `yaml`, `oci`, `schema` and `xpkg`. What the format leaves open
 //! is decided in `docs/specifications.md`. Start with [`read::read_stack`].
 
@@ -44,6 +45,7 @@ pub mod read;
 pub mod record;
 mod rights;
 pub mod rules;
+mod stream;
 mod summary;
 #[cfg(test)]
 mod tests;
@@ -58,6 +60,7 @@ pub use layers::read_layers;
 pub use limits::StackLimits;
 pub use read::{Stack, read_stack};
 pub use rights::name_plurals;
+pub use stream::{RECORD_FIELD, StreamError, read_stream};
 pub use summary::inspect_stack;
 
 /// The group of everything that this format brings into a cluster.

@@ -252,6 +252,7 @@ fn kind_name(kind: &TargetKind) -> String {
     match kind {
         TargetKind::Explicit { kind, .. } => kind.clone(),
         TargetKind::Key(kind) => kind.as_str().to_owned(),
+        TargetKind::Crd => "CustomResourceDefinition".to_owned(),
     }
 }
 

@@ -95,7 +95,7 @@ fn packages() -> [Kind; 3] {
         categories: &["crossplane", "pkg"],
         columns: OF_PACKAGE,
         has_status: true,
-        schema: Package::schema,
+        schema: package_schema,
         without,
     };
     [
@@ -122,6 +122,20 @@ fn packages() -> [Kind; 3] {
             &[("spec", "controllerConfigRef")],
         ),
     ]
+}
+
+/// A package is asked for by its image, or by a kind that it brings.
+fn package_schema() -> Json {
+    let mut schema = Package::schema();
+    let spec = &mut schema["properties"]["spec"];
+    if let Json::Object(spec) = spec {
+        spec.remove("required");
+    }
+    spec["x-kubernetes-validations"] = json!([{
+        "rule": "has(self.package) != has(self.crd)",
+        "message": "exactly one of package and crd must be set",
+    }]);
+    schema
 }
 
 fn revisions() -> [Kind; 3] {

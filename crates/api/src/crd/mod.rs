@@ -78,7 +78,8 @@ fn definition(kind: &Kind, group: &str) -> Json {
     object(group, &names, "Cluster", &versions)
 }
 
-fn object(group: &str, names: &Json, scope: &str, versions: &[Json]) -> Json {
+/// A definition of a kind with these versions.
+pub(crate) fn object(group: &str, names: &Json, scope: &str, versions: &[Json]) -> Json {
     let plural = names["plural"].as_str().unwrap_or_default();
     json!({
         "apiVersion": "apiextensions.k8s.io/v1",

@@ -8,11 +8,13 @@ use serde_json::{Value as Json, json};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Where ours says something else, and why.
-const DIFFERENCES: [(&str, &str); 6] = [
+const DIFFERENCES: [(&str, &str); 8] = [
     (
         ".spec.package.x-kubernetes-validations",
         "references without a registry, and names in the package cache, are accepted",
     ),
+    (".spec.required", "a package may be asked for by a kind that it brings"),
+    (".spec.x-kubernetes-validations", "a package is asked for by its image or by a kind"),
     (".spec.revisionActivationPolicy.enum", "what is no policy is refused, not read as one"),
     (".spec.packagePullPolicy.enum", "what is no policy is refused, not read as one"),
     ("columns.RUNTIME", "its successors RUNTIME-HEALTHY and RUNTIME-ACTIVE say more"),
@@ -21,7 +23,7 @@ const DIFFERENCES: [(&str, &str); 6] = [
 ];
 
 /// Fields that upstream does not have, or no longer.
-const MORE: [&str; 14] = [
+const MORE: [&str; 20] = [
     "providers.spec.controllerConfigRef",
     "providerrevisions.spec.controllerConfigRef",
     "providers.spec.serviceAccount",
@@ -33,8 +35,14 @@ const MORE: [&str; 14] = [
     "providerrevisions.status.permissionRequests",
     "configurationrevisions.status.permissionRequests",
     "functionrevisions.status.permissionRequests",
+    "providers.spec.crd",
+    "configurations.spec.crd",
+    "functions.spec.crd",
     "locks.customResourceDefinitions",
     "locks.packages[].digest",
+    "locks.packages[].dependencies[].broughtBy",
+    "locks.packages[].dependencies[].digest",
+    "locks.packages[].dependencies[].reason",
     "locks.compositions",
 ];
 

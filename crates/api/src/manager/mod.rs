@@ -5,19 +5,24 @@ mod people;
 
 pub use people::people_objects;
 
-use crate::crd::{self, SUFFIX, SuffixError};
+use crate::crd::{SUFFIX, SuffixError};
+use crate::stacks::{define_kinds, stacks_group};
 use serde_json::{Value as Json, json};
 
 /// What the Deployment is called, and what labels say.
 pub const MANAGER_NAME: &str = "apron";
 /// The namespace of the usual manager.
 pub const MANAGER_NAMESPACE: &str = "crossplane-system";
+/// The `ConfigMap` in that namespace with an administrator's choices of packages for kinds.
+pub const PINS: &str = "package-pins";
 /// The service account; packages' runtimes know it by upstream's name.
 const ACCOUNT: &str = "crossplane";
 /// Where the manager is asked how it is.
 const PORT: (&str, u16) = ("metrics", 8080);
 /// What says the group to the manager.
 const SUFFIX_FLAG: &str = "--group-suffix=";
+/// What tells the manager to leave the kinds of the first package system alone.
+const WITHOUT_STACKS: &str = "--packages-v1=false";
 /// The user and group without rights.
 const UNPRIVILEGED: u32 = 65532;
 
@@ -39,7 +44,8 @@ pub struct ManagerInstallation<'i> {
 
 /// All of them, in the order in which they are made.
 pub fn manager_objects(manager: &ManagerInstallation<'_>) -> Result<Vec<Json>, SuffixError> {
-    let definitions = crd::definitions(manager.suffix)?;
+    let has_stacks = !manager.arguments.iter().any(|word| word == WITHOUT_STACKS);
+    let definitions = define_kinds(manager.suffix, has_stacks)?;
     let (namespace, role) = (manager.namespace, role_name(manager));
     let mut all =
         vec![json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})];
@@ -107,7 +113,7 @@ pub fn manager_labels() -> Json {
 fn list_rules(suffix: &str) -> Json {
     let all = ["*"];
     let change = ["get", "list", "watch", "create", "update", "patch", "delete"];
-    let mut own = vec![format!("pkg.{suffix}")];
+    let mut own = vec![format!("pkg.{suffix}"), stacks_group(suffix)];
     for group in ["apiextensions", "ops", "protection"] {
         own.push(format!("{group}.{SUFFIX}"));
     }
@@ -123,6 +129,9 @@ fn list_rules(suffix: &str) -> Json {
         // how they are reached.
         {"apiGroups": [""], "resources": ["secrets", "serviceaccounts", "services"],
          "verbs": change},
+        // Which package an administrator chose for a kind.
+        {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": [PINS],
+         "verbs": ["get"]},
         // Its own namespace, if it is not there.
         {"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get", "create"]},
         // What it tells people about packages.
@@ -140,7 +149,8 @@ fn list_rules(suffix: &str) -> Json {
         {"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["clusterroles"],
          "verbs": ["get", "list", "watch", "create", "update", "patch", "delete", "escalate", "bind"]},
         // Which account has them.
-        {"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["clusterrolebindings"],
+        {"apiGroups": ["rbac.authorization.k8s.io"],
+         "resources": ["clusterrolebindings", "rolebindings"],
          "verbs": change},
     ])
 }

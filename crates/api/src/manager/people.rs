@@ -8,9 +8,10 @@ use serde_json::{Value as Json, json};
 const RBAC: &str = "rbac.authorization.k8s.io";
 const READ: [&str; 3] = ["get", "list", "watch"];
 const ALL: [&str; 1] = ["*"];
-const GROUPS: [&str; 4] = [
+const GROUPS: [&str; 5] = [
     "apiextensions.crossplane.io",
     "ops.crossplane.io",
+    "packages.crossplane.io",
     "pkg.crossplane.io",
     "protection.crossplane.io",
 ];

@@ -1,11 +1,14 @@
 //! The entries of `dependsOn`.
 //!
-//! An entry names a package in one of two ways: an explicit `apiVersion`, `kind` and `package`,
-//! or one of the older keys `configuration`, `provider` and `function`. When several are set,
-//! the explicit form wins when complete, then exactly that order decides.
+//! An entry names a package in one of three ways: an explicit `apiVersion`, `kind` and `package`,
+//! one of the older keys `configuration`, `provider` and `function`, or by a kind that it brings:
+//! `crd`, or the explicit form with `CustomResourceDefinition`. When several are set, the explicit
+//! form wins when complete, then exactly that order decides; `crd` is last, because readers that do
+//! not know it go by the others.
 
 use super::cursor::Cursor;
 use super::{Dialect, MetaError, PackageKind};
+use crate::kind_reference::{GrammarError, KindReference};
 
 /// The keys that may name a package, in order of precedence after the explicit triple.
 const LEGACY: [(&str, PackageKind); 3] = [
@@ -14,6 +17,10 @@ const LEGACY: [(&str, PackageKind); 3] = [
     ("function", PackageKind::Function),
 ];
 const TRIPLE: [&str; 3] = ["apiVersion", "kind", "package"];
+/// The key that names a package by a kind it brings.
+const CRD: &str = "crd";
+/// The group and the kind under which the explicit form does so.
+const DEFINITION: (&str, &str) = ("apiextensions.k8s.io", "CustomResourceDefinition");
 
 /// One entry of `dependsOn`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,7 +40,7 @@ pub struct Dependency {
 pub struct Target {
     /// What kind of package it says this is.
     pub kind: TargetKind,
-    /// The repository, without tag or digest.
+    /// The repository, without tag or digest; or the kind, where a kind is named.
     pub package: String,
 }
 
@@ -49,15 +56,17 @@ pub enum TargetKind {
         /// For example `Provider`.
         kind: String,
     },
+    /// By a kind that it brings.
+    Crd,
 }
 
 impl Dependency {
     /// Reads an entry: the explicit triple wins when complete, then `configuration`, then
-    /// `provider`, then `function`.
+    /// `provider`, then `function`, then `crd`.
     pub(super) fn read(entry: &Cursor<'_>, dialect: Dialect) -> Result<Self, MetaError> {
         let text = |key| entry.field(key)?.text();
         let mut keys = Vec::new();
-        for key in TRIPLE.into_iter().chain(LEGACY.map(|(key, _)| key)) {
+        for key in TRIPLE.into_iter().chain(LEGACY.map(|(key, _)| key)).chain([CRD]) {
             if text(key)?.is_some() {
                 keys.push(key);
             }
@@ -75,6 +84,9 @@ impl Dependency {
                 let package = package.to_owned();
                 target = Some(Target { kind: TargetKind::Key(kind), package });
             }
+        }
+        if let (None, Some(kind)) = (&target, text(CRD)?) {
+            target = Some(Target { kind: TargetKind::Crd, package: kind.to_owned() });
         }
         let version = text("version")?.unwrap_or_default().to_owned();
         Ok(Self { target, version, is_tag: dialect == Dialect::First, keys })
@@ -102,10 +114,25 @@ impl Dependency {
 }
 
 impl Target {
+    /// The kind whose package this points at, if it names one by that; an error if what it names
+    /// is not a kind.
+    pub fn crd(&self) -> Option<Result<KindReference, GrammarError>> {
+        let is_crd = match &self.kind {
+            TargetKind::Crd => true,
+            TargetKind::Key(_) => false,
+            TargetKind::Explicit { api_version, kind } => {
+                let group = api_version.split_once('/').map_or("", |(group, _)| group);
+                (group, kind.as_str()) == DEFINITION
+            }
+        };
+        is_crd.then(|| KindReference::parse(&self.package))
+    }
+
     /// The kind of package this points at, when it is one of the known ones.
     pub fn package_kind(&self) -> Option<PackageKind> {
         match &self.kind {
             TargetKind::Key(kind) => Some(*kind),
+            TargetKind::Crd => None,
             TargetKind::Explicit { api_version, kind } => {
                 let known = PackageKind::ALL.into_iter().find(|one| one.as_str() == kind);
                 known.filter(|_| api_version.starts_with("pkg.crossplane.io/"))

@@ -27,10 +27,19 @@ pub fn known(dialect: Dialect, kind: PackageKind, place: Place) -> &'static [&'s
         Place::Root => &["apiVersion", "kind", "metadata", "spec"],
         Place::Spec => spec(dialect, kind),
         Place::Crossplane => &["version"],
-        Place::Dependency if dialect == Dialect::First => &["provider", "configuration", "version"],
-        Place::Dependency => {
-            &["apiVersion", "kind", "package", "provider", "configuration", "function", "version"]
+        Place::Dependency if dialect == Dialect::First => {
+            &["provider", "configuration", "version", "crd"]
         }
+        Place::Dependency => &[
+            "apiVersion",
+            "kind",
+            "package",
+            "provider",
+            "configuration",
+            "function",
+            "version",
+            "crd",
+        ],
         Place::Controller if dialect == Dialect::First => &["image"],
         Place::Controller => &["image", "permissionRequests"],
     }

@@ -221,6 +221,31 @@ fn the_explicit_triple_wins_then_configuration_provider_function() {
 }
 
 #[test]
+fn a_dependency_may_name_a_kind_instead_of_a_package() {
+    let by_key = dependency(&json!({ "crd": "buckets.s3.example.org/v1beta1" }));
+    let target = by_key.target.as_ref().unwrap();
+    assert_eq!((target.kind.clone(), by_key.version.as_str()), (TargetKind::Crd, ""));
+    assert_eq!(target.package_kind(), None);
+    let kind = target.crd().unwrap().unwrap();
+    assert_eq!(kind.to_string(), "buckets.s3.example.org/v1beta1");
+
+    let triple = |api_version: &str, package: &str| {
+        let kind = "CustomResourceDefinition";
+        dependency(&json!({ "apiVersion": api_version, "kind": kind, "package": package }))
+    };
+    let found = triple("apiextensions.k8s.io/v1", "buckets.s3.example.org").target.unwrap();
+    assert_eq!(found.crd().unwrap().unwrap().bare(), "buckets.s3.example.org");
+    assert!(triple("example.org/v1", "buckets.s3.example.org").target.unwrap().crd().is_none());
+    let broken = triple("apiextensions.k8s.io/v1", "buckets").target.unwrap();
+    assert!(broken.crd().unwrap().is_err());
+
+    let both = dependency(&json!({ "crd": "a.b.c", "provider": "example.org/p" }));
+    assert_eq!(both.ignored_keys(), ["crd"]);
+    assert_eq!(both.target.unwrap().package, "example.org/p", "as readers that do not know it");
+    assert!(dependency(&json!({ "provider": "example.org/p" })).target.unwrap().crd().is_none());
+}
+
+#[test]
 fn missing_capabilities_are_not_an_empty_list() {
     let read = |kind: &str, capabilities: Json| {
         meta(&json!({

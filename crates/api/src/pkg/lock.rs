@@ -61,6 +61,12 @@ wire! {
             with {"enum": ["Configuration", "Provider", "Function"]},
         /// Which versions will do: a constraint or a digest.
         constraints: String = "constraints",
+        /// Of a dependency on a definition: the repository of the package that brings it.
+        brought_by: Option<String> = "broughtBy",
+        /// Of a dependency on a definition: the bytes of that package.
+        digest: Option<String> = "digest",
+        /// Of a dependency on a definition: why it is that package.
+        reason: Option<String> = "reason",
     }
 
     /// What was found about the lock.

@@ -64,6 +64,10 @@ pub const ANNOTATION_UPGRADES: &str = "pkg.crossplane.io/dependency-version-upgr
 /// The annotation of a package that the manager brought because others need it, and that no user
 /// installed by name: `true`.
 pub const ANNOTATION_AUTOMATIC: &str = "pkg.crossplane.io/automatic";
+/// The annotation of a package that is asked for by a kind: the image that was chosen for it.
+pub const ANNOTATION_CHOSEN_PACKAGE: &str = "pkg.crossplane.io/chosen-package";
+/// The annotation of the same package with the kind that the image was chosen for.
+pub const ANNOTATION_CHOSEN_FOR: &str = "pkg.crossplane.io/chosen-for";
 /// The annotation of a provider's Deployment that tells how far it has come in taking over from the
 /// Deployment of the revision before.
 pub const ANNOTATION_HANDOVER: &str = "pkg.crossplane.io/handover";

@@ -1,5 +1,6 @@
 //! Package objects: what somebody wants installed.
 
+use super::{ANNOTATION_CHOSEN_FOR, ANNOTATION_CHOSEN_PACKAGE};
 use crate::condition::Condition;
 use crate::object::ObjectMeta;
 use crate::wire::{Schema, wire};
@@ -26,6 +27,9 @@ wire! {
         /// The image to install, with a tag or digest. Without a registry the default registry is
         /// meant. With the pull policy Never it may be the name of a file in the package cache.
         package: String = "package",
+        /// Instead of an image, a kind: the package that brings it is installed. `NAME.GROUP`, or
+        /// `NAME.GROUP/VERSION`.
+        crd: Option<String> = "crd" with {"minLength": 1},
         /// Whether a new revision becomes active by itself (Automatic) or waits for somebody to
         /// activate it (Manual).
         revision_activation_policy: Option<String> = "revisionActivationPolicy"
@@ -98,6 +102,19 @@ wire! {
 }
 
 impl Package {
+    /// The object, with the image that was chosen for the kind that it asks for, if it asks for one.
+    /// A choice for another kind than that does not count.
+    #[must_use]
+    pub fn with_chosen_image(mut self) -> Self {
+        let annotations = &self.metadata.annotations;
+        let is_for_it = self.spec.crd.as_ref() == annotations.get(ANNOTATION_CHOSEN_FOR);
+        let chosen = annotations.get(ANNOTATION_CHOSEN_PACKAGE).filter(|_| is_for_it);
+        if let (Some(_), Some(image)) = (&self.spec.crd, chosen) {
+            self.spec.package.clone_from(image);
+        }
+        self
+    }
+
     /// Whether new revisions wait for somebody to activate them.
     pub fn is_manual(&self) -> bool {
         let policy = self.spec.revision_activation_policy.as_deref();

@@ -1,6 +1,7 @@
 //! The words of `apron`.
 
-use super::catalog::{SearchArguments, WhichArguments};
+use super::catalog::{CatalogWords, ExplainArguments, SearchArguments, WhichArguments};
+use super::explorer::ExplorerArguments;
 use super::image::ImageWords;
 use super::packages::PackageWords;
 use super::registry::RegistryArguments;
@@ -25,13 +26,22 @@ use std::path::PathBuf;
 /// Functions, packed as OCI images that every registry can hold.
 #[derive(Parser)]
 #[command(name = "apron", version, arg_required_else_help = true, max_term_width = 100)]
-#[command(
-    after_help = "Start with:  apron init configuration my-platform && cd my-platform && apron build"
-)]
+#[command(after_help = FIRST_STEPS)]
 pub(super) struct Arguments {
+    /// Print nothing but results, warnings and errors
+    #[arg(long, short, global = true)]
+    pub(super) quiet: bool,
     #[command(subcommand)]
     command: Words,
 }
+
+/// What somebody types who has just installed it.
+const FIRST_STEPS: &str = "\
+Start with:
+  apron up                              a control plane on this machine, without a cluster
+  apron init configuration my-platform  a package to begin with
+  apron build my-platform               a file that every registry takes
+`apron COMMAND --help` says more about each.";
 
 /// How places are written, for commands that take any.
 const PLACES: &str = "\
@@ -82,11 +92,12 @@ enum Words {
     /// a runtime configuration beside it. Says what could not be carried over.
     #[command(after_help = PLACES)]
     Convert(ConvertArguments),
-    /// Search a registry's packages and the kinds they bring
+    /// Search packages, the kinds they bring and the fields of those
     ///
-    /// Asks the catalog of a registry that apron serves, and finds what you may pull: packages by
-    /// the parts of their names and by what they say of themselves, kinds by their names and
-    /// groups. Words are found by their beginnings, and all of them have to be there.
+    /// Asks the catalog of a registry that apron serves, or one in a file, and finds what you may pull:
+    /// packages by the parts of their names and by what they say of themselves, kinds by their names
+    /// and groups, fields by the end of their path. Words are found by their beginnings, and all of
+    /// them have to be there.
     Search(SearchArguments),
     /// Tell which packages bring a kind
     ///
@@ -94,6 +105,15 @@ enum Words {
     /// buckets.s3.example.org or buckets.s3.example.org/v1; '*.s3.example.org' is every kind of a
     /// group.
     Which(WhichArguments),
+    /// Explain a kind and its fields, without a cluster
+    ///
+    /// Shows what a package says about a kind, as `kubectl explain` does once it is installed. The kind
+    /// is that of the newest package in a catalog, or of any package with --package.
+    #[command(after_help = PLACES)]
+    Explain(ExplainArguments),
+    /// Keep a catalog of packages in a file: of any registry, for a place without a network
+    #[command(subcommand)]
+    Catalog(CatalogWords),
     /// Store credentials for a registry, after trying them
     Login(LoginArguments),
     /// Forget the credentials for a registry
@@ -102,6 +122,8 @@ enum Words {
     Packages(PackageWords),
     /// Bring up a control plane here: API server, registry and package manager in one process
     Up(UpArguments),
+    /// Show the packages of a cluster in a browser: how they are, and what is in the way
+    Explorer(ExplorerArguments),
     /// Keep and serve packages: a registry of your own
     #[command(subcommand)]
     Registry(RegistryWords),
@@ -117,7 +139,14 @@ enum Words {
     /// Print a completion script for your shell
     Completion {
         /// The shell
-        shell: clap_complete::Shell,
+        #[arg(value_enum)]
+        shell: crate::command::completion::ShellName,
+    },
+    /// Write manual pages, one for each command
+    Man {
+        /// Directory to write them to; `man` looks into share/man/man1
+        #[arg(value_name = "DIR")]
+        directory: PathBuf,
     },
     /// Print the version
     Version {
@@ -135,6 +164,9 @@ struct CrdsArguments {
     /// What the API group ends with, after `pkg.`
     #[arg(long, value_name = "SUFFIX", default_value = api::crd::SUFFIX)]
     group_suffix: String,
+    /// With the kinds of the first package system, packages.crossplane.io
+    #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
+    packages_v1: bool,
     /// Form of the result: text is YAML
     #[arg(long, short, value_enum, default_value_t)]
     output: Format,
@@ -203,7 +235,7 @@ struct InitArguments {
 
 #[derive(Args)]
 struct BuildArguments {
-    /// Directory that holds crossplane.yaml
+    /// Directory that holds crossplane.yaml, or one in Git: `git+https://HOST/REPOSITORY//DIR@REF`
     #[arg(value_name = "DIR", default_value = ".", conflicts_with = "package_root")]
     root: PathBuf,
     /// The same as DIR, as upstream's flag
@@ -232,6 +264,9 @@ struct BuildArguments {
     /// Treat warnings as errors
     #[arg(long)]
     strict: bool,
+    /// Certificate authorities of a Git server that others do not know, as a PEM file
+    #[arg(long, value_name = "FILE", env = "APRON_CA_FILE")]
+    ca_file: Option<PathBuf>,
 }
 
 #[derive(Args)]
@@ -484,6 +519,8 @@ impl Arguments {
             Words::Convert(words) => words.into_command(),
             Words::Search(words) => words.into_command(),
             Words::Which(words) => words.into_command(),
+            Words::Explain(words) => words.into_command(),
+            Words::Catalog(words) => words.into_command(),
             Words::Login(words) => Command::Login(login::Login {
                 host: words.host,
                 username: words.username,
@@ -495,6 +532,7 @@ impl Arguments {
                 Command::Logout(login::Logout { host: words.host, auth_file: words.auth_file })
             }
             Words::Up(words) => Command::Up(words.into_request()),
+            Words::Explorer(words) => words.into_command(),
             Words::Packages(words) => return words.into_command(),
             Words::Registry(words) => Command::Registry(words.into_request()),
             Words::Apiserver(ApiserverArguments {
@@ -513,9 +551,11 @@ impl Arguments {
             Words::Manager(words) => words.into_command(),
             Words::Crds(words) => Command::Crds(crate::command::crds::Request {
                 group_suffix: words.group_suffix,
+                has_stacks: words.packages_v1,
                 format: words.output,
             }),
             Words::Completion { shell } => Command::Completion(shell),
+            Words::Man { directory } => Command::ManPages(directory),
             Words::Version { output } => Command::Version(version::Request::Own(output)),
         })
     }
@@ -541,6 +581,7 @@ impl BuildArguments {
             kind: None,
             strict: self.strict,
             report: build::Report::Tell(self.output),
+            ca_file: self.ca_file,
         }
     }
 }

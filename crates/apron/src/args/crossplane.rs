@@ -209,6 +209,8 @@ impl Arguments {
                 let (mut options, wait) = words.options.into_options();
                 options.runtime_config = words.runtime_config;
                 Command::Install(Box::new(install::Request {
+                    crd: None,
+                    catalog: None,
                     package: words.package,
                     kind: Some(words.kind.into()),
                     name: words.name,
@@ -267,6 +269,7 @@ impl BuildArguments {
             kind: None,
             strict: false,
             report: if verbose { build::Report::Tell(Format::Text) } else { build::Report::Quiet },
+            ca_file: None,
         }
     }
 }

@@ -111,6 +111,7 @@ impl Arguments {
                     kind: Some(kind.into()),
                     strict: false,
                     report: build::Report::Tell(Format::Text),
+                    ca_file: None,
                 })
             }
             Some(Words::Push { kind, tag, file }) => Command::Push(push::Request {
@@ -132,6 +133,8 @@ impl Arguments {
                 let (mut options, wait) = options.into_options();
                 options.controller_config = config;
                 Command::Install(Box::new(install::Request {
+                    crd: None,
+                    catalog: None,
                     package,
                     kind: Some(kind.into()),
                     name,

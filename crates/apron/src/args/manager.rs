@@ -60,9 +60,17 @@ pub(super) struct ManagerArguments {
         default_value = oci::reference::DOCKER_HUB
     )]
     registry: String,
+    /// Registry whose catalog is asked which package brings a kind that another needs; may be
+    /// repeated, and the first that knows one counts
+    #[arg(long, value_name = "URL", value_parser = controller::CatalogAddress::parse)]
+    catalog: Vec<controller::CatalogAddress>,
     /// Also trust the certificate authorities in this PEM file, for registries
     #[arg(long, env = "CA_BUNDLE_PATH", value_name = "FILE")]
     ca_bundle_path: Option<PathBuf>,
+    /// Take packages from Git, from repositories whose address begins so: `https://HOST/TEAM/` (may be
+    /// repeated; needs `git`; without it packages come from registries only)
+    #[arg(long, value_name = "ADDRESS", value_parser = crate::git::AllowedPlace::parse)]
+    allow_git_source: Vec<crate::git::AllowedPlace>,
     /// Who runs packages: Deployment, External, or for each kind as in
     /// Provider=Deployment;Function=External
     #[arg(
@@ -104,6 +112,9 @@ pub(super) struct ManagerArguments {
     /// Install the definitions of its kinds at the start, or bring them up to date
     #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
     install_crds: bool,
+    /// Look after the kinds of the first package system, packages.crossplane.io
+    #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
+    packages_v1: bool,
     /// Version of Crossplane that packages are told this is
     #[arg(long, value_name = "VERSION", default_value = controller::CROSSPLANE_VERSION)]
     crossplane_version: String,
@@ -279,6 +290,7 @@ impl ManagerArguments {
             context: self.context,
             cache_dir: self.cache_dir,
             ca_bundle: self.ca_bundle_path,
+            git_sources: self.allow_git_source,
             allowed_permissions: self.runtime.allowed_permissions,
             listen: self.listen,
             settings: self.runtime.authority.applied(controller::Settings {
@@ -287,6 +299,7 @@ impl ManagerArguments {
                 service_account: self.service_account,
                 group_suffix: self.group_suffix,
                 default_registry: self.registry,
+                catalogs: self.catalog,
                 movement,
                 moves_kept,
                 runs: self.package_runtime.0,
@@ -314,6 +327,7 @@ impl ManagerArguments {
                     retry: self.election.retry_period,
                 },
                 installs_definitions: self.install_crds,
+                manages_stacks: self.packages_v1,
                 adopts_existing: false,
                 unsupported: controller::Unsupported::default(),
             }),
@@ -328,7 +342,8 @@ mod tests {
     #[test]
     fn a_manager_that_is_told_nothing_is_the_one_that_has_a_cluster_to_itself() {
         let words = ["apron", "manager", "--identity=one", "--leader-election=false"];
-        let command = crate::args::parse(words.map(Into::into).into());
+        let understood = crate::args::parse(words.map(Into::into).into());
+        let command = understood.map(|understood| understood.command);
         let Ok(Command::Manager(request)) = command else { panic!("no manager is asked for") };
         let alone = controller::Settings::alone("one");
         // C1: nothing is allowed but what the role says that gathers it.

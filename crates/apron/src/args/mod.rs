@@ -10,6 +10,7 @@ mod catalog;
 pub(crate) mod cluster;
 mod crossplane;
 pub(crate) mod duration;
+mod explorer;
 mod image;
 mod kubectl;
 pub(crate) mod limit;
@@ -17,6 +18,7 @@ mod manager;
 mod mirror;
 mod packages;
 mod permissions;
+mod pin;
 pub(crate) mod registry;
 mod selecting;
 mod serving;
@@ -27,6 +29,7 @@ use crate::command::{
     activate, adopt, apiserver, build, copy, diff, extract, init, inspect, install, lint, list,
     login, plan, prune, pull, push, status, uninstall, update, version, wait, why,
 };
+use crate::failure::Failure;
 use clap::{CommandFactory, Parser};
 use std::ffi::OsString;
 use std::path::Path;
@@ -46,6 +49,8 @@ pub(crate) enum Command {
     Convert(crate::command::convert::Request),
     Search(crate::command::catalog::search::Request),
     Which(crate::command::catalog::which::Request),
+    Explain(crate::command::catalog::explain::Request),
+    Catalog(crate::command::catalog::keep::Request),
     Login(login::Login),
     Logout(login::Logout),
     Install(Box<install::Request>),
@@ -56,11 +61,13 @@ pub(crate) enum Command {
     Activate(activate::Request),
     Adopt(Box<adopt::Request>),
     Prune(prune::Request),
+    Pin(crate::command::pin::Request),
     Wait(wait::Request),
     Why(why::Request),
     Plan(Box<plan::Request>),
     Permissions(crate::command::permissions::Request),
     Up(crate::command::up::Request),
+    Explorer(crate::command::explorer::Request),
     Registry(crate::command::registry::Request),
     Apiserver(apiserver::Request),
     Export(apiserver::export::Request),
@@ -68,7 +75,8 @@ pub(crate) enum Command {
     Deploy(Box<crate::command::deploy::Request>),
     Image(crate::command::image::Request),
     Crds(crate::command::crds::Request),
-    Completion(clap_complete::Shell),
+    Completion(crate::command::completion::ShellName),
+    ManPages(std::path::PathBuf),
     Version(version::Request),
 }
 
@@ -80,13 +88,44 @@ enum Name {
     Kubectl,
 }
 
-/// Parses the command line; errors and help are clap's to print.
-pub(crate) fn parse(words: Vec<OsString>) -> Result<Command, clap::Error> {
-    match name(&words) {
-        Name::Apron => apron::Arguments::try_parse_from(words)?.into_command(),
-        Name::Crossplane => crossplane::Arguments::try_parse_from(words)?.into_command(),
-        Name::Kubectl => kubectl::Arguments::try_parse_from(words)?.into_command(),
-    }
+/// What is to be done, and how much is said about it.
+pub(crate) struct Understood {
+    pub(crate) command: Command,
+    pub(crate) is_quiet: bool,
+}
+
+/// Parses the command line; help is clap's to print.
+pub(crate) fn parse(words: Vec<OsString>) -> Result<Understood, clap::Error> {
+    let (command, is_quiet) = match name(&words) {
+        Name::Apron => {
+            let arguments = apron::Arguments::try_parse_from(words)?;
+            let is_quiet = arguments.quiet;
+            (arguments.into_command()?, is_quiet)
+        }
+        Name::Crossplane => (crossplane::Arguments::try_parse_from(words)?.into_command()?, false),
+        Name::Kubectl => (kubectl::Arguments::try_parse_from(words)?.into_command()?, false),
+    };
+    Ok(Understood { command, is_quiet })
+}
+
+/// Whether the result is asked for as JSON, so that an error is, too. The words are looked at
+/// themselves, because those that cannot be understood have errors as well. Under upstream's names
+/// errors are upstream's.
+pub(crate) fn asks_for_json(words: &[OsString]) -> bool {
+    let texts = words.iter().map_while(|word| word.to_str().filter(|word| *word != "--"));
+    let texts: Vec<&str> = texts.collect();
+    let apart = texts.windows(2).any(|two| matches!(two, ["-o" | "--output", "json"]));
+    let is_one = |word: &&str| matches!(*word, "-ojson" | "-o=json" | "--output=json");
+    name(words) == Name::Apron && (apart || texts.iter().any(is_one))
+}
+
+/// What is wrong with the words, as clap has it.
+pub(crate) fn misunderstood(error: &clap::Error) -> Failure {
+    let text = error.render().to_string();
+    let (message, rest) = text.trim_end().split_once("\n\n").unwrap_or((&text, ""));
+    let message = message.trim_start_matches("error: ").split_whitespace();
+    let hint = rest.lines().last().unwrap_or("try `apron --help`");
+    Failure::new(message.collect::<Vec<_>>().join(" "), hint)
 }
 
 /// How a command line ends that cannot be understood: as upstream's tools end under their names.
@@ -97,7 +136,7 @@ pub(crate) fn usage_code(words: &[OsString]) -> u8 {
     }
 }
 
-/// The definition of `apron`'s own words, for completions.
+/// The definition of `apron`'s own words, for completions and manual pages.
 pub(crate) fn definition() -> clap::Command {
     apron::Arguments::command()
 }
@@ -131,6 +170,21 @@ mod tests {
         apron::Arguments::command().debug_assert();
         crossplane::Arguments::command().debug_assert();
         kubectl::Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn words_that_ask_for_json_are_known_before_they_are_understood() {
+        for (words, expected) in [
+            ("apron list -o json", true),
+            ("apron list --output=json --nonsense", true),
+            ("apron list -ojson", true),
+            ("apron list -o yaml json", false),
+            ("apron lint -- -o json", false),
+            ("crossplane xpkg build -o json", false),
+        ] {
+            let words: Vec<OsString> = words.split(' ').map(OsString::from).collect();
+            assert_eq!(asks_for_json(&words), expected, "{words:?}");
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@ use super::authority::AuthorityArguments;
 use super::cluster::ClusterArguments;
 use super::duration;
 use super::permissions::PermissionsArguments;
+use super::pin::PinArguments;
 use super::registry::RegistryArguments;
 use crate::cluster::inventory::{Which, kind_named};
 use crate::cluster::wait::Goal;
@@ -72,6 +73,12 @@ pub(super) enum PackageWords {
     /// Objects are only deleted with `--delete-objects`. With `--release` definitions and objects
     /// stay, and no longer belong to the package, so that another one may bring them.
     Prune(PruneArguments),
+    /// Choose which package brings a kind, where several do
+    ///
+    /// A package may need a kind instead of a package. If several packages bring it, none is
+    /// chosen until an administrator says which: in the `ConfigMap` `package-pins` of the manager's
+    /// namespace, where this command writes it. Without a kind, pins are listed.
+    Pin(PinArguments),
     /// Wait until packages are healthy
     Wait(WaitArguments),
     /// Say who needs a package, in which versions, and what is in the way
@@ -82,8 +89,15 @@ pub(super) enum PackageWords {
 pub(super) struct InstallArguments {
     /// The package, a name for it if it should have another, and before them its kind if it
     /// should not be looked up: [KIND] REFERENCE [NAME]
-    #[arg(value_name = "REFERENCE", required = true, num_args = 1..=3)]
+    #[arg(value_name = "REFERENCE", required_unless_present = "crd", num_args = 1..=3)]
     words: Vec<String>,
+    /// Install the package that brings this kind, such as buckets.s3.example.org/v1, instead of one
+    /// that is named; several that do are listed, and none is installed
+    #[arg(long, value_name = "KIND", conflicts_with = "words")]
+    crd: Option<String>,
+    /// Registry whose catalog is asked for that [default: that of the `apron up` your kubeconfig is of]
+    #[arg(long, value_name = "URL", requires = "crd")]
+    catalog: Option<String>,
     #[command(flatten)]
     options: OptionArguments,
     /// How to run it: the name of a `DeploymentRuntimeConfig`
@@ -179,6 +193,9 @@ pub(super) struct PlanArguments {
     /// Plan for a manager that may move packages to lower versions
     #[arg(long)]
     enable_dependency_version_downgrades: bool,
+    /// Registry whose catalog the manager asks which package brings a kind; may be repeated
+    #[arg(long, value_name = "URL", value_parser = controller::CatalogAddress::parse)]
+    catalog: Vec<controller::CatalogAddress>,
     #[command(flatten, next_help_heading = "What the manager was told")]
     authority: AuthorityArguments,
     /// Form of the result
@@ -435,6 +452,7 @@ impl PackageWords {
                 registry: words.registry,
             })),
             Self::Prune(words) => Command::Prune(words.into_request()),
+            Self::Pin(words) => Command::Pin(words.into_request()),
             Self::Why(words) => Command::Why(why::Request {
                 name: words.name,
                 format: words.output,
@@ -472,7 +490,7 @@ impl InstallArguments {
         if words.next().is_some() {
             return Err(too_many("[KIND] REFERENCE [NAME]"));
         }
-        if kind.is_none() {
+        if kind.is_none() && self.crd.is_none() {
             refuse_misread(&package, name.as_deref())?;
         }
         let (mut options, wait) = self.options.into_options();
@@ -483,6 +501,8 @@ impl InstallArguments {
         options.ignore_crossplane_constraints = self.ignore_crossplane_constraints;
         Ok(install::Request {
             package,
+            crd: self.crd,
+            catalog: self.catalog,
             kind,
             name,
             naming: install::Naming::Path,
@@ -510,6 +530,7 @@ impl PlanArguments {
             is_detailed: self.detailed_exitcode,
             checks: self.check,
             may_downgrade: self.enable_dependency_version_downgrades,
+            catalogs: self.catalog,
             authority: self.authority,
             format: self.output,
             cluster: self.cluster,

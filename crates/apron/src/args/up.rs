@@ -31,6 +31,10 @@ pub(super) struct UpArguments {
     /// Also trust the certificate authorities in this PEM file, when packages come from elsewhere
     #[arg(long, visible_alias = "ca-file", env = "APRON_CA_FILE", value_name = "FILE")]
     ca_bundle_path: Option<PathBuf>,
+    /// Registry whose catalog is asked, after the own one, which package brings a kind that another
+    /// needs; may be repeated
+    #[arg(long, value_name = "URL", value_parser = controller::CatalogAddress::parse)]
+    catalog: Vec<controller::CatalogAddress>,
     /// Credentials file for other registries, before those of Docker and Podman
     #[arg(long, value_name = "FILE")]
     auth_file: Option<PathBuf>,
@@ -60,6 +64,7 @@ impl UpArguments {
             listen: self.listen,
             registry_listen: self.registry_listen,
             ca_bundle: self.ca_bundle_path,
+            catalogs: self.catalog,
             auth_file: self.auth_file,
             exit_when_ready: self.exit_when_ready,
             timeout: self.timeout,

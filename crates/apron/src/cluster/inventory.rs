@@ -46,6 +46,28 @@ pub(crate) struct Needed<'a> {
     pub(crate) installed: Option<&'a Installed>,
 }
 
+impl Needed<'_> {
+    /// What is accepted: versions of a package, or a kind, with why it comes from where it does.
+    pub(crate) fn wants(&self) -> String {
+        let Dependency { package, constraints, reason, .. } = self.dependency;
+        match reason {
+            Some(reason) => format!("CRD {package}: {reason}"),
+            None if self.is_on_kind() => format!("CRD {package}"),
+            None => constraints.clone(),
+        }
+    }
+
+    /// Whether a kind is needed, whichever package brings it.
+    pub(crate) fn is_on_kind(&self) -> bool {
+        self.dependency.kind.as_deref() == Some("CustomResourceDefinition")
+    }
+
+    /// Whether it is a kind that is there without a package.
+    pub(crate) fn is_external(&self) -> bool {
+        self.dependency.brought_by.is_none() && self.dependency.reason.is_some()
+    }
+}
+
 impl Which {
     /// What `NAME`, `KIND/NAME` and `KIND.GROUP/NAME` mean.
     pub(crate) fn parse(text: &str) -> Self {
@@ -163,7 +185,8 @@ impl Inventory {
     pub(crate) fn needs<'a>(&'a self, one: &'a Installed) -> Vec<Needed<'a>> {
         let Some(entry) = self.entry(one) else { return Vec::new() };
         let needed = |dependency: &'a Dependency| {
-            let installed = self.by_source(&dependency.package);
+            let source = dependency.brought_by.as_ref().unwrap_or(&dependency.package);
+            let installed = self.by_source(source);
             Needed { dependency, installed }
         };
         let mut needs: Vec<Needed<'a>> = entry.dependencies.iter().map(needed).collect();
@@ -278,6 +301,7 @@ impl Installed {
             Failure::new(format!("cannot understand a {} of the cluster", lower(kind)), hint)
                 .because(&error)
         })?;
+        let package = package.with_chosen_image();
         let name = &package.metadata.name;
         let is_its = |one: &&Revision| one.metadata.labels.get(LABEL_PACKAGE) == Some(name);
         let mut revisions: Vec<Revision> = all.iter().filter(is_its).cloned().collect();
@@ -357,7 +381,7 @@ impl Installed {
 }
 
 fn rules() -> Rules {
-    Rules::weak().any_digest()
+    Rules::weak().any_digest().git_sources()
 }
 
 /// A reference as package managers read it.

@@ -112,6 +112,16 @@ impl Cluster {
         })
     }
 
+    /// Where the registry of the control plane listens, if `apron up` brought it up.
+    pub(crate) fn own_registry(&self) -> Option<String> {
+        self.registry.as_ref().map(|own| own.address.to_string())
+    }
+
+    /// What messages call it.
+    pub(crate) fn place(&self) -> &str {
+        &self.place
+    }
+
     /// What requests are sent with.
     pub(crate) fn client(&self) -> Client {
         self.client.clone()

@@ -64,6 +64,7 @@ async fn in_the_way(
 ) -> Outcome<(Vec<Adoption>, Vec<String>)> {
     let (kind, name) = (one.kind, one.name().to_owned());
     let plan = plan::Request {
+        catalogs: Vec::new(),
         kind: Some(kind),
         first: name.clone(),
         second: None,

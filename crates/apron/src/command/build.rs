@@ -5,6 +5,7 @@ use super::extra_layer::{self, ExtraLayer};
 use super::lint;
 use crate::directory::{self, Directory, Selecting};
 use crate::failure::{Failure, Outcome};
+use crate::git::{self, GitSettings};
 use crate::output::{self, Format};
 use crate::runtime_image;
 use crate::settings::Settings;
@@ -24,7 +25,11 @@ use xpkg::image::{self, Image, PackageLayer};
 use xpkg::locate;
 use xpkg::source::{Reading, SourceFile, Sources};
 
+/// Findings that a failure names if they are not printed.
+const FINDINGS_NAMED_MAX: usize = 5;
+
 /// What to build, and how.
+#[derive(Clone)]
 pub(crate) struct Request {
     pub(crate) root: PathBuf,
     pub(crate) examples: Examples,
@@ -37,9 +42,12 @@ pub(crate) struct Request {
     pub(crate) kind: Option<PackageKind>,
     pub(crate) strict: bool,
     pub(crate) report: Report,
+    /// Certificate authorities of a Git server.
+    pub(crate) ca_file: Option<PathBuf>,
 }
 
 /// Where examples come from.
+#[derive(Clone)]
 pub(crate) enum Examples {
     /// The directory `examples` in the package root, if there is one.
     Below,
@@ -50,9 +58,12 @@ pub(crate) enum Examples {
 }
 
 /// Where the package goes.
+#[derive(Clone)]
 pub(crate) enum File {
     /// A name made of the package's name and digest, in the package root.
     Derived,
+    /// The same name, in this directory.
+    DerivedIn(PathBuf),
     /// This name and `.xpkg`, in the package root.
     Named(String),
     /// Exactly here.
@@ -60,6 +71,7 @@ pub(crate) enum File {
 }
 
 /// The image a package runs.
+#[derive(Clone)]
 pub(crate) enum Runtime {
     /// From the local Docker or Podman.
     Engine(String),
@@ -68,9 +80,12 @@ pub(crate) enum Runtime {
 }
 
 /// What to tell on success.
+#[derive(Clone)]
 pub(crate) enum Report {
     Tell(Format),
     Quiet,
+    /// Not even findings: a failure names them.
+    Silent,
 }
 
 #[derive(Serialize)]
@@ -82,10 +97,29 @@ pub(super) struct Built {
     pub(super) size: u64,
     pub(super) objects: usize,
     pub(super) warnings: usize,
+    /// The commit that it was built from, if that was one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) commit: Option<String>,
 }
 
-/// Builds a package.
+/// Builds a package, from a directory or from Git.
 pub(crate) fn run(request: &Request, settings: &Settings) -> Outcome {
+    let source = request.root.to_str().map(git::parse_source).transpose()?.flatten();
+    let Some(source) = source else { return build_directory(request, settings) };
+    let reaching = GitSettings { environment: settings.clone(), ca_file: request.ca_file.clone() };
+    let checkout = git::fetch_source(&source, &reaching)?;
+    git::warn_of_submodules(&checkout);
+    let file = match &request.file {
+        File::At(path) => File::At(path.clone()),
+        File::Named(name) => File::At(directory::with_extension(name, "xpkg").into()),
+        File::Derived | File::DerivedIn(_) => File::DerivedIn(".".into()),
+    };
+    let request = Request { root: checkout.root(), file, ..request.clone() };
+    build_commit(&request, settings, Some(checkout.commit.clone())).map(|_| ())
+}
+
+/// Builds a package of either format.
+fn build_directory(request: &Request, settings: &Settings) -> Outcome {
     if let Some((registry, _)) = stacks::find_registry(&request.root) {
         return build_stack::build_stack(request, &registry, settings);
     }
@@ -94,6 +128,10 @@ pub(crate) fn run(request: &Request, settings: &Settings) -> Outcome {
 
 /// Builds a package, and gives what it says about itself.
 pub(crate) fn build(request: &Request, settings: &Settings) -> Outcome<Meta> {
+    build_commit(request, settings, None)
+}
+
+fn build_commit(request: &Request, settings: &Settings, commit: Option<String>) -> Outcome<Meta> {
     let examples = match &request.examples {
         Examples::Below => directory::examples_below(&request.root),
         Examples::At(path) => Some(path.clone()),
@@ -116,6 +154,7 @@ pub(crate) fn build(request: &Request, settings: &Settings) -> Outcome<Meta> {
         digest: raw.digest.to_string(),
         objects,
         warnings,
+        commit,
     };
     tell(&built, &request.report)?;
     Ok(plan.meta)
@@ -143,7 +182,7 @@ pub(super) fn refuse_stdout(file: &File) -> Outcome {
 
 pub(super) fn tell(built: &Built, report: &Report) -> Outcome {
     match report {
-        Report::Quiet => Ok(()),
+        Report::Quiet | Report::Silent => Ok(()),
         Report::Tell(Format::Json) => output::print_json(built),
         Report::Tell(Format::Text) => {
             output::print(format_args!(
@@ -155,6 +194,9 @@ pub(super) fn tell(built: &Built, report: &Report) -> Outcome {
             output::print(format_args!("  file    {}", built.file.display()));
             output::print(format_args!("  size    {}", output::size(built.size)));
             output::print(format_args!("  digest  {}", built.digest));
+            if let Some(commit) = &built.commit {
+                output::print(format_args!("  commit  {commit}"));
+            }
             Ok(())
         }
     }
@@ -173,7 +215,9 @@ fn check(directory: &Directory, request: &Request) -> Outcome<(Plan, Vec<Diagnos
     if let (Some(plan), Some(wanted)) = (&plan, request.kind) {
         findings.extend(kind_mismatch(plan, wanted, &files));
     }
-    output::findings(&findings, output::say);
+    if !matches!(request.report, Report::Silent) {
+        output::findings(&findings, output::say_always);
+    }
     let errors = findings.iter().filter(|finding| finding.severity == Severity::Error).count();
     let failed = errors > 0 || (request.strict && !findings.is_empty());
     let trouble = match errors {
@@ -187,12 +231,28 @@ fn check(directory: &Directory, request: &Request) -> Outcome<(Plan, Vec<Diagnos
             if matches!(request.report, Report::Tell(Format::Json)) {
                 output::print_json(&lint::Report::new(&findings))?;
             }
-            Err(Failure::new(
+            let mut failure = Failure::new(
                 format!("the package has {trouble}; nothing was written"),
                 "fix what is listed above and build again; `apron lint` shows the same list",
-            ))
+            );
+            if matches!(request.report, Report::Silent) {
+                failure.causes = name_findings(&findings);
+                "fix what is listed, and build again".clone_into(&mut failure.hint);
+            }
+            Err(failure)
         }
     }
+}
+
+/// The first few findings, each in a line.
+fn name_findings(findings: &[Diagnostic]) -> Vec<String> {
+    let lines = std::sync::Mutex::new(Vec::new());
+    output::findings(findings, |line| {
+        lines.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(line);
+    });
+    let mut lines = lines.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    lines.truncate(FINDINGS_NAMED_MAX);
+    lines
 }
 
 fn kind_mismatch(plan: &Plan, wanted: PackageKind, files: &[SourceFile]) -> Option<Diagnostic> {
@@ -233,6 +293,7 @@ pub(crate) fn read_files(
 pub(super) fn work_directory(request: &Request) -> Outcome<TempDir> {
     let beside = match &request.file {
         File::At(path) => path.parent().filter(|parent| !parent.as_os_str().is_empty()),
+        File::DerivedIn(directory) => Some(directory.as_path()),
         _ => Some(request.root.as_path()),
     };
     let beside = beside.unwrap_or(Path::new("."));
@@ -327,11 +388,13 @@ pub(super) fn target(request: &Request, name: &str, image: &Image) -> PathBuf {
     match &request.file {
         File::At(path) => path.clone(),
         File::Named(name) => beside(&request.root, &directory::with_extension(name, "xpkg")),
-        File::Derived => {
-            let id = xpkg::label::friendly_id(name, image.plain.digest.hex());
-            beside(&request.root, &format!("{id}.xpkg"))
-        }
+        File::Derived => beside(&request.root, &derived_name(name, image)),
+        File::DerivedIn(directory) => beside(directory, &derived_name(name, image)),
     }
+}
+
+fn derived_name(name: &str, image: &Image) -> String {
+    format!("{}.xpkg", xpkg::label::friendly_id(name, image.plain.digest.hex()))
 }
 
 /// A file in a directory; here, without the `./`.

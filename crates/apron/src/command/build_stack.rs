@@ -23,7 +23,7 @@ pub(super) fn build_stack(request: &Request, registry: &Path, settings: &Setting
     };
     let counts = |severity| found.findings.iter().filter(|one| one.severity == severity).count();
     let (errors, warnings) = (counts(Severity::Error), counts(Severity::Warning));
-    output::findings(&found.findings, output::say);
+    output::findings(&found.findings, output::say_always);
     let stack = match &found.stack {
         Some(stack) if errors == 0 && !(request.strict && warnings > 0) => stack,
         _ => {
@@ -57,6 +57,7 @@ pub(super) fn build_stack(request: &Request, registry: &Path, settings: &Setting
         digest: raw.digest.to_string(),
         objects: stack.definitions.len(),
         warnings,
+        commit: None,
     };
     tell(&built, &request.report)
 }

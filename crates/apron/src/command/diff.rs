@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::io::{BufReader, BufWriter, Seek, Write};
 use std::path::Path;
 use std::process::ExitCode;
-use xpkg::compare::{Change, Comparison, Contents, Severity, compare};
+use xpkg::compare::{Change, Comparison, Contents, Severity, change_sentences, compare};
 use xpkg::source::Sources;
 
 /// What to compare, and what is too much.
@@ -131,7 +131,7 @@ fn read_directory(root: &Path, settings: &Settings) -> Outcome<Contents> {
         metadata: Selecting::default().metadata.file(),
     });
     let Some(plan) = plan else {
-        output::findings(&findings, output::say);
+        output::findings(&findings, output::say_always);
         let message = format!("{} cannot be built into a package", root.display());
         return Err(Failure::new(message, "fix what is listed above; `apron lint` shows the same"));
     };
@@ -195,33 +195,19 @@ fn heading(severity: Severity) -> &'static str {
     }
 }
 
-/// What is said, with the version it is said of, and the fields.
-type Said<'a> = BTreeMap<(&'a str, &'a str), Vec<&'a str>>;
-
 /// Lines of one severity, below the objects they are about.
 fn draw_changes(changes: &[&Change], all: bool) -> Vec<String> {
-    let mut objects: BTreeMap<Option<String>, Said<'_>> = BTreeMap::new();
+    let mut objects: BTreeMap<Option<String>, Vec<&Change>> = BTreeMap::new();
     for change in changes {
         let object = change.object.as_ref().map(ToString::to_string);
-        let said = (change.version.as_str(), change.message.as_str());
-        objects.entry(object).or_default().entry(said).or_default().push(&change.path);
+        objects.entry(object).or_default().push(change);
     }
     let mut lines = Vec::new();
-    for (object, said) in objects {
+    for (object, changes) in objects {
         lines.push(format!("  {}", object.as_deref().unwrap_or("the package itself")));
-        for ((version, message), paths) in said {
-            let paths: Vec<&str> = paths.into_iter().filter(|path| !path.is_empty()).collect();
-            let most = if all { paths.len() } else { PATHS_MAX };
-            let shown = paths.get(..most).unwrap_or(&paths).join(", ");
-            let more = match paths.len().saturating_sub(most) {
-                0 => String::new(),
-                more => format!(" and {more} more"),
-            };
-            let place = [version, &shown].into_iter().filter(|part| !part.is_empty());
-            let place = place.collect::<Vec<_>>().join(" ");
-            let colon = if place.is_empty() { "" } else { ": " };
-            lines.push(format!("    {place}{more}{colon}{message}"));
-        }
+        let most = if all { usize::MAX } else { PATHS_MAX };
+        let sentences = change_sentences(&changes, most).into_iter();
+        lines.extend(sentences.map(|(_, sentence)| format!("    {sentence}")));
     }
     lines
 }

@@ -5,9 +5,11 @@ use crate::args::registry::RegistryArguments;
 use crate::cluster::inventory::{Inventory, Which, reference};
 use crate::cluster::wait::{self, Goal};
 use crate::cluster::{Cluster, Resource, lower};
+use crate::command::catalog::resolve;
 use crate::command::change::{Change, Voice};
 use crate::command::permissions;
 use crate::failure::{Failure, Outcome};
+use crate::git::{self, GitSettings};
 use crate::output;
 use crate::place::{self, Opened, Place};
 use crate::settings::Settings;
@@ -20,8 +22,13 @@ use std::time::Duration;
 use store::remote::Client;
 
 /// What to install, and how.
+#[derive(Clone)]
 pub(crate) struct Request {
     pub(crate) package: String,
+    /// The kind to install a package for, instead of one that is named.
+    pub(crate) crd: Option<String>,
+    /// The registry whose catalog says which package that is.
+    pub(crate) catalog: Option<String>,
     /// Found out from the package if it is not said.
     pub(crate) kind: Option<PackageKind>,
     pub(crate) name: Option<String>,
@@ -45,7 +52,7 @@ pub(crate) enum Naming {
 }
 
 /// What else to say in the object.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Options {
     pub(crate) manual_activation: bool,
     pub(crate) revision_history_limit: Option<i64>,
@@ -59,15 +66,73 @@ pub(crate) struct Options {
 
 /// Installs it.
 pub(crate) async fn run(request: &Request, settings: &Settings) -> Outcome {
+    let Some(crd) = &request.crd else { return install_package(request, settings).await };
+    let cluster = Cluster::connect(&request.cluster, settings).await?;
+    let asked = resolve::KindQuestion {
+        kind: crd,
+        host: request.catalog.as_deref(),
+        registry: &request.registry,
+        namespace: &request.cluster.namespace,
+    };
+    let found = resolve::find_package(&asked, cluster, settings).await?;
+    output::say(format_args!("{crd} comes with {}", found.image));
+    let request = Request { package: found.image, kind: Some(found.kind), ..request.clone() };
+    install_package(&request, settings).await
+}
+
+async fn install_package(request: &Request, settings: &Settings) -> Outcome {
+    if let Some(source) = git::parse_source(&request.package)? {
+        let (pinned, kind, package) = pin_source(&source, request, settings).await?;
+        let request = Request { package: pinned.name(), kind: Some(kind), ..request.clone() };
+        return install_reference(&request, &pinned, Some(package), settings).await;
+    }
     let place = Place::parse(&request.package, &request.registry)?;
     let Place::Registry(parsed) = &place else { return Err(not_in_a_registry(&request.package)) };
+    install_reference(request, parsed, None, settings).await
+}
+
+/// Builds what a Git source names now, to see what it is, and names the commit that it was: what is
+/// installed does not move with a branch.
+async fn pin_source(
+    source: &Reference,
+    request: &Request,
+    settings: &Settings,
+) -> Outcome<(Reference, PackageKind, xpkg::open::Opened)> {
+    let reaching =
+        GitSettings { environment: settings.clone(), ca_file: request.registry.ca_file.clone() };
+    let work = tempfile::tempdir_in(&settings.temporary).map_err(|error| Failure::file(&error))?;
+    let file = work.path().join("package.xpkg");
+    let (reference, to) = (source.clone(), file.clone());
+    let built = tokio::task::spawn_blocking(move || git::build_source(&reference, &reaching, to));
+    let commit = built.await.map_err(|error| {
+        Failure::new("the build ended early", "run the command again").because(&error)
+    })??;
+    let opened = place::open(&Place::File(file), &request.registry, settings).await?;
+    let (kind, package) = read_opened(&opened, settings).await?;
+    let pinned = git::parse_source(&format!("{}@{commit}", source.repository()))?;
+    let pinned = pinned.ok_or_else(|| Failure::new("no commit was found", "name a commit"))?;
+    if request.kind.is_some_and(|wanted| wanted != kind) {
+        let hint = format!("install it as what it is: apron install {}", request.package);
+        return Err(Failure::new(format!("{source} is a {}", kind.as_str()), hint));
+    }
+    output::say(format_args!("{} is commit {commit}", source.identifier()));
+    Ok((pinned, kind, package))
+}
+
+/// Installs what a reference names; `read` is what is in it, if that was read already.
+async fn install_reference(
+    request: &Request,
+    parsed: &Reference,
+    read: Option<xpkg::open::Opened>,
+    settings: &Settings,
+) -> Outcome {
     let words = ("install", request.package.as_str());
     // Names that nobody gave are short enough.
     request.name.iter().try_for_each(|name| refuse_long(name, words))?;
     let cluster = Cluster::connect(&request.cluster, settings).await?;
     let inventory = Inventory::gather(&cluster).await?;
     let (kind, read) = if let Some(kind) = request.kind {
-        (kind, None)
+        (kind, read)
     } else {
         let read = read_package(parsed, &cluster, &request.registry, settings).await;
         let (kind, package) = read.map_err(|mut failure| {
@@ -136,8 +201,14 @@ pub(super) async fn read_package(
     let keychain = crate::registry::keychain(registry, settings).await?;
     let transport = cluster.transport(registry, settings)?;
     let client = Client::new(transport, keychain, crate::registry::remote(registry));
-    let opened = Opened::of(&client, reference);
-    let located = place::locate(&opened, None, settings).await?;
+    read_opened(&Opened::of(&client, reference), settings).await
+}
+
+async fn read_opened(
+    opened: &Opened,
+    settings: &Settings,
+) -> Outcome<(PackageKind, xpkg::open::Opened)> {
+    let located = place::locate(opened, None, settings).await?;
     let limits = xpkg::Limits::default();
     let package = xpkg::open::package_yaml(&located.layers, &limits)
         .and_then(|reader| xpkg::open::read(reader, &limits))

@@ -129,7 +129,7 @@ fn credentials(request: &Login, host: &str) -> Outcome<(String, String)> {
 
 /// Asks at a terminal.
 pub(super) fn ask(question: &str) -> Outcome<String> {
-    output::say(question);
+    output::say_always(question);
     read_line()
 }
 

@@ -2,6 +2,7 @@
 
 use crate::cluster::kubeconfig::{self, Choice};
 use crate::failure::{Failure, Outcome};
+use crate::git::{AllowedPlace, GitPackages, GitSettings};
 use crate::listen::{Plain, stop};
 use crate::output;
 use crate::settings::Settings;
@@ -36,6 +37,8 @@ pub(crate) struct Request {
     pub(crate) context: Option<String>,
     pub(crate) cache_dir: PathBuf,
     pub(crate) ca_bundle: Option<PathBuf>,
+    /// Where packages may be built from.
+    pub(crate) git_sources: Vec<AllowedPlace>,
     pub(crate) allowed_permissions: Option<PathBuf>,
     pub(crate) listen: Option<std::net::SocketAddr>,
     pub(crate) settings: controller::Settings,
@@ -137,7 +140,16 @@ async fn hands(request: &Request, environment: &Settings, client: Client) -> Out
     })?;
     let mut settings = request.settings.clone();
     settings.allowed.extend(allowed(request)?);
-    Ok(assemble(client, transport, keychain, cache, settings, Arc::new(say)))
+    let mut hands = assemble(client, transport, keychain, cache, settings, Arc::new(say));
+    if !request.git_sources.is_empty() {
+        let reaching = GitSettings {
+            environment: Settings { temporary: request.cache_dir.clone(), ..environment.clone() },
+            ca_file: request.ca_bundle.clone(),
+        };
+        let git = GitPackages::new(reaching, request.git_sources.clone());
+        hands.fetch = hands.fetch.with_git(Arc::new(git));
+    }
+    Ok(hands)
 }
 
 /// Hands for that API server, who fetch packages that way.
@@ -197,5 +209,9 @@ pub(super) fn say(entry: &Entry<'_>) {
         line["object"] = entry.object.into();
     }
     line["message"] = entry.message.into();
-    output::say(line);
+    if entry.is_trouble {
+        output::say_always(line);
+    } else {
+        output::say(line);
+    }
 }

@@ -9,7 +9,7 @@ use crate::output::{self, ObjectFormat, bold, dim};
 use crate::settings::Settings;
 use api::condition::{self, types};
 use api::pkg::revision::{ACTIVE, Revision};
-use serde::Serialize;
+use explorer::plane::{PlaneNeed, PlanePackage, PlaneRevision};
 use xpkg::constraint::Constraint;
 use xpkg::version::Version;
 
@@ -19,50 +19,6 @@ pub(crate) struct Request {
     pub(crate) which: Vec<Which>,
     pub(crate) format: ObjectFormat,
     pub(crate) cluster: ClusterArguments,
-}
-
-/// Everything there is to say about a package.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Status {
-    id: String,
-    name: String,
-    kind: &'static str,
-    version: String,
-    package: String,
-    state: &'static str,
-    /// The version that waits to be activated instead of that one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    waiting: Option<String>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    messages: Vec<String>,
-    revisions: Vec<RevisionStatus>,
-    dependencies: Vec<DependencyStatus>,
-    needed_by: Vec<String>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct RevisionStatus {
-    name: String,
-    number: i64,
-    state: String,
-    version: String,
-    objects: usize,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct DependencyStatus {
-    package: String,
-    constraints: String,
-    /// The package that is there for it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    installed: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    version: Option<String>,
-    /// Whether that version will do.
-    satisfied: bool,
 }
 
 /// Shows packages; fails if one that was named is not well.
@@ -95,10 +51,10 @@ pub(super) fn draw(inventory: &Inventory, which: &[Which]) -> Outcome {
 }
 
 fn show(format: ObjectFormat, inventory: &Inventory, roots: &[&Installed]) -> Outcome {
-    let all: Vec<Status> = roots
+    let all: Vec<PlanePackage> = roots
         .iter()
         .flat_map(|root| inventory.closure(root))
-        .map(|one| Status::new(one, inventory))
+        .map(|one| report_package(one, inventory))
         .collect();
     match format {
         ObjectFormat::Json => return output::print_json(&distinct(all)),
@@ -119,8 +75,8 @@ fn show(format: ObjectFormat, inventory: &Inventory, roots: &[&Installed]) -> Ou
     Ok(())
 }
 
-fn distinct(all: Vec<Status>) -> Vec<Status> {
-    let mut kept: Vec<Status> = Vec::new();
+fn distinct(all: Vec<PlanePackage>) -> Vec<PlanePackage> {
+    let mut kept: Vec<PlanePackage> = Vec::new();
     for one in all {
         if !kept.iter().any(|other| other.id == one.id) {
             kept.push(one);
@@ -143,45 +99,42 @@ fn roots(inventory: &Inventory) -> Vec<&Installed> {
     roots
 }
 
-impl Status {
-    fn new(one: &Installed, inventory: &Inventory) -> Self {
-        Self {
-            id: one.id(),
-            name: one.name().to_owned(),
-            kind: one.kind.as_str(),
-            version: one.version(),
-            package: one.package.spec.package.clone(),
-            state: one.state().word(),
-            waiting: one.waiting().map(|it| version(&it.spec.image)),
-            messages: one.complaints(),
-            revisions: one.revisions.iter().map(RevisionStatus::new).collect(),
-            dependencies: inventory.needs(one).iter().map(DependencyStatus::new).collect(),
-            needed_by: inventory.needed_by(one).into_iter().map(Installed::id).collect(),
-        }
+/// Everything there is to say about a package.
+pub(crate) fn report_package(one: &Installed, inventory: &Inventory) -> PlanePackage {
+    PlanePackage {
+        id: one.id(),
+        name: one.name().to_owned(),
+        kind: one.kind.as_str(),
+        version: one.version(),
+        package: one.package.spec.package.clone(),
+        state: one.state().word(),
+        is_well: one.state().is_well(),
+        waiting: one.waiting().map(|it| version(&it.spec.image)),
+        messages: one.complaints(),
+        revisions: one.revisions.iter().map(report_revision).collect(),
+        dependencies: inventory.needs(one).iter().map(report_need).collect(),
+        needed_by: inventory.needed_by(one).into_iter().map(Installed::id).collect(),
     }
 }
 
-impl RevisionStatus {
-    fn new(one: &Revision) -> Self {
-        Self {
-            name: one.metadata.name.clone(),
-            number: one.spec.revision,
-            state: state_of(one),
-            version: version(&one.spec.image),
-            objects: objects_of(one),
-        }
+fn report_revision(one: &Revision) -> PlaneRevision {
+    PlaneRevision {
+        name: one.metadata.name.clone(),
+        number: one.spec.revision,
+        state: state_of(one),
+        version: version(&one.spec.image),
+        objects: objects_of(one),
     }
 }
 
-impl DependencyStatus {
-    fn new(it: &Needed<'_>) -> Self {
-        Self {
-            package: it.dependency.package.clone(),
-            constraints: it.dependency.constraints.clone(),
-            installed: it.installed.map(Installed::id),
-            version: it.installed.map(Installed::version),
-            satisfied: fits(it).unwrap_or(it.installed.is_some()),
-        }
+fn report_need(it: &Needed<'_>) -> PlaneNeed {
+    PlaneNeed {
+        package: it.dependency.package.clone(),
+        constraints: it.dependency.constraints.clone(),
+        installed: it.installed.map(Installed::id),
+        version: it.installed.map(Installed::version),
+        satisfied: fits(it).unwrap_or(it.installed.is_some() || it.is_external()),
+        reason: it.dependency.reason.clone(),
     }
 }
 
@@ -206,6 +159,9 @@ fn objects_of(one: &Revision) -> usize {
 /// Whether what is installed will do; nothing if that cannot be told.
 fn fits(it: &Needed<'_>) -> Option<bool> {
     let installed = it.installed?;
+    if it.is_on_kind() {
+        return None;
+    }
     let constraints = &it.dependency.constraints;
     let reference = reference(installed.image())?;
     if constraints.starts_with("sha256:") {
@@ -242,12 +198,17 @@ impl Drawing<'_> {
 
     fn dependency(&self, needed: &Needed<'_>, seen: &mut Vec<String>) -> Branch {
         let dependency = needed.dependency;
-        let constraints = &dependency.constraints;
+        let constraints = needed.wants();
         match needed.installed {
             Some(one) if fits(needed) == Some(false) => {
                 self.package(one, Some(format!("(does not fit {constraints})")), seen)
             }
             Some(one) => self.package(one, Some(format!("({constraints})")), seen),
+            None if needed.is_external() => Branch::leaf(format!(
+                "{} {}",
+                bold(&dependency.package),
+                dim(format_args!("({constraints})"))
+            )),
             None => Branch::leaf(format!(
                 "! {} {}: not installed",
                 bold(&dependency.package),

@@ -156,6 +156,7 @@ mod tests {
         let found = |kind: Option<PackageKind>| {
             let to = "new.example.org/crossplane-contrib/provider-nop:v0.4.0";
             let asked = crate::args::parse(["apron", "update", to].map(Into::into).into());
+            let asked = asked.map(|understood| understood.command);
             let Ok(Command::Update(request)) = asked else { panic!("no update is asked for") };
             let found = find(&Request { kind, ..request }, &inventory);
             found.ok().map(|one| one.name().to_owned())

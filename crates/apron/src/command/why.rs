@@ -97,7 +97,7 @@ fn needs(inventory: &Inventory, like: impl Fn(&Needed<'_>) -> bool) -> Vec<Need>
     let mut found = Vec::new();
     for one in &inventory.packages {
         for needed in inventory.needs(one).iter().filter(|it| like(it)) {
-            let constraints = needed.dependency.constraints.clone();
+            let constraints = needed.wants();
             found.push(Need { id: one.id(), version: one.version(), constraints });
         }
     }

@@ -12,8 +12,10 @@ pub(crate) mod tree;
 use crate::failure::{Failure, Outcome};
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
+use serde_json::json;
 use std::fmt::{Display, Write as _};
 use std::io::{IsTerminal, Write as _};
+use std::sync::atomic::{AtomicBool, Ordering};
 use xpkg::diagnostic::{Diagnostic, Severity};
 
 /// The form of a command's result.
@@ -72,8 +74,24 @@ pub(crate) fn print_document(text: &str) {
     let _ = writeln!(std::io::stdout().lock(), "{text}");
 }
 
+/// Whether only results, warnings and errors are printed (`--quiet`). Like colours, it is decided once,
+/// when the words are read, and goes for the whole process.
+static IS_QUIET: AtomicBool = AtomicBool::new(false);
+
+/// Prints nothing but results, warnings and errors from now on.
+pub(crate) fn keep_quiet() {
+    IS_QUIET.store(true, Ordering::Relaxed);
+}
+
 /// Tells the user something that is not the result.
 pub(crate) fn say(line: impl Display) {
+    if !IS_QUIET.load(Ordering::Relaxed) {
+        say_always(line);
+    }
+}
+
+/// Tells the user something that has to be known.
+pub(crate) fn say_always(line: impl Display) {
     let _ = writeln!(anstream::stderr().lock(), "{}", harmless(&line.to_string()));
 }
 
@@ -146,21 +164,28 @@ pub(crate) fn print_yaml(value: &impl Serialize) -> Outcome {
 
 /// Whether progress can be drawn.
 pub(crate) fn is_terminal() -> bool {
-    std::io::stderr().is_terminal()
+    std::io::stderr().is_terminal() && !IS_QUIET.load(Ordering::Relaxed)
 }
 
 /// Shows a failure.
 pub(crate) fn fail(failure: &Failure) {
-    say(format_args!("{} {}", styled(ERROR, "error:"), failure.message));
+    say_always(format_args!("{} {}", styled(ERROR, "error:"), failure.message));
     for cause in &failure.causes {
-        say(format_args!("  because {cause}"));
+        say_always(format_args!("  because {cause}"));
     }
-    say(format_args!("{} {}", styled(HINT, "hint:"), failure.hint));
+    say_always(format_args!("{} {}", styled(HINT, "hint:"), failure.hint));
+}
+
+/// Shows a failure to a program: one line of JSON, the last on standard error.
+pub(crate) fn fail_in_json(failure: &Failure) {
+    let Failure { message, causes, hint } = failure;
+    let error = json!({"error": {"message": message, "causes": causes, "hint": hint}});
+    let _ = writeln!(std::io::stderr().lock(), "{}", escaped(&error.to_string()));
 }
 
 /// Warns of something that went well enough.
 pub(crate) fn warn(line: impl Display) {
-    say(format_args!("{} {line}", styled(WARNING, "warning:")));
+    say_always(format_args!("{} {line}", styled(WARNING, "warning:")));
 }
 
 /// Shows findings, each with its place and advice.

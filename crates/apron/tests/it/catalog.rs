@@ -283,7 +283,89 @@ fn people_ask_by_command_and_see_what_they_may_pull() {
     hint: try fewer words, or log in with `apron login`: only what you may pull is searched
     ");
     insta::assert_snapshot!(apron(&scratch, ["which", "Bucket"]).failed(), @r"
-    error: it is not said which registry to ask
-    hint: name one with --registry HOST, or bring up a control plane with `apron up` and use its kubeconfig
+    error: it is not said which catalog to ask
+    hint: name a registry with --registry HOST or a file with --catalog FILE, make a catalog with `apron catalog add`, or bring up a control plane with `apron up` and use its kubeconfig
+    ");
+}
+
+#[test]
+fn packages_of_any_registry_are_kept_in_a_file_for_places_without_a_network() {
+    let scratch = Scratch::new();
+    let (first, second) = (build(&scratch, "provider-nop", 1), build(&scratch, "provider-nop", 2));
+    let function = build(&scratch, "function-auto-ready", 1);
+    let served = Served::start(&scratch);
+    push(&scratch, &served, &first, "team/nop:v1.0.0");
+    push(&scratch, &served, &first, "team/nop:latest");
+    push(&scratch, &served, &function, "team/function:v0.1.0");
+    push(&scratch, &served, &second, "team/function:v9.0.0");
+    let run = |words: &[&str]| apron(&scratch, [words, &["--catalog", "kept.db"]].concat());
+    // A repository with its versions, and one version of another, from a list.
+    let list = format!("# ours\n{}\n", served.reference("team/function:v0.1.0"));
+    fs_err::write(scratch.join("list.txt"), list).unwrap();
+    let add = ["catalog", "add", "--from", "list.txt", &served.reference("team/nop")];
+    insta::assert_snapshot!(said(&run(&add).ok(), &served), @r"
+    HOST/team/nop: 1 version, 1 new
+    HOST/team/function: 1 version, 1 new
+    ");
+    // What is new is found, and nothing is read twice.
+    push(&scratch, &served, &second, "team/nop:v1.1.0");
+    insta::assert_snapshot!(said(&run(&["catalog", "sync"]).ok(), &served), @r"
+    HOST/team/function: 1 version, 0 new
+    HOST/team/nop: 2 versions, 1 new
+    ");
+    insta::assert_snapshot!(said(&run(&["which", "NopResource"]).ok(), &served), @r"
+    nopresources.nop.crossplane.io (NopResource, Cluster)
+    PACKAGE  TYPE  VERSIONS  SERVES
+    HOST/team/nop  Provider  v1.1.0, v1.0.0  v1alpha1
+    install it with `apron install provider HOST/team/nop:v1.1.0`
+    ");
+    run(&["catalog", "export", "all.jsonl.gz"]).ok();
+    // A registry that is gone leaves what is known as it is.
+    let repository = served.reference("team/nop");
+    assert!(served.stop().success());
+    let failed = run(&["catalog", "sync", "-o", "json"]);
+    assert!(failed.stderr.contains("go on with `apron catalog sync`"), "{}", failed.all());
+    assert!(run(&["search", "nop"]).ok().stdout.contains(&repository));
+    // The file goes anywhere, and is asked as it is or read into another catalog.
+    let asked = apron(&scratch, ["which", NOP, "--catalog", "all.jsonl.gz", "-o", "json"]).ok();
+    assert!(asked.stdout.contains(&repository), "{}", asked.all());
+    apron(&scratch, ["catalog", "import", "all.jsonl.gz", "--catalog", "other.db"]).ok();
+    let again = apron(&scratch, ["which", NOP, "--catalog", "other.db", "-o", "json"]).ok();
+    assert_eq!(again.stdout, asked.stdout);
+    // A file of something else is left alone.
+    fs_err::write(scratch.join("notes.txt"), "not a catalog").unwrap();
+    for words in [["catalog", "import", "all.jsonl.gz"], ["catalog", "import", "notes.txt"]] {
+        apron(&scratch, [&words[..], &["--catalog", "notes.txt"]].concat()).failed();
+    }
+    assert_eq!(fs_err::read_to_string(scratch.join("notes.txt")).unwrap(), "not a catalog");
+}
+
+#[test]
+fn a_kind_is_explained_without_a_cluster() {
+    let scratch = Scratch::new();
+    let file = build(&scratch, "provider-nop", 1);
+    let explain = |kind: &str, words: &[&str]| {
+        apron(&scratch, [&["explain", kind, "--package", &file][..], words].concat())
+    };
+    let told = explain("NopResource.spec.forProvider", &[]).ok().stdout;
+    for line in [
+        "GROUP:      nop.crossplane.io",
+        "KIND:       NopResource",
+        "VERSION:    v1alpha1",
+        "FIELD: forProvider <Object>",
+        "  conditionAfter\t<[]Object>",
+    ] {
+        assert!(told.lines().any(|it| it.starts_with(line)), "{line}: {told}");
+    }
+    let whole = explain("nopresources.nop.crossplane.io", &["--recursive"]).ok().stdout;
+    assert!(whole.contains("forProvider\t<Object>"), "{whole}");
+    let json = explain("NopResource.spec", &["-o", "json"]).ok().stdout;
+    let json: Json = serde_json::from_str(&json).unwrap();
+    assert_eq!((json["kind"].as_str(), json["path"].as_str()), (Some("NopResource"), Some("spec")));
+    let failed = explain("NopResource.spec.absent", &[]).failed();
+    assert!(failed.contains("there is no field `absent`") && failed.contains("forProvider"));
+    insta::assert_snapshot!(explain("Bucket", &[]).failed(), @r"
+    error: no package brings Bucket
+    hint: look for it with `apron search Bucket`, or name a package with --package
     ");
 }

@@ -100,7 +100,123 @@ fn are_taken(scratch: &Scratch, kubeconfig: &Path) {
     ] {
         assert_eq!(kubectl(kubeconfig, words), (true, expected.to_owned()), "{words:?}");
     }
+    first_objects_are_taken(scratch, kubeconfig);
 }
+
+/// Objects of the first package system as its description has them are taken, with a word that they are
+/// deprecated; one that asks for a package in two ways is not.
+fn first_objects_are_taken(scratch: &Scratch, kubeconfig: &Path) {
+    let objects = scratch.write("first.yaml", FIRST_OBJECTS);
+    let (fine, said) = kubectl(kubeconfig, &["apply", "-f", objects.to_str().unwrap()]);
+    assert!(fine, "{said}");
+    let warning = "packages.crossplane.io/v1alpha1 ClusterPackageInstall is deprecated: turn the package \
+                   into a Provider with `apron convert`";
+    assert!(said.contains(warning), "{said}");
+    let (_, header) = kubectl(kubeconfig, &["get", "clusterpackageinstalls"]);
+    let columns = ["NAME", "READY", "SOURCE", "PACKAGE", "CRD", "AGE"];
+    let found: Vec<&str> = header
+        .lines()
+        .find(|line| line.starts_with("NAME"))
+        .unwrap_or_default()
+        .split_whitespace()
+        .collect();
+    assert_eq!(found, columns, "{header}");
+    let path = "jsonpath={.spec.controller.deployment.spec.template.spec.containers[0].image} \
+                {.spec.customresourcedefinitions[0].kind} {.spec.icons[0].mediatype}";
+    let (_, kept) =
+        kubectl(kubeconfig, &["get", "packages.packages.crossplane.io", "redis", "-o", path]);
+    assert!(
+        kept.contains("redis/redis-crossplane-controller:2.0.9 RedisCluster image/png"),
+        "{kept}"
+    );
+    let both = FIRST_OBJECTS
+        .replace("  package: crossplane", "  crd: a.example.org/v1\n  package: crossplane");
+    let both = scratch.write("both.yaml", both);
+    let (fine, said) = kubectl(kubeconfig, &["apply", "-f", both.to_str().unwrap()]);
+    assert!(!fine && said.contains("exactly one of package and crd must be set"), "{said}");
+    let (fine, without) = crds(&["--packages-v1=false"]);
+    assert!(fine && !without.contains("packages.crossplane.io"), "the kinds can be left out");
+}
+
+/// Objects of the description of the first package system.
+const FIRST_OBJECTS: &str = "
+apiVersion: packages.crossplane.io/v1alpha1
+kind: ClusterPackageInstall
+metadata:
+  name: gcp-from-package
+spec:
+  source: registry.crossplane.io
+  package: crossplane/provider-gcp:v0.1.0
+status:
+  conditions:
+  - type: Ready
+    status: 'True'
+---
+apiVersion: packages.crossplane.io/v1alpha1
+kind: PackageInstall
+metadata:
+  name: wordpress-from-crd
+spec:
+  source: registry.crossplane.io
+  crd: wordpressinstances.wordpress.samples.packages.crossplane.io/v1alpha1
+---
+apiVersion: packages.crossplane.io/v1alpha1
+kind: Package
+metadata:
+  name: redis
+spec:
+  customresourcedefinitions:
+  - kind: RedisCluster
+    apiVersion: crossplane.redislabs.com/v1alpha1
+  dependsOn: []
+  title: Redis package for Crossplane
+  overviewShort: One sentence in plain text
+  category: Database
+  version: 0.1.0
+  icons:
+  - base64data: iVBORw0KGgoAAAANSUhEUgAAAOEAAADZCAYAAADWmle6AAAACXBIWXMA
+    mediatype: image/png
+  maintainers:
+  - name: Rick Kane
+    email: rick@foo.io
+  keywords:
+  - databases
+  website: https://redislabs.com/
+  controller:
+    deployment:
+      name: redis-controller
+      spec:
+        replicas: 1
+        selector:
+          matchLabels:
+            core.crossplane.io/name: redis
+        template:
+          metadata:
+            name: redis-controller
+            labels:
+              core.crossplane.io/name: redis
+          spec:
+            serviceAccountName: redis-controller
+            containers:
+            - name: redis-controller
+              image: redis/redis-crossplane-controller:2.0.9
+              imagePullPolicy: Always
+              env:
+---
+apiVersion: packages.crossplane.io/v1alpha1
+kind: PackageInstall
+metadata:
+  name: private
+spec:
+  source: private.registry.example.com
+  package: private-user/image
+  imagePullSecrets:
+  - name: private-registry-secret
+  imagePullPolicy: Always
+  serviceAccount:
+    annotations:
+      iam-service-annotation: special-value
+";
 
 /// Objects from the guide and from upstream's documentation, and what packages bring.
 const OBJECTS: &str = "

@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(300);
 
 /// A control plane that runs.
-struct Up<'a> {
+pub(crate) struct Up<'a> {
     scratch: &'a Scratch,
     child: Child,
     said: PathBuf,
-    kubeconfig: PathBuf,
+    pub(crate) kubeconfig: PathBuf,
     registry: String,
 }
 
@@ -28,7 +28,7 @@ impl Drop for Up<'_> {
 
 impl<'a> Up<'a> {
     /// Starts one, and waits until it says where it is.
-    fn start(scratch: &'a Scratch, words: &[&str]) -> Self {
+    pub(crate) fn start(scratch: &'a Scratch, words: &[&str]) -> Self {
         let said = scratch.join("said");
         let file = fs_err::File::create(&said).unwrap();
         let mut command = command(scratch);
@@ -43,7 +43,7 @@ impl<'a> Up<'a> {
     }
 
     /// The rest of the line that begins so, once it was said.
-    fn told(&mut self, start: &str) -> String {
+    pub(crate) fn told(&mut self, start: &str) -> String {
         let deadline = Instant::now() + PATIENCE;
         loop {
             let text = fs_err::read_to_string(&self.said).unwrap();
@@ -60,7 +60,7 @@ impl<'a> Up<'a> {
     }
 
     /// Says something to apron about this plane.
-    fn say(&self, words: &[&str]) -> Ran {
+    pub(crate) fn say(&self, words: &[&str]) -> Ran {
         let mut command = command(self.scratch);
         command.env("KUBECONFIG", &self.kubeconfig).args(words).output().unwrap().into()
     }
@@ -76,7 +76,7 @@ impl<'a> Up<'a> {
     }
 
     /// Asks it to stop, and waits until it has.
-    fn stop(mut self) {
+    pub(crate) fn stop(mut self) {
         let id = self.child.id().to_string();
         assert!(std::process::Command::new("kill").arg(&id).status().unwrap().success());
         let deadline = Instant::now() + PATIENCE;
@@ -91,7 +91,7 @@ impl<'a> Up<'a> {
     }
 }
 
-fn example() -> String {
+pub(crate) fn example() -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/platform");
     path.canonicalize().unwrap().display().to_string()
 }

@@ -500,3 +500,46 @@ fn c2_h1_h7_what_nobody_would_install_is_not_built() {
     scratch.write("src/webhook.yaml", webhook);
     insta::assert_snapshot!(steady(&scratch, &apron(&scratch, ["build", "src"])));
 }
+
+#[test]
+fn an_error_is_json_where_the_result_would_be() {
+    let scratch = Scratch::new();
+    let error = |words: &[&str], code: i32| {
+        let ran = apron(&scratch, words);
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(code), ""), "{words:?}");
+        let last = ran.stderr.lines().last().unwrap_or_default().to_owned();
+        let said: serde_json::Value = serde_json::from_str(&last).unwrap();
+        said["error"].clone()
+    };
+    let missing = error(&["inspect", "nowhere.xpkg", "-o", "json"], 1);
+    for field in ["message", "hint"] {
+        assert!(missing[field].as_str().is_some_and(|text| !text.is_empty()), "{missing}");
+    }
+    assert!(missing["causes"].is_array(), "{missing}");
+    // Words that cannot be understood are an error like any other.
+    let unknown = error(&["inspect", "a.xpkg", "--output=json", "--nonsense"], 2);
+    assert_eq!(unknown["message"], "unexpected argument '--nonsense' found");
+    assert_eq!(unknown["hint"], "For more information, try '--help'.");
+    // Without it, errors are for people.
+    let words = apron(&scratch, ["inspect", "nowhere.xpkg"]).failed();
+    assert!(words.starts_with("error: "), "{words}");
+}
+
+#[test]
+fn quiet_commands_print_results_warnings_and_errors() {
+    let scratch = Scratch::new();
+    let user = |words: &[&str]| {
+        let words = [&["registry", "user", "--data-dir", "data"], words].concat();
+        apron(&scratch, words)
+    };
+    let told = user(&["key", "robot"]).ok();
+    assert!(told.stderr.contains("told this once"), "{}", told.stderr);
+    let quiet = user(&["key", "robot", "--label", "ci", "--quiet"]).ok();
+    assert_eq!((quiet.stdout.lines().count(), quiet.stderr.as_str()), (1, ""));
+    // A rule for a name that no user has is worth a warning, however quiet.
+    let warned = user(&["allow", "ada", "team/**", "pull", "-q"]).ok();
+    assert!(warned.stderr.starts_with("warning: no user here is called ada"), "{}", warned.stderr);
+    assert_eq!(user(&["allow", "robot", "team/**", "pull"]).ok().stderr, "");
+    let failed = apron(&scratch, ["-q", "inspect", "nowhere.xpkg"]).failed();
+    assert!(failed.contains("error: ") && failed.contains("hint: "), "{failed}");
+}

@@ -10,6 +10,7 @@
 
 mod answers;
 mod compared;
+mod local;
 mod openapi;
 mod problem;
 mod query;
@@ -17,6 +18,8 @@ mod resolve;
 mod routes;
 mod streams;
 
+pub use local::LocalCatalog;
+pub use openapi::describe_routes;
 pub use problem::Problem;
 pub use query::{Query, decode, encode};
 
@@ -48,6 +51,11 @@ pub const PREFIX: &str = "/api/v1";
 pub trait Gate: Send + Sync {
     /// Lets an asker in, or does not.
     async fn admit(&self, request: &Parts) -> Result<Admitted, Problem>;
+
+    /// Whether it tells askers apart: signing in would show more.
+    fn knows_users(&self) -> bool {
+        true
+    }
 }
 
 /// An asker who was let in.
@@ -67,8 +75,7 @@ struct Server {
 
 /// The catalog as a service; to be merged with what else is served.
 pub fn router(index: Arc<Index>, gate: Arc<dyn Gate>) -> Router {
-    let streams = Arc::new(Semaphore::new(STREAMS_MAX));
-    let server = Arc::new(Server { index, gate, streams });
+    let server = Arc::new(Server::new(index, gate));
     let below = format!("{PREFIX}/{{*path}}");
     Router::new().route(PREFIX, any(handle)).route(&below, any(handle)).with_state(server)
 }
@@ -103,6 +110,10 @@ async fn handle(State(server): State<Arc<Server>>, request: Request) -> Response
 }
 
 impl Server {
+    fn new(index: Arc<Index>, gate: Arc<dyn Gate>) -> Self {
+        Self { index, gate, streams: Arc::new(Semaphore::new(STREAMS_MAX)) }
+    }
+
     async fn answer(self: Arc<Self>, parts: &Parts) -> Result<Response, Problem> {
         if !matches!(parts.method, Method::GET | Method::HEAD) {
             return Err(Problem::method().header(ALLOW, "GET, HEAD"));

@@ -5,7 +5,7 @@ use super::routes::{ApiRoute, Media, Parameter, ParameterForm, ROUTES};
 use serde_json::{Map, Value as Json, json};
 
 /// The document, as `OpenAPI` 3.1 wants it.
-pub(super) fn describe_routes() -> Json {
+pub fn describe_routes() -> Json {
     let paths: Map<String, Json> = ROUTES
         .iter()
         .map(|route| (format!("{PREFIX}{}", route.path), json!({ "get": describe_route(route) })))

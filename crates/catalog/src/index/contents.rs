@@ -4,7 +4,6 @@ use super::IndexError;
 use crate::json::{compress, decompress};
 use crate::read::field_names;
 use crate::record::{Definition, Outcome, Package, Schema};
-use crate::words;
 use oci::{Repository, Rules};
 use rusqlite::{OptionalExtension as _, Transaction, params};
 use std::collections::BTreeMap;
@@ -27,153 +26,137 @@ pub(super) fn insert_package(
     digest: &str,
     outcome: &Outcome,
 ) -> Result<i64, IndexError> {
-    let insert = "INSERT INTO package
-                      (digest, state, reason, facts, kinds, readme, icon, metadata, objects, brief)
-                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
-    let mut insert = transaction.prepare_cached(insert)?;
     let (state, reason) = match outcome {
         Outcome::Other => (OTHER, None),
         Outcome::Broken(reason) => (BROKEN, Some(reason)),
         Outcome::Package(_) => (READ, None),
     };
     let Outcome::Package(package) = outcome else {
-        let (text, bytes) = (None::<&str>, None::<&[u8]>);
-        insert.execute(params![digest, state, reason, text, 0, text, text, text, bytes, text])?;
+        transaction
+            .prepare_cached("INSERT INTO package (digest, state, reason) VALUES (?1, ?2, ?3)")?
+            .execute(params![digest, state, reason])?;
         return Ok(transaction.last_insert_rowid());
     };
+    let brief = insert_brief(transaction, package)?;
     let facts = serde_json::to_string(package)?;
-    let brief = serde_json::to_string(&brief_package(package))?;
     let kinds = i64::try_from(package.definitions.len()).unwrap_or(i64::MAX);
     let Package { readme, icon, metadata, objects, .. } = &**package;
     let metadata = metadata.as_ref().map(ToString::to_string);
     let objects = compress(&serde_json::to_vec(objects)?)?;
-    insert.execute(params![
-        digest, state, reason, facts, kinds, readme, icon, metadata, objects, brief
-    ])?;
+    let insert = "INSERT INTO package
+                      (digest, state, kinds, brief, facts, metadata, objects, readme, icon)
+                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
+    transaction
+        .prepare_cached(insert)?
+        .execute(params![digest, state, kinds, brief, facts, metadata, objects, readme, icon])?;
     let id = transaction.last_insert_rowid();
-    insert_definitions(transaction, id, package)?;
+    insert_definitions(transaction, id, brief, package)?;
     for dependency in &package.dependencies {
         transaction
             .prepare_cached("INSERT OR IGNORE INTO needs VALUES (?1, ?2)")?
             .execute(params![path_of(&dependency.package), id])?;
     }
-    insert_schemas(transaction, id, package)?;
     Ok(id)
 }
 
-/// What is read of a package for each kind that it is asked about.
-fn brief_package(package: &Package) -> Package {
+/// What is read of a package for each kind that it is asked about; most versions share it.
+fn insert_brief(transaction: &Transaction<'_>, package: &Package) -> Result<i64, IndexError> {
     let Package { kind, crossplane, capabilities, problem, .. } = package.clone();
-    Package { kind, crossplane, capabilities, problem, ..Package::default() }
-}
-
-fn insert_schemas(
-    transaction: &Transaction<'_>,
-    id: i64,
-    package: &Package,
-) -> Result<(), IndexError> {
-    let schemas: BTreeMap<&str, &Schema> =
-        package.schemas.iter().map(|schema| (schema.digest.as_str(), schema)).collect();
-    for schema in schemas.values() {
-        transaction
-            .prepare_cached("INSERT OR IGNORE INTO schema VALUES (?1, ?2)")?
-            .execute(params![schema.digest, schema.compressed])?;
-    }
-    for definition in &package.definitions {
-        let used = definition.versions.iter().filter_map(|version| version.schema.as_deref());
-        for schema in used.filter_map(|digest| schemas.get(digest)) {
-            insert_use(transaction, id, &definition.name, schema)?;
-        }
-    }
-    Ok(())
-}
-
-/// Says that a kind of a package has a schema. The first package that says so brings its fields along.
-fn insert_use(
-    transaction: &Transaction<'_>,
-    id: i64,
-    name: &str,
-    schema: &Schema,
-) -> Result<(), IndexError> {
-    let is_known = transaction
-        .prepare_cached("SELECT 1 FROM schema_use WHERE digest = ?1 AND name = ?2")?
-        .exists(params![schema.digest, name])?;
+    let brief = Package { kind, crossplane, capabilities, problem, ..Package::default() };
+    let facts = serde_json::to_string(&brief)?;
     transaction
-        .prepare_cached("INSERT OR IGNORE INTO schema_use VALUES (?1, ?2, ?3)")?
-        .execute(params![schema.digest, name, id])?;
-    if is_known {
-        return Ok(());
-    }
-    for field in &schema.fields {
-        transaction
-            .prepare_cached("INSERT OR IGNORE INTO field_name (name) VALUES (?1)")?
-            .execute([field])?;
-        transaction
-            .prepare_cached(
-                "INSERT INTO field SELECT id, ?2, 1 FROM field_name WHERE name = ?1
-                 ON CONFLICT DO UPDATE SET uses = uses + 1",
-            )?
-            .execute(params![field, name])?;
-    }
-    Ok(())
-}
-
-/// Takes back the fields of schemas that only this package uses.
-fn remove_fields(transaction: &Transaction<'_>, package: i64) -> Result<(), IndexError> {
-    let sql = "SELECT schema_use.name, schema.bytes FROM schema_use
-               JOIN schema ON schema.digest = schema_use.digest
-               WHERE schema_use.package = ?1
-               AND NOT EXISTS (SELECT 1 FROM schema_use AS other
-                               WHERE other.digest = schema_use.digest
-                               AND other.name = schema_use.name AND other.package <> ?1)";
-    let mut statement = transaction.prepare_cached(sql)?;
-    let mut rows = statement.query([package])?;
-    while let Some(row) = rows.next()? {
-        let (name, bytes): (String, Vec<u8>) = (row.get(0)?, row.get(1)?);
-        let schema = serde_json::from_slice(&decompress(&bytes)?)?;
-        for field in field_names(&schema) {
-            for sql in [
-                "UPDATE field SET uses = uses - 1 WHERE name = ?2
-                 AND field = (SELECT id FROM field_name WHERE name = ?1)",
-                "DELETE FROM field WHERE uses <= 0 AND name = ?2
-                 AND field = (SELECT id FROM field_name WHERE name = ?1)",
-            ] {
-                transaction.prepare_cached(sql)?.execute(params![field, name])?;
-            }
-        }
-    }
-    Ok(())
+        .prepare_cached("INSERT OR IGNORE INTO brief (facts) VALUES (?1)")?
+        .execute([&facts])?;
+    let sql = "SELECT id FROM brief WHERE facts = ?1";
+    Ok(transaction.prepare_cached(sql)?.query_row([&facts], |row| row.get(0))?)
 }
 
 fn insert_definitions(
     transaction: &Transaction<'_>,
     id: i64,
+    brief: i64,
     package: &Package,
 ) -> Result<(), IndexError> {
+    let schemas: BTreeMap<&str, &Schema> =
+        package.schemas.iter().map(|schema| (schema.digest.as_str(), schema)).collect();
     for definition in &package.definitions {
         let facts = serde_json::to_string(definition)?;
         let document = package.documents.get(&definition.name);
-        if let Some(document) = document {
-            transaction
-                .prepare_cached("INSERT OR IGNORE INTO document VALUES (?1, ?2)")?
-                .execute(params![document.digest, document.compressed])?;
-        }
         let digest = document.map(|document| &document.digest);
+        let sql = "SELECT id FROM offer WHERE name = ?1 AND facts = ?2 AND document IS ?3";
+        let known: Option<i64> = transaction
+            .prepare_cached(sql)?
+            .query_row(params![definition.name, facts, digest], |row| row.get(0))
+            .optional()?;
+        let offer = if let Some(offer) = known {
+            offer
+        } else {
+            if let Some(document) = document {
+                transaction
+                    .prepare_cached("INSERT OR IGNORE INTO document VALUES (?1, ?2)")?
+                    .execute(params![document.digest, document.compressed])?;
+            }
+            transaction
+                .prepare_cached("INSERT INTO offer (name, facts, document) VALUES (?1, ?2, ?3)")?
+                .execute(params![definition.name, facts, digest])?;
+            let offer = transaction.last_insert_rowid();
+            insert_schemas(transaction, offer, definition, &schemas)?;
+            offer
+        };
         transaction
             .prepare_cached("INSERT OR IGNORE INTO provides VALUES (?1, ?2, ?3, ?4)")?
-            .execute(params![definition.name, id, facts, digest])?;
+            .execute(params![definition.name, id, offer, brief])?;
         transaction
             .prepare_cached("INSERT OR IGNORE INTO kind VALUES (?1, ?2)")?
             .execute(params![definition.name, definition.group])?;
-        for (word, rank) in words::of_definition(definition) {
-            transaction
-                .prepare_cached(
-                    "INSERT INTO kind_word VALUES (?1, ?2, ?3, 1)
-                     ON CONFLICT DO UPDATE SET uses = uses + 1",
-                )?
-                .execute(params![word, rank, definition.name])?;
+    }
+    Ok(())
+}
+
+/// Keeps the schemas of an offer that is new, and the names of their fields.
+fn insert_schemas(
+    transaction: &Transaction<'_>,
+    offer: i64,
+    definition: &Definition,
+    schemas: &BTreeMap<&str, &Schema>,
+) -> Result<(), IndexError> {
+    let used = definition.versions.iter().filter_map(|version| version.schema.as_deref());
+    for schema in used.filter_map(|digest| schemas.get(digest)) {
+        transaction
+            .prepare_cached("INSERT OR IGNORE INTO schema VALUES (?1, ?2)")?
+            .execute(params![schema.digest, schema.compressed])?;
+        let inserted = transaction
+            .prepare_cached("INSERT OR IGNORE INTO schema_use VALUES (?1, ?2)")?
+            .execute(params![schema.digest, offer])?;
+        // Two versions of a kind with one schema.
+        if inserted == 0 {
+            continue;
+        }
+        for field in &schema.fields {
+            insert_field(transaction, field, &definition.name)?;
         }
     }
+    Ok(())
+}
+
+/// Says that a kind has a field, by one more schema.
+fn insert_field(transaction: &Transaction<'_>, field: &str, name: &str) -> Result<(), IndexError> {
+    let sql = "SELECT id FROM field_name WHERE name = ?1";
+    let known: Option<i64> =
+        transaction.prepare_cached(sql)?.query_row([field], |row| row.get(0)).optional()?;
+    let number = if let Some(number) = known {
+        number
+    } else {
+        transaction
+            .prepare_cached("INSERT INTO field_name (name) VALUES (?1)")?
+            .execute([field])?;
+        transaction.last_insert_rowid()
+    };
+    transaction
+        .prepare_cached(
+            "INSERT INTO field VALUES (?1, ?2, 1) ON CONFLICT DO UPDATE SET uses = uses + 1",
+        )?
+        .execute(params![number, name])?;
     Ok(())
 }
 
@@ -183,6 +166,12 @@ pub(super) fn path_of(package: &str) -> String {
     parsed.map_or_else(|_| package.to_owned(), |repository| repository.path().to_owned())
 }
 
+/// Whether a dependency leads to a repository, which has its registry in its name or not.
+pub(super) fn leads_to(package: &str, repository: &str) -> bool {
+    let parsed = Repository::parse(package, &Rules::weak());
+    path_of(package) == repository || parsed.is_ok_and(|it| it.to_string() == repository)
+}
+
 /// Forgets a package that no repository has any more, and what only it led to.
 pub(super) fn remove_unused(transaction: &Transaction<'_>, package: i64) -> Result<(), IndexError> {
     let mut statement = transaction.prepare_cached("SELECT 1 FROM version WHERE package = ?1")?;
@@ -190,43 +179,70 @@ pub(super) fn remove_unused(transaction: &Transaction<'_>, package: i64) -> Resu
         return Ok(());
     }
     drop(statement);
-    remove_words(transaction, package)?;
-    remove_fields(transaction, package)?;
-    for sql in [
-        "DELETE FROM kind WHERE name IN (SELECT name FROM provides WHERE package = ?1)
-         AND NOT EXISTS (SELECT 1 FROM provides AS other
-                         WHERE other.name = kind.name AND other.package <> ?1)",
-        "DELETE FROM document
-         WHERE digest IN (SELECT document FROM provides WHERE package = ?1)
-         AND NOT EXISTS (SELECT 1 FROM provides AS other
-                         WHERE other.document = document.digest AND other.package <> ?1)",
-        "DELETE FROM schema WHERE digest IN (SELECT digest FROM schema_use WHERE package = ?1)
-         AND NOT EXISTS (SELECT 1 FROM schema_use AS other
-                         WHERE other.digest = schema.digest AND other.package <> ?1)",
-        "DELETE FROM schema_use WHERE package = ?1",
-        "DELETE FROM provides WHERE package = ?1",
-        "DELETE FROM needs WHERE package = ?1",
-        "DELETE FROM package WHERE id = ?1",
-    ] {
+    let sql = "SELECT offer, name FROM provides WHERE package = ?1";
+    let offers: Vec<(i64, String)> = {
+        let mut statement = transaction.prepare_cached(sql)?;
+        let rows = statement.query_map([package], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        rows.collect::<rusqlite::Result<_>>()?
+    };
+    transaction.prepare_cached("DELETE FROM provides WHERE package = ?1")?.execute([package])?;
+    for (offer, name) in &offers {
+        remove_offer(transaction, *offer, name)?;
+    }
+    let sql = "SELECT brief FROM package WHERE id = ?1";
+    let brief: Option<i64> =
+        transaction.prepare_cached(sql)?.query_row([package], |row| row.get(0))?;
+    for sql in ["DELETE FROM needs WHERE package = ?1", "DELETE FROM package WHERE id = ?1"] {
         transaction.prepare_cached(sql)?.execute([package])?;
     }
+    let sql = "DELETE FROM brief WHERE id = ?1
+               AND NOT EXISTS (SELECT 1 FROM package WHERE package.brief = ?1)";
+    transaction.prepare_cached(sql)?.execute([brief])?;
     Ok(())
 }
 
-/// Takes the words of a package's kinds back; those that no other package uses are gone.
-fn remove_words(transaction: &Transaction<'_>, package: i64) -> Result<(), IndexError> {
-    let sql = "SELECT facts FROM provides WHERE package = ?1";
+/// Forgets a definition of a kind that no package has any more.
+fn remove_offer(transaction: &Transaction<'_>, offer: i64, name: &str) -> Result<(), IndexError> {
+    let sql = "SELECT 1 FROM provides WHERE name = ?1 AND offer = ?2";
+    if transaction.prepare_cached(sql)?.exists(params![name, offer])? {
+        return Ok(());
+    }
+    remove_fields(transaction, offer, name)?;
+    for sql in [
+        "DELETE FROM schema WHERE digest IN (SELECT digest FROM schema_use WHERE offer = ?1)
+         AND NOT EXISTS (SELECT 1 FROM schema_use AS other
+                         WHERE other.digest = schema.digest AND other.offer <> ?1)",
+        "DELETE FROM schema_use WHERE offer = ?1",
+        "DELETE FROM document WHERE digest = (SELECT document FROM offer WHERE id = ?1)
+         AND NOT EXISTS (SELECT 1 FROM offer AS other
+                         WHERE other.document = document.digest AND other.id <> ?1)",
+        "DELETE FROM offer WHERE id = ?1",
+    ] {
+        transaction.prepare_cached(sql)?.execute([offer])?;
+    }
+    let sql = "DELETE FROM kind WHERE name = ?1
+               AND NOT EXISTS (SELECT 1 FROM offer WHERE offer.name = ?1)";
+    transaction.prepare_cached(sql)?.execute([name])?;
+    Ok(())
+}
+
+/// Takes back the fields of the schemas of an offer.
+fn remove_fields(transaction: &Transaction<'_>, offer: i64, name: &str) -> Result<(), IndexError> {
+    let sql = "SELECT schema.bytes FROM schema_use
+               JOIN schema ON schema.digest = schema_use.digest WHERE schema_use.offer = ?1";
     let mut statement = transaction.prepare_cached(sql)?;
-    let mut rows = statement.query([package])?;
+    let mut rows = statement.query([offer])?;
     while let Some(row) = rows.next()? {
-        let definition: Definition = serde_json::from_str(&row.get::<_, String>(0)?)?;
-        for (word, rank) in words::of_definition(&definition) {
+        let bytes: Vec<u8> = row.get(0)?;
+        let schema = serde_json::from_slice(&decompress(&bytes)?)?;
+        for field in field_names(&schema) {
             for sql in [
-                "UPDATE kind_word SET uses = uses - 1 WHERE word = ?1 AND rank = ?2 AND name = ?3",
-                "DELETE FROM kind_word
-                 WHERE word = ?1 AND rank = ?2 AND name = ?3 AND uses <= 0",
+                "UPDATE field SET uses = uses - 1 WHERE name = ?2
+                 AND field = (SELECT id FROM field_name WHERE name = ?1)",
+                "DELETE FROM field WHERE uses <= 0 AND name = ?2
+                 AND field = (SELECT id FROM field_name WHERE name = ?1)",
             ] {
-                transaction.prepare_cached(sql)?.execute(params![word, rank, definition.name])?;
+                transaction.prepare_cached(sql)?.execute(params![field, name])?;
             }
         }
     }

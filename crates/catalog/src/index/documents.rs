@@ -1,6 +1,7 @@
 //! Documents as packages brought them, and what changed between two versions of a package.
 
-use super::kinds::{defining, find_name, find_schema, newer};
+use super::kinds::{find_name, find_schema};
+use super::offers::defining;
 use super::packages::choose;
 use super::{Index, IndexError, Rights};
 use crate::answer::{State, VersionSummary};
@@ -40,10 +41,10 @@ impl Index {
             let version = kind.version.as_deref();
             rows.retain(|row| repository.is_none_or(|wanted| row.repository == wanted));
             rows.retain(|row| version.is_none_or(|it| row.definition.version(it).is_some()));
-            rows.sort_by(newer);
             let Some(newest) = rows.first() else { return Ok(None) };
-            let sql = "SELECT document FROM provides JOIN package ON package.id = package
-                       WHERE provides.name = ?1 AND package.digest = ?2";
+            let sql = "SELECT document FROM package
+                       JOIN provides ON provides.package = package.id AND provides.name = ?1
+                       JOIN offer ON offer.id = provides.offer WHERE package.digest = ?2";
             let mut statement = database.prepare_cached(sql)?;
             let found = statement
                 .query_row(params![name, newest.digest], |row| row.get::<_, Option<String>>(0));
@@ -99,7 +100,8 @@ fn documents_of(
     database: &Connection,
     version: &VersionSummary,
 ) -> Result<BTreeSet<String>, IndexError> {
-    let sql = "SELECT document FROM provides JOIN package ON package.id = package
+    let sql = "SELECT document FROM package JOIN provides ON provides.package = package.id
+               JOIN offer ON offer.id = provides.offer
                WHERE package.digest = ?1 AND document IS NOT NULL";
     let mut statement = database.prepare_cached(sql)?;
     let rows = statement.query_map([&version.digest], |row| row.get(0))?;

@@ -13,6 +13,8 @@ use super::contents::{BROKEN, READ};
 use super::documents::{find_document, find_objects};
 use super::{Index, IndexError, Rights};
 use crate::record::{Definition, Package, PlainObject};
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use rusqlite::{Connection, params};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
@@ -56,6 +58,14 @@ pub(super) struct KindLine {
 }
 
 impl Index {
+    /// Writes the file as it is sent, compressed.
+    pub fn export_compressed(&self, rights: &Rights, to: impl Write) -> Result<(), IndexError> {
+        let mut encoder = GzEncoder::new(to, Compression::default());
+        self.export(rights, &mut encoder)?;
+        encoder.finish()?.flush()?;
+        Ok(())
+    }
+
     /// Writes everything that the asker may read, in an order that depends on nothing else.
     pub fn export(&self, rights: &Rights, to: &mut dyn Write) -> Result<(), IndexError> {
         self.ask(rights, |database| {
@@ -127,7 +137,8 @@ fn read_package(database: &Connection, id: i64, digest: String) -> Result<Packag
 }
 
 fn write_kinds(database: &Connection, package: i64, to: &mut dyn Write) -> Result<(), IndexError> {
-    let sql = "SELECT facts, document FROM provides WHERE package = ?1 ORDER BY name";
+    let sql = "SELECT facts, document FROM provides JOIN offer ON offer.id = provides.offer
+               WHERE package = ?1 ORDER BY provides.name";
     let mut statement = database.prepare_cached(sql)?;
     let mut rows = statement.query([package])?;
     while let Some(row) = rows.next()? {

@@ -13,7 +13,7 @@ const PARTS_MAX: usize = 8;
 /// Names that begin with the last part.
 const NAMES_MAX: i64 = 50;
 /// Kinds whose schemas are looked at for one answer.
-const LOOKED_AT_MAX: i64 = 100;
+const LOOKED_AT_MAX: i64 = 40;
 /// How deep fields are looked for.
 const DEPTH_MAX: usize = 40;
 /// The longest text about a field.
@@ -104,7 +104,7 @@ fn match_kind(
     wanted: &[&str],
 ) -> Result<Option<FieldMatch>, IndexError> {
     let Some(definition) = newest_definition(database, name)? else { return Ok(None) };
-    let Definition { kind, versions, .. } = definition;
+    let Definition { kind, versions, .. } = &*definition;
     let Some(version) = versions.iter().find(|it| it.storage).or(versions.first()) else {
         return Ok(None);
     };
@@ -114,7 +114,7 @@ fn match_kind(
     let found = find_path(&schema, wanted, &mut Vec::new());
     Ok(found.map(|(path, field)| FieldMatch {
         crd: name.to_owned(),
-        kind,
+        kind: kind.clone(),
         version: version.name.clone(),
         path,
         kind_of_value: field.get("type").and_then(Json::as_str).unwrap_or_default().to_owned(),

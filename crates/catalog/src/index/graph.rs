@@ -4,6 +4,7 @@ use super::contents::path_of;
 use super::packages::choose;
 use super::{Index, IndexError, Rights};
 use crate::answer::{DependencyGraph, GraphEdge, GraphNode};
+use oci::{Repository, Rules};
 use rusqlite::Connection;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -71,10 +72,15 @@ fn walk_graph(
     Ok(DependencyGraph { root, nodes: nodes.into_values().collect(), edges })
 }
 
-/// How this catalog calls a package: by its path, or as it is written if there is none by that.
+/// How this catalog calls a package: with its registry or by its path, or as it is written if there is
+/// none by either.
 fn known_name(database: &Connection, package: &str) -> Result<String, IndexError> {
-    let path = path_of(package);
-    let sql = "SELECT 1 FROM repository WHERE name = ?1 AND readable(name)";
-    let is_known = database.prepare_cached(sql)?.exists([&path])?;
-    Ok(if is_known { path } else { package.to_owned() })
+    let whole = Repository::parse(package, &Rules::weak()).map(|it| it.to_string());
+    for name in whole.ok().into_iter().chain([path_of(package)]) {
+        let sql = "SELECT 1 FROM repository WHERE name = ?1 AND readable(name)";
+        if database.prepare_cached(sql)?.exists([&name])? {
+            return Ok(name);
+        }
+    }
+    Ok(package.to_owned())
 }

@@ -1,9 +1,9 @@
 //! Questions about kinds: which packages define one, what it looks like.
 
-use super::order::{compare_tags, compare_versions};
+use super::offers::defining;
+use super::order::sort_tags;
 use super::{Index, IndexError, PAGE_LENGTH_MAX, Rights};
 use crate::answer::{Definer, Definers, DefiningVersion, KindSummary};
-use crate::distance::near;
 use crate::grammar::KindReference;
 use crate::json::decompress;
 use crate::record::Definition;
@@ -11,11 +11,13 @@ use crate::resolve::KindOffer;
 use crate::words::NAME;
 use rusqlite::{Connection, OptionalExtension as _, params};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use xpkg::lint::edits_between;
 
 /// Suggestions in one answer.
 const SUGGESTIONS_MAX: usize = 5;
-/// Names that are compared for a suggestion.
-const COMPARED_MAX: i64 = 20_000;
+/// Names with one beginning that are compared for a suggestion.
+const COMPARED_MAX: i64 = 500;
 
 impl Index {
     /// Which packages bring a kind, and in which versions; `after` is the repository the last page
@@ -31,7 +33,7 @@ impl Index {
                 return Ok(undefined(kind, suggest(database, kind)?));
             };
             let rows = defining(database, &name)?;
-            let shown = rows.iter().max_by(|a, b| newer(b, a)).map(|row| row.definition.clone());
+            let shown = rows.first().map(|row| row.definition.clone());
             let version = kind.version.clone();
             let has = |row: &KindOffer| {
                 version.as_deref().is_none_or(|name| row.definition.version(name).is_some())
@@ -54,7 +56,7 @@ impl Index {
                 crd: name,
                 group: kind.group.clone(),
                 kind: shown.as_ref().map(|it| it.kind.clone()),
-                scope: shown.map(|it| it.scope),
+                scope: shown.map(|it| it.scope.clone()),
                 version,
                 packages,
                 ambiguous,
@@ -89,7 +91,6 @@ impl Index {
             let Some(name) = find_name(database, kind)? else { return Ok(None) };
             let mut rows = defining(database, &name)?;
             rows.retain(|row| repository.is_none_or(|wanted| row.repository == wanted));
-            rows.sort_by(newer);
             let schema =
                 |row: KindOffer| row.definition.version(version).and_then(|it| it.schema.clone());
             let Some(digest) = rows.into_iter().find_map(schema) else { return Ok(None) };
@@ -113,18 +114,8 @@ pub(super) fn find_schema(
 pub(super) fn newest_definition(
     database: &Connection,
     name: &str,
-) -> Result<Option<Definition>, IndexError> {
-    let mut rows = defining(database, name)?;
-    rows.sort_by(newer);
-    Ok(rows.into_iter().next().map(|row| row.definition))
-}
-
-/// The newest version first; what is installed before what is not.
-pub(super) fn newer(one: &KindOffer, other: &KindOffer) -> std::cmp::Ordering {
-    let installs = |row: &KindOffer| row.definition.origin.installs();
-    (installs(other).cmp(&installs(one)))
-        .then_with(|| compare_versions((&one.tags, &one.digest), (&other.tags, &other.digest)))
-        .then_with(|| one.repository.cmp(&other.repository))
+) -> Result<Option<Arc<Definition>>, IndexError> {
+    Ok(defining(database, name)?.into_iter().next().map(|row| row.definition))
 }
 
 /// A kind as lists show it; none if no package that may be read defines it.
@@ -132,58 +123,32 @@ pub(super) fn summary(
     database: &Connection,
     name: &str,
 ) -> Result<Option<KindSummary>, IndexError> {
-    let mut rows = defining(database, name)?;
-    rows.sort_by(newer);
+    let rows = defining(database, name)?;
     let packages: BTreeSet<String> = rows.iter().map(|row| row.repository.clone()).collect();
     let installs = rows.iter().any(|row| row.definition.origin.installs());
     let newest = rows.into_iter().next();
     Ok(newest.map(|KindOffer { definition, .. }| KindSummary {
-        definition,
+        definition: Arc::unwrap_or_clone(definition),
         installs,
         packages: packages.into_iter().collect(),
     }))
-}
-
-/// Every version of a package that brings a kind.
-pub(super) fn defining(database: &Connection, name: &str) -> Result<Vec<KindOffer>, IndexError> {
-    let sql = "SELECT repository.name, version.digest, provides.facts, package.brief,
-                   (SELECT group_concat(tag.name, ' ') FROM tag
-                    WHERE tag.repository = repository.id AND tag.digest = version.digest)
-               FROM provides
-               JOIN version ON version.package = provides.package
-               JOIN repository ON repository.id = version.repository
-               JOIN package ON package.id = provides.package
-               WHERE provides.name = ?1 AND readable(repository.name)";
-    let mut statement = database.prepare_cached(sql)?;
-    let mut rows = statement.query([name])?;
-    let mut all = Vec::new();
-    while let Some(row) = rows.next()? {
-        all.push(KindOffer {
-            repository: row.get(0)?,
-            digest: row.get(1)?,
-            definition: serde_json::from_str(&row.get::<_, String>(2)?)?,
-            package: serde_json::from_str(&row.get::<_, String>(3)?)?,
-            tags: split_tags(row.get(4)?),
-        });
-    }
-    Ok(all)
 }
 
 /// Tags as the database joins them: none has a space in it.
 pub(super) fn split_tags(joined: Option<String>) -> Vec<String> {
     let joined = joined.unwrap_or_default();
     let mut tags: Vec<String> = joined.split_whitespace().map(str::to_owned).collect();
-    tags.sort_by(|one, other| compare_tags(one, other));
+    sort_tags(&mut tags);
     tags
 }
 
+/// Rows that are in order, by repository, where they stay in order.
 fn by_repository(rows: Vec<KindOffer>) -> Vec<Definer> {
     let mut groups = BTreeMap::<String, Vec<KindOffer>>::new();
     for row in rows {
         groups.entry(row.repository.clone()).or_default().push(row);
     }
-    let definer = |(repository, mut rows): (String, Vec<KindOffer>)| {
-        rows.sort_by(newer);
+    let definer = |(repository, rows): (String, Vec<KindOffer>)| {
         let first = rows.first()?;
         Some(Definer {
             repository,
@@ -199,7 +164,7 @@ fn by_repository(rows: Vec<KindOffer>) -> Vec<Definer> {
 fn defining_version(row: KindOffer) -> DefiningVersion {
     let needs_activation = row.needs_activation();
     let KindOffer { digest, tags, definition, .. } = row;
-    DefiningVersion { tags, digest, versions: definition.versions, needs_activation }
+    DefiningVersion { tags, digest, versions: definition.versions.clone(), needs_activation }
 }
 
 /// The name of the CRD that is meant: by its plural, else by its singular or kind.
@@ -213,14 +178,15 @@ pub(super) fn find_name(
         return Ok(Some(exact));
     }
     let suffix = format!(".{}", kind.group);
-    let sql = format!(
-        "SELECT name FROM kind_word WHERE word = ?1 AND rank = ?2 AND {VISIBLE} ORDER BY name"
-    );
-    let mut statement = database.prepare_cached(&sql)?;
-    let rows = statement.query_map(params![wanted, NAME], |row| row.get::<_, String>(0))?;
+    let sql = "SELECT DISTINCT kind_word.name FROM kind_word
+               JOIN repository ON repository.id = kind_word.repository
+               WHERE word = ?1 AND rank = ?2 AND substr(kind_word.name, -length(?3)) = ?3
+               AND readable(repository.name) ORDER BY kind_word.name";
+    let mut statement = database.prepare_cached(sql)?;
+    let rows = statement.query_map(params![wanted, NAME, suffix], |row| row.get::<_, String>(0))?;
     let names = rows.collect::<rusqlite::Result<Vec<String>>>()?;
     let mut by_kind = None;
-    for name in names.into_iter().filter(|name| name.ends_with(&suffix)) {
+    for name in names {
         let rows = defining(database, &name)?;
         if rows.iter().any(|row| row.definition.singular == *wanted) {
             return Ok(Some(name));
@@ -276,8 +242,9 @@ pub(super) fn suggest(
     let wanted = kind.name.clone().unwrap_or_default();
     let same = similar(database, &wanted, |name| {
         let (plural, group) = name.split_once('.').unwrap_or((name, ""));
-        let by_name = near(&wanted, plural)?;
-        let by_group = if group == kind.group { 0 } else { near(&kind.group, group).unwrap_or(3) };
+        let by_name = edits_between(&wanted, plural)?;
+        let by_group =
+            if group == kind.group { 0 } else { edits_between(&kind.group, group).unwrap_or(3) };
         Some(by_name + by_group)
     })?;
     Ok(same)
@@ -289,12 +256,18 @@ pub(super) fn similar(
     wanted: &str,
     score: impl Fn(&str) -> Option<usize>,
 ) -> Result<Vec<String>, IndexError> {
-    // People seldom mistake the first letter; the group they do.
-    let first: String = wanted.chars().take(1).collect();
+    // People seldom mistake the first letters; the group they do.
+    let beginning = |length: usize| wanted.chars().take(length).collect::<String>();
+    let beginnings = [format!("{wanted}."), beginning(3), beginning(2), beginning(1)];
     let sql = "SELECT name FROM kind WHERE name >= ?1 AND name < ?1 || char(1114111) LIMIT ?2";
     let mut statement = database.prepare_cached(sql)?;
-    let rows = statement.query_map(params![first, COMPARED_MAX], |row| row.get(0))?;
-    let names = rows.collect::<rusqlite::Result<Vec<String>>>()?;
+    let mut names = BTreeSet::<String>::new();
+    for beginning in beginnings {
+        let rows = statement.query_map(params![beginning, COMPARED_MAX], |row| row.get(0))?;
+        for name in rows {
+            names.insert(name?);
+        }
+    }
     let mut scored: Vec<(usize, String)> =
         names.into_iter().filter_map(|name| Some((score(&name)?, name))).collect();
     scored.sort();

@@ -12,11 +12,13 @@ mod graph;
 mod groups;
 mod import;
 mod kinds;
+mod offers;
 mod order;
 mod packages;
 mod refresh;
 mod resolve;
 mod rights;
+mod seals;
 mod search;
 mod shelf;
 mod tables;
@@ -53,6 +55,9 @@ pub enum IndexError {
     /// What was written by us cannot be read.
     #[error("the catalog's database holds what cannot be read")]
     Facts(#[from] serde_json::Error),
+    /// It is a file of something else, and stays as it is.
+    #[error("the file is not a catalog")]
+    Foreign,
     /// It cannot be made.
     #[error("the catalog's database cannot be made")]
     Format,
@@ -108,6 +113,16 @@ impl Index {
     /// anew, and is empty.
     pub fn open(path: &Path) -> Result<Self, IndexError> {
         Ok(Self::with_writer(path, tables::open_writer(path)?))
+    }
+
+    /// Opens the index in a file that a user names: a file of anything else is left alone.
+    pub fn open_named(path: &Path) -> Result<Self, IndexError> {
+        match tables::is_catalog(path) {
+            Ok(false) => return Err(IndexError::Foreign),
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
+            _ => {}
+        }
+        Self::open(path)
     }
 
     fn with_writer(path: &Path, writer: Connection) -> Self {

@@ -1,8 +1,8 @@
 //! Questions about packages: versions, what one brings, what it needs, what needs it.
 
-use super::contents::{BROKEN, OTHER, READ, path_of};
+use super::contents::{BROKEN, OTHER, READ, leads_to, path_of};
 use super::kinds::split_tags;
-use super::order::compare_versions;
+use super::order::sort_versions;
 use super::{Index, IndexError, Rights};
 use crate::answer::{Dependent, PackageSummary, State, VersionDetail, VersionSummary};
 use crate::record::{Definition, Package};
@@ -67,7 +67,9 @@ impl Index {
     ) -> Result<Option<Vec<Definition>>, IndexError> {
         self.ask(rights, |database| {
             let Some(version) = choose(database, repository, reference)? else { return Ok(None) };
-            let sql = "SELECT provides.facts FROM provides JOIN package ON package.id = package
+            let sql =
+                "SELECT offer.facts FROM package JOIN provides ON provides.package = package.id
+                       JOIN offer ON offer.id = provides.offer
                        WHERE package.digest = ?1 ORDER BY provides.name";
             let mut statement = database.prepare_cached(sql)?;
             let rows = statement.query_map([&version.digest], |row| row.get::<_, String>(0))?;
@@ -98,16 +100,13 @@ pub(super) fn package_summary(
     repository: &str,
 ) -> Result<Option<PackageSummary>, IndexError> {
     let sql = format!(
-        "SELECT {VERSION}, (SELECT count(*) FROM version AS it
-                            LEFT JOIN package AS that ON that.id = it.package
-                            WHERE it.repository = repository.id AND that.state IS NOT ?2)
-         FROM repository
+        "SELECT {VERSION}, repository.versions FROM repository
          JOIN version ON version.repository = repository.id AND version.digest = newest
          JOIN package ON package.id = version.package
          WHERE repository.name = ?1 AND readable(repository.name)"
     );
     let mut statement = database.prepare_cached(&sql)?;
-    let mut rows = statement.query(params![repository, OTHER])?;
+    let mut rows = statement.query([repository])?;
     let Some(row) = rows.next()? else { return Ok(None) };
     Ok(Some(PackageSummary {
         repository: repository.to_owned(),
@@ -130,9 +129,7 @@ fn versions(database: &Connection, repository: &str) -> Result<Vec<VersionSummar
     while let Some(row) = rows.next()? {
         all.push(read_version(row)?);
     }
-    all.sort_by(|one, other| {
-        compare_versions((&one.tags, &one.digest), (&other.tags, &other.digest))
-    });
+    sort_versions(&mut all, |it| (&it.tags, &it.digest));
     Ok(all)
 }
 
@@ -158,22 +155,52 @@ pub(super) fn read_version(row: &Row<'_>) -> Result<VersionSummary, IndexError> 
     })
 }
 
-/// The version that is meant.
+/// The version that is meant; of the others only their tags are read.
 pub(super) fn choose(
     database: &Connection,
     repository: &str,
     reference: &str,
 ) -> Result<Option<VersionSummary>, IndexError> {
-    let mut all = versions(database, repository)?;
-    let exact = all
-        .iter()
-        .position(|it| it.digest == reference || it.tags.iter().any(|tag| tag == reference));
-    if let Some(at) = exact {
-        return Ok(Some(all.swap_remove(at)));
+    let Some(digest) = choose_digest(database, repository, reference)? else { return Ok(None) };
+    let sql = format!(
+        "SELECT {VERSION} FROM repository
+         JOIN version ON version.repository = repository.id AND version.digest = ?2
+         LEFT JOIN package ON package.id = version.package
+         WHERE repository.name = ?1 AND readable(repository.name) AND package.state IS NOT ?3"
+    );
+    let mut statement = database.prepare_cached(&sql)?;
+    let mut rows = statement.query(params![repository, digest, OTHER])?;
+    rows.next()?.map(read_version).transpose()
+}
+
+/// The address of the version that is meant: by its digest, its tag, or as the newest within bounds.
+fn choose_digest(
+    database: &Connection,
+    repository: &str,
+    reference: &str,
+) -> Result<Option<String>, IndexError> {
+    let sql = "SELECT version.digest,
+                   (SELECT group_concat(tag.name, ' ') FROM tag
+                    WHERE tag.repository = repository.id AND tag.digest = version.digest)
+               FROM repository JOIN version ON version.repository = repository.id
+               LEFT JOIN package ON package.id = version.package
+               WHERE repository.name = ?1 AND readable(repository.name)
+               AND package.state IS NOT ?2";
+    let mut statement = database.prepare_cached(sql)?;
+    let rows = statement.query_map(params![repository, OTHER], |row| {
+        Ok((row.get::<_, String>(0)?, split_tags(row.get(1)?)))
+    })?;
+    let mut all = rows.collect::<rusqlite::Result<Vec<(String, Vec<String>)>>>()?;
+    let is_named = |(digest, tags): &(String, Vec<String>)| {
+        digest == reference || tags.iter().any(|tag| tag == reference)
+    };
+    if let Some(at) = all.iter().position(is_named) {
+        return Ok(Some(all.swap_remove(at).0));
     }
     let Ok(constraint) = Constraint::parse(reference) else { return Ok(None) };
     let fits = |tag: &String| Version::parse(tag).is_ok_and(|it| constraint.matches(&it));
-    Ok(all.into_iter().find(|it| it.tags.iter().any(fits)))
+    sort_versions(&mut all, |(digest, tags)| (tags, digest));
+    Ok(all.into_iter().find(|(_, tags)| tags.iter().any(fits)).map(|(digest, _)| digest))
 }
 
 fn dependents(database: &Connection, repository: &str) -> Result<Vec<Dependent>, IndexError> {
@@ -182,24 +209,21 @@ fn dependents(database: &Connection, repository: &str) -> Result<Vec<Dependent>,
          JOIN version ON version.package = needs.package
          JOIN repository ON repository.id = version.repository
          JOIN package ON package.id = needs.package
-         WHERE needs.path = ?1 AND readable(repository.name)"
+         WHERE needs.path IN (?1, ?2) AND readable(repository.name)"
     );
     let mut statement = database.prepare_cached(&sql)?;
-    let mut rows = statement.query([repository])?;
+    let mut rows = statement.query([repository, &path_of(repository)])?;
     let mut all = Vec::new();
     while let Some(row) = rows.next()? {
         let VersionSummary { digest, tags, package, .. } = read_version(row)?;
         let name: String = row.get(6)?;
         let needs = package.dependencies.into_iter();
-        for dependency in needs.filter(|it| path_of(&it.package) == repository) {
+        for dependency in needs.filter(|it| leads_to(&it.package, repository)) {
             let (repository, digest, tags) = (name.clone(), digest.clone(), tags.clone());
             all.push(Dependent { repository, digest, tags, dependency });
         }
     }
-    all.sort_by(|one, other| {
-        one.repository
-            .cmp(&other.repository)
-            .then_with(|| compare_versions((&one.tags, &one.digest), (&other.tags, &other.digest)))
-    });
+    sort_versions(&mut all, |it| (&it.tags, &it.digest));
+    all.sort_by(|one, other| one.repository.cmp(&other.repository));
     Ok(all)
 }

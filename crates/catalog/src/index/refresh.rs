@@ -3,10 +3,11 @@
 
 use super::IndexError;
 use super::contents::{OTHER, READ};
-use super::order::{compare_tags, compare_versions};
-use crate::record::Package;
+use super::order::{TagOrder, sort_tags};
+use crate::record::{Definition, Package};
 use crate::words;
 use rusqlite::{Transaction, params};
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// Finds the newest package of a repository, by which it is listed and found; tells the repository's
@@ -15,29 +16,40 @@ pub(super) fn refresh(
     transaction: &Transaction<'_>,
     repository: i64,
 ) -> Result<String, IndexError> {
+    let sql = "SELECT name, newest FROM repository WHERE id = ?1";
+    let (name, before): (String, Option<String>) = transaction
+        .prepare_cached(sql)?
+        .query_row([repository], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let sql = "UPDATE repository SET versions =
+                   (SELECT count(*) FROM version LEFT JOIN package ON package.id = version.package
+                    WHERE version.repository = ?1 AND package.state IS NOT ?2)
+               WHERE id = ?1";
+    transaction.prepare_cached(sql)?.execute(params![repository, OTHER])?;
+    let newest = newest_version(transaction, repository)?;
+    // The bytes behind a digest say the same each time.
+    if newest == before {
+        return Ok(name);
+    }
     for sql in ["DELETE FROM word WHERE repository = ?1", "DELETE FROM facet WHERE repository = ?1"]
     {
         transaction.prepare_cached(sql)?.execute([repository])?;
     }
-    let newest = newest_package(transaction, repository)?;
-    let digest = newest.as_ref().map(|(digest, _)| digest.clone());
-    transaction
-        .prepare_cached("UPDATE repository SET newest = ?2 WHERE id = ?1")?
-        .execute(params![repository, digest])?;
-    let name: String = transaction
-        .prepare_cached("SELECT name FROM repository WHERE id = ?1")?
-        .query_row([repository], |row| row.get(0))?;
-    let Some((digest, package)) = newest else { return Ok(name) };
-    for word in words::of_package(&name, &package) {
+    let package = newest.as_deref().map(|digest| read_package(transaction, digest)).transpose()?;
+    let kind = package.as_ref().map(|package| &package.kind);
+    let category = package.as_ref().and_then(|package| package.category.as_ref());
+    let sql = "UPDATE repository SET newest = ?2, type = ?3, category = ?4 WHERE id = ?1";
+    transaction.prepare_cached(sql)?.execute(params![repository, newest, kind, category])?;
+    let Some(package) = package else { return Ok(name) };
+    for (rank, word) in words::of_package(&name, &package) {
         transaction
-            .prepare_cached("INSERT OR IGNORE INTO word VALUES (?1, ?2)")?
-            .execute(params![word, repository])?;
+            .prepare_cached("INSERT OR IGNORE INTO word VALUES (?1, ?2, ?3)")?
+            .execute(params![rank, word, repository])?;
     }
     insert_facets(transaction, repository, &package)?;
     let groups = "INSERT OR IGNORE INTO facet SELECT DISTINCT 'group', family, ?2 FROM package
                   JOIN provides ON provides.package = package.id
                   JOIN kind ON kind.name = provides.name WHERE package.digest = ?1";
-    transaction.prepare_cached(groups)?.execute(params![digest, repository])?;
+    transaction.prepare_cached(groups)?.execute(params![newest, repository])?;
     Ok(name)
 }
 
@@ -69,9 +81,17 @@ pub(super) fn add_home(
     repository: i64,
     package: i64,
 ) -> Result<(), IndexError> {
-    let sql = "INSERT INTO home SELECT name, ?1, 1 FROM provides WHERE package = ?2
+    let sql = "INSERT INTO home SELECT name, ?1, offer, 1 FROM provides WHERE package = ?2
                ON CONFLICT DO UPDATE SET uses = uses + 1";
     transaction.prepare_cached(sql)?.execute(params![repository, package])?;
+    for definition in used_once(transaction, repository, package)? {
+        for (word, rank) in words::of_definition(&definition) {
+            let sql = "INSERT INTO kind_word VALUES (?1, ?2, ?3, ?4, 1)
+                       ON CONFLICT DO UPDATE SET uses = uses + 1";
+            let values = params![word, rank, definition.name, repository];
+            transaction.prepare_cached(sql)?.execute(values)?;
+        }
+    }
     Ok(())
 }
 
@@ -81,22 +101,55 @@ pub(super) fn remove_home(
     repository: i64,
     package: i64,
 ) -> Result<(), IndexError> {
+    for definition in used_once(transaction, repository, package)? {
+        for (word, rank) in words::of_definition(&definition) {
+            for sql in [
+                "UPDATE kind_word SET uses = uses - 1
+                 WHERE word = ?1 AND rank = ?2 AND name = ?3 AND repository = ?4",
+                "DELETE FROM kind_word WHERE uses <= 0
+                 AND word = ?1 AND rank = ?2 AND name = ?3 AND repository = ?4",
+            ] {
+                let values = params![word, rank, definition.name, repository];
+                transaction.prepare_cached(sql)?.execute(values)?;
+            }
+        }
+    }
     for sql in [
-        "UPDATE home SET uses = uses - 1
-         WHERE repository = ?1 AND name IN (SELECT name FROM provides WHERE package = ?2)",
-        "DELETE FROM home WHERE uses <= 0
-         AND repository = ?1 AND name IN (SELECT name FROM provides WHERE package = ?2)",
+        "UPDATE home SET uses = uses - 1 WHERE repository = ?1
+         AND (name, offer) IN (SELECT name, offer FROM provides WHERE package = ?2)",
+        "DELETE FROM home WHERE uses <= 0 AND repository = ?1
+         AND name IN (SELECT name FROM provides WHERE package = ?2)",
     ] {
         transaction.prepare_cached(sql)?.execute(params![repository, package])?;
     }
     Ok(())
 }
 
-/// The newest version of a repository that is a package, readable before broken.
-fn newest_package(
+/// Definitions of a package that a repository has by one version only.
+fn used_once(
     transaction: &Transaction<'_>,
     repository: i64,
-) -> Result<Option<(String, Package)>, IndexError> {
+    package: i64,
+) -> Result<Vec<Definition>, IndexError> {
+    let sql = "SELECT offer.facts FROM provides
+               JOIN home ON home.name = provides.name AND home.repository = ?1
+                        AND home.offer = provides.offer
+               JOIN offer ON offer.id = provides.offer
+               WHERE provides.package = ?2 AND home.uses = 1";
+    let mut statement = transaction.prepare_cached(sql)?;
+    let mut rows = statement.query(params![repository, package])?;
+    let mut all = Vec::new();
+    while let Some(row) = rows.next()? {
+        all.push(serde_json::from_str(&row.get::<_, String>(0)?)?);
+    }
+    Ok(all)
+}
+
+/// The newest version of a repository that is a package, readable before broken.
+fn newest_version(
+    transaction: &Transaction<'_>,
+    repository: i64,
+) -> Result<Option<String>, IndexError> {
     let sql = "SELECT version.digest, state = ?2, tag.name FROM version
                JOIN package ON package.id = version.package
                LEFT JOIN tag ON tag.repository = version.repository AND tag.digest = version.digest
@@ -110,19 +163,19 @@ fn newest_package(
         let entry = versions.entry(digest).or_insert((is_read, Vec::new()));
         entry.1.extend(tag);
     }
-    for (_, tags) in versions.values_mut() {
-        tags.sort_by(|one, other| compare_tags(one, other));
-    }
-    let newest =
-        versions.iter().min_by(|(one, (read, tags)), (other, (other_read, other_tags))| {
-            (other_read.cmp(read)).then_with(|| compare_versions((tags, one), (other_tags, other)))
-        });
-    let Some((digest, _)) = newest else { return Ok(None) };
+    let newest = versions.into_iter().min_by_key(|(digest, (is_read, tags))| {
+        let mut tags = tags.clone();
+        sort_tags(&mut tags);
+        (Reverse(*is_read), TagOrder::of_version(&tags), digest.clone())
+    });
+    Ok(newest.map(|(digest, _)| digest))
+}
+
+fn read_package(transaction: &Transaction<'_>, digest: &str) -> Result<Package, IndexError> {
     let sql = "SELECT facts, readme FROM package WHERE digest = ?1";
     let (facts, readme): (Option<String>, Option<String>) = transaction
         .prepare_cached(sql)?
         .query_row([digest], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let facts = facts.map(|facts| serde_json::from_str::<Package>(&facts)).transpose()?;
-    let package = Package { readme, ..facts.unwrap_or_default() };
-    Ok(Some((digest.clone(), package)))
+    Ok(Package { readme, ..facts.unwrap_or_default() })
 }

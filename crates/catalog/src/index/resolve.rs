@@ -1,6 +1,7 @@
 //! Which packages a constraint on a kind leads to.
 
-use super::kinds::{defining, find_name, names_of_group, suggest};
+use super::kinds::{find_name, names_of_group, suggest};
+use super::offers::defining;
 use super::{Index, IndexError, Rights};
 use crate::answer::Resolution;
 use crate::grammar::KindReference;

@@ -10,14 +10,16 @@ use super::kinds::{VISIBLE, similar, summary};
 use super::packages::package_summary;
 use super::{Index, IndexError, Question, Rights};
 use crate::answer::{Found, KindSummary, PackageSummary, Page};
-use crate::distance::near;
 use crate::words::{self, NAME, PREFIX, WORD};
 use rusqlite::types::Value;
 use rusqlite::{Connection, params, params_from_iter};
 use std::collections::BTreeSet;
+use xpkg::lint::edits_between;
 
 /// Names that are ranked for one answer.
 const CANDIDATES_MAX: i64 = 5000;
+/// Rows of words that are looked through for one answer, of what may be read.
+const ROWS_MAX: i64 = 10_000;
 /// Results of each sort in an answer about everything.
 const FOUND_MAX: usize = 20;
 
@@ -162,7 +164,9 @@ fn kinds_with(
     let mut names = BTreeSet::new();
     for (rank, range) in [exact, prefix, word] {
         let sql = format!(
-            "SELECT DISTINCT name FROM kind_word WHERE {range} AND {VISIBLE} {others_sql} LIMIT ?"
+            "SELECT DISTINCT kind_word.name FROM kind_word
+             JOIN repository ON repository.id = kind_word.repository
+             WHERE {range} AND readable(repository.name) {others_sql} LIMIT ?"
         );
         let rank = if wanted.len() == 1 { rank } else { PREFIX };
         let left = CANDIDATES_MAX - i64::try_from(names.len()).unwrap_or(CANDIDATES_MAX);
@@ -255,7 +259,7 @@ pub(super) fn all_packages(
     last: &str,
     length: i64,
 ) -> Result<Vec<String>, IndexError> {
-    let (facets, values) = facet_conditions(question);
+    let (facets, values) = facet_conditions(question, "repository.id");
     let sql = format!(
         "SELECT name FROM repository WHERE newest IS NOT NULL {facets} AND name > ?
          AND readable(name) ORDER BY name LIMIT ?"
@@ -266,41 +270,55 @@ pub(super) fn all_packages(
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Repositories that have all words and facets of a question.
+/// Repositories that have all words and facets of a question; those that have the rarest in their names
+/// come first, so that they are there if there are too many.
 pub(super) fn packages_with(
     database: &Connection,
     question: &Question,
     wanted: &[String],
 ) -> Result<Vec<String>, IndexError> {
-    let count = "SELECT count(*) FROM (SELECT 1 FROM word WHERE word >= ?1 AND word < ?2 LIMIT ?3)";
-    let (rarest, others) = rarest_first(database, count, wanted)?;
-    let has_other = "AND EXISTS (SELECT 1 FROM word AS other
-                     WHERE other.repository = repository.id AND other.word >= ? AND other.word < ?)";
-    let others_sql = vec![has_other; others.len()].join(" ");
-    let (facets, values) = facet_conditions(question);
-    let sql = format!(
-        "SELECT DISTINCT repository.name FROM word JOIN repository ON id = word.repository
-         WHERE word >= ? AND word < ? {others_sql} {facets} AND readable(repository.name) LIMIT ?"
+    let count = format!(
+        "SELECT count(*) FROM (SELECT 1 FROM word WHERE rank = {WORD} AND word >= ?1 AND word < ?2
+         LIMIT ?3)"
     );
+    let (rarest, others) = rarest_first(database, &count, wanted)?;
+    let has_other = "AND EXISTS (SELECT 1 FROM word AS other
+                     WHERE other.repository = found.id AND other.word >= ? AND other.word < ?)";
+    let others_sql = vec![has_other; others.len()].join(" ");
+    let (facets, values) = facet_conditions(question, "found.id");
     let words = [&rarest].into_iter().chain(&others);
     let bounds = words.flat_map(|word| [word.clone(), end_of(word)]).map(Value::Text);
-    let values = bounds.chain(values).chain([Value::Integer(CANDIDATES_MAX)]);
-    let mut statement = database.prepare_cached(&sql)?;
-    let rows = statement.query_map(params_from_iter(values), |row| row.get(0))?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
+    let values: Vec<Value> = bounds.chain(values).chain([Value::Integer(CANDIDATES_MAX)]).collect();
+    let mut names = BTreeSet::<String>::new();
+    for rank in [NAME, WORD] {
+        let sql = format!(
+            "SELECT DISTINCT found.name FROM
+                 (SELECT repository.id, repository.name FROM word
+                  JOIN repository ON repository.id = word.repository
+                  WHERE rank = {rank} AND word >= ?1 AND word < ?2
+                  AND readable(repository.name) LIMIT {ROWS_MAX}) AS found
+             WHERE TRUE {others_sql} {facets} LIMIT ?"
+        );
+        let mut statement = database.prepare_cached(&sql)?;
+        for name in statement.query_map(params_from_iter(&values), |row| row.get(0))? {
+            names.insert(name?);
+        }
+    }
+    Ok(names.into_iter().collect())
 }
 
 /// Conditions on a repository for each facet that is asked for, and their values.
-fn facet_conditions(question: &Question) -> (String, Vec<Value>) {
+fn facet_conditions(question: &Question, id: &str) -> (String, Vec<Value>) {
     let kind = question.kind.iter().map(|value| ("type", value));
     let group = question.group.iter().map(|value| ("group", value));
     let facets = question.facets.iter().map(|(facet, value)| (facet.as_str(), value));
     let (mut sql, mut values) = (String::new(), Vec::new());
     for (facet, value) in kind.chain(group).chain(facets) {
-        sql.push_str(
-            "AND EXISTS (SELECT 1 FROM facet WHERE facet.repository = repository.id
-                         AND facet = ? AND value = ? COLLATE NOCASE) ",
-        );
+        sql.extend([
+            "AND EXISTS (SELECT 1 FROM facet WHERE facet.repository = ",
+            id,
+            " AND facet = ? AND value = ? COLLATE NOCASE) ",
+        ]);
         values.extend([Value::Text(facet.to_owned()), Value::Text(value.clone())]);
     }
     (sql, values)
@@ -311,6 +329,6 @@ fn suggest(database: &Connection, text: &str) -> Result<Vec<String>, IndexError>
     let text = text.trim().to_lowercase();
     similar(database, &text, |name| {
         let plural = name.split_once('.').map_or(name, |(plural, _)| plural);
-        near(&text, plural).or_else(|| near(&text, name))
+        edits_between(&text, plural).or_else(|| edits_between(&text, name))
     })
 }

@@ -1,7 +1,7 @@
 //! All packages as people browse them: a page of them, how many there are of which type and
 //! category, and how large the catalog is.
 
-use super::contents::{OTHER, READ};
+use super::contents::READ;
 use super::packages::package_summary;
 use super::{Index, IndexError, Rights};
 use crate::answer::PackageSummary;
@@ -82,10 +82,8 @@ fn read_shelf(database: &Connection, question: &ShelfQuestion) -> Result<Shelf, 
 
 /// Every package that may be read, by repository.
 fn list_rows(database: &Connection) -> Result<Vec<ShelfRow>, IndexError> {
-    let sql = "SELECT repository.name, json_extract(package.facts, '$.type'),
-                      json_extract(package.facts, '$.category')
-               FROM repository JOIN package ON package.digest = repository.newest
-               WHERE readable(repository.name) ORDER BY repository.name";
+    let sql = "SELECT name, type, category FROM repository
+               WHERE newest IS NOT NULL AND readable(name) ORDER BY name";
     let mut statement = database.prepare_cached(sql)?;
     let rows = statement.query_map([], |row| {
         let kind: Option<String> = row.get(1)?;
@@ -96,11 +94,8 @@ fn list_rows(database: &Connection) -> Result<Vec<ShelfRow>, IndexError> {
 }
 
 fn count_versions(database: &Connection) -> Result<usize, IndexError> {
-    let sql = "SELECT count(*) FROM version
-               JOIN repository ON repository.id = version.repository
-               LEFT JOIN package ON package.id = version.package
-               WHERE readable(repository.name) AND package.state IS NOT ?1";
-    let count: i64 = database.prepare_cached(sql)?.query_row([OTHER], |row| row.get(0))?;
+    let sql = "SELECT coalesce(sum(versions), 0) FROM repository WHERE readable(name)";
+    let count: i64 = database.prepare_cached(sql)?.query_row([], |row| row.get(0))?;
     Ok(usize::try_from(count).unwrap_or_default())
 }
 

@@ -2,43 +2,63 @@
 //!
 //! ```text
 //!   repository ─┬─ version ──► package (what a manifest is: by digest, wherever it lies)
-//!               ├─ tag             ├─ provides ──► kind ──► kind_word
-//!               ├─ word, facet     ├─ needs
-//!               └─ home ──► kind   └─ schema_use ──► schema (once by digest)
-//!                                                 └► field (names of fields, by kind)
+//!               ├─ tag             ├─ provides ──► offer (a kind as some versions define it), brief
+//!               ├─ word, facet     └─ needs          ├─ kind
+//!               ├─ home ──► offer                    ├─ document (once by digest)
+//!               └─ kind_word                         └─ schema_use ──► schema (once by digest)
+//!                                                                   └► field (names of fields, by kind)
 //! ```
 //!
 //! A version without a package was not read yet. Everything at the right end of an arrow is there
-//! as long as something leads to it. `home` says in which repositories a kind is found, so that what
-//! an asker may read is known before anything is read.
+//! as long as something leads to it.
+//!
+//! Versions of a package mostly define a kind in the same way: that is an `offer`, which is kept, and
+//! read for an answer, once. `provides` lies in the order of kinds, `version` and `tag` in the order of
+//! repositories: a lookup reads three short runs of rows, however large the tables are. `home` says in
+//! which repositories a kind is found, and `kind_word` by which words, so that what an asker may read
+//! is known before anything is read.
 
 use fs_err::os::unix::fs::OpenOptionsExt as _;
 use rusqlite::{Connection, OpenFlags};
+use std::io::Read as _;
 use std::path::Path;
 use std::time::Duration;
 
 /// The format of the tables and of what is read from packages: one more, and all are read again.
-const FORMAT: i64 = 2;
+const FORMAT: i64 = 3;
+/// What says in a file's header that it is a catalog.
+const APPLICATION: i32 = 0x6170_726e;
+/// Where that stands, after what every `SQLite` file begins with.
+const APPLICATION_AT: usize = 68;
 /// How long a connection waits for another; only checkpoints can make one wait.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 /// Pages a connection keeps, in KiB (negative, as `SQLite` wants it).
 const PAGE_CACHE: i64 = -4096;
 
 const TABLES: &str = "
-CREATE TABLE repository (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, newest TEXT);
+CREATE TABLE repository (
+    id INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE,
+    newest TEXT,
+    type TEXT,
+    category TEXT,
+    versions INTEGER NOT NULL DEFAULT 0
+);
 CREATE TABLE package (
     id INTEGER PRIMARY KEY,
     digest TEXT NOT NULL UNIQUE,
     state TEXT NOT NULL,
+    kinds INTEGER NOT NULL DEFAULT 0,
+    brief INTEGER,
     reason TEXT,
     facts TEXT,
-    brief TEXT,
-    kinds INTEGER NOT NULL DEFAULT 0,
-    readme TEXT,
-    icon TEXT,
     metadata TEXT,
-    objects BLOB
+    objects BLOB,
+    readme TEXT,
+    icon TEXT
 );
+CREATE INDEX package_brief ON package (brief);
+CREATE TABLE brief (id INTEGER PRIMARY KEY, facts TEXT NOT NULL UNIQUE);
 CREATE TABLE version (
     repository INTEGER NOT NULL,
     digest TEXT NOT NULL,
@@ -58,18 +78,26 @@ CREATE INDEX tag_digest ON tag (repository, digest);
 CREATE TABLE provides (
     name TEXT NOT NULL,
     package INTEGER NOT NULL,
-    facts TEXT NOT NULL,
-    document TEXT,
+    offer INTEGER NOT NULL,
+    brief INTEGER NOT NULL,
     PRIMARY KEY (name, package)
 ) WITHOUT ROWID;
 CREATE INDEX provides_package ON provides (package);
-CREATE INDEX provides_document ON provides (document);
+CREATE TABLE offer (
+    id INTEGER PRIMARY KEY,
+    name TEXT NOT NULL,
+    facts TEXT NOT NULL,
+    document TEXT
+);
+CREATE INDEX offer_name ON offer (name);
+CREATE INDEX offer_document ON offer (document);
 CREATE TABLE document (digest TEXT PRIMARY KEY, bytes BLOB NOT NULL) WITHOUT ROWID;
 CREATE TABLE home (
     name TEXT NOT NULL,
     repository INTEGER NOT NULL,
+    offer INTEGER NOT NULL,
     uses INTEGER NOT NULL,
-    PRIMARY KEY (name, repository)
+    PRIMARY KEY (name, repository, offer)
 ) WITHOUT ROWID;
 CREATE TABLE kind (name TEXT PRIMARY KEY, family TEXT NOT NULL) WITHOUT ROWID;
 CREATE INDEX kind_family ON kind (family, name);
@@ -77,14 +105,16 @@ CREATE TABLE kind_word (
     word TEXT NOT NULL,
     rank INTEGER NOT NULL,
     name TEXT NOT NULL,
+    repository INTEGER NOT NULL,
     uses INTEGER NOT NULL,
-    PRIMARY KEY (word, rank, name)
+    PRIMARY KEY (word, rank, name, repository)
 ) WITHOUT ROWID;
 CREATE INDEX kind_word_name ON kind_word (name, word);
 CREATE TABLE word (
+    rank INTEGER NOT NULL,
     word TEXT NOT NULL,
     repository INTEGER NOT NULL,
-    PRIMARY KEY (word, repository)
+    PRIMARY KEY (rank, word, repository)
 ) WITHOUT ROWID;
 CREATE INDEX word_repository ON word (repository, word);
 CREATE TABLE facet (
@@ -103,11 +133,10 @@ CREATE INDEX needs_package ON needs (package);
 CREATE TABLE schema (digest TEXT PRIMARY KEY, bytes BLOB NOT NULL) WITHOUT ROWID;
 CREATE TABLE schema_use (
     digest TEXT NOT NULL,
-    name TEXT NOT NULL,
-    package INTEGER NOT NULL,
-    PRIMARY KEY (digest, name, package)
+    offer INTEGER NOT NULL,
+    PRIMARY KEY (digest, offer)
 ) WITHOUT ROWID;
-CREATE INDEX schema_use_package ON schema_use (package);
+CREATE INDEX schema_use_offer ON schema_use (offer);
 CREATE TABLE field_name (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
 CREATE TABLE field (
     field INTEGER NOT NULL,
@@ -137,6 +166,14 @@ pub(super) fn is_damage(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(DatabaseCorrupt | NotADatabase))
 }
 
+/// Whether a file is a catalog of any format; an empty one can become one.
+pub(super) fn is_catalog(path: &Path) -> std::io::Result<bool> {
+    let mut header = Vec::new();
+    fs_err::File::open(path)?.take(100).read_to_end(&mut header)?;
+    let mark = header.get(APPLICATION_AT..APPLICATION_AT + 4);
+    Ok(header.is_empty() || mark == Some(APPLICATION.to_be_bytes().as_slice()))
+}
+
 /// Removes a database with its log.
 pub(super) fn remove(path: &Path) -> std::io::Result<()> {
     for end in ["", "-wal", "-shm"] {
@@ -157,6 +194,11 @@ fn try_open_writer(path: &Path) -> rusqlite::Result<Option<Connection>> {
     drop(options);
     let mut connection = Connection::open(path)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
+    // Into the file itself, before there is a log that a crash could leave it in.
+    let pages: i64 = connection.pragma_query_value(None, "page_count", |row| row.get(0))?;
+    if pages == 0 {
+        connection.pragma_update(None, "application_id", APPLICATION)?;
+    }
     connection.pragma_update(None, "journal_mode", "WAL")?;
     // A crash may lose the last changes, and never mixes them: the next look brings them back.
     connection.pragma_update(None, "synchronous", "NORMAL")?;

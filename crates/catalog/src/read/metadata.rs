@@ -78,6 +78,7 @@ fn dependency(dependency: &api::meta::Dependency) -> Option<Dependency> {
     let target = dependency.target.as_ref()?;
     let kind = match &target.kind {
         TargetKind::Key(kind) => kind.as_str().to_owned(),
+        TargetKind::Crd => "CustomResourceDefinition".to_owned(),
         TargetKind::Explicit { kind, .. } => kind.clone(),
     };
     Some(Dependency { kind, package: target.package.clone(), version: dependency.version.clone() })

@@ -65,6 +65,7 @@ pub struct Contents {
 pub(super) enum WriteError {
     Disk(io::Error),
     Package(OpenError),
+    Stack(stack::StreamError),
 }
 
 impl From<io::Error> for WriteError {
@@ -76,6 +77,12 @@ impl From<io::Error> for WriteError {
 impl From<OpenError> for WriteError {
     fn from(error: OpenError) -> Self {
         Self::Package(error)
+    }
+}
+
+impl From<stack::StreamError> for WriteError {
+    fn from(error: stack::StreamError) -> Self {
+        Self::Stack(error)
     }
 }
 

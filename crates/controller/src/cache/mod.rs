@@ -76,6 +76,9 @@ pub enum CacheError {
     /// What should be cached is not a package.
     #[error("it cannot be read as a package")]
     Package(#[source] OpenError),
+    /// It is a package of the first format, and something is wrong with it.
+    #[error("it cannot be read as a package")]
+    Stack(#[source] stack::StreamError),
     /// A document of it is not what the API server could read.
     #[error("document {document} of package {digest} cannot be read: {why}")]
     Document {
@@ -238,6 +241,7 @@ impl Cache {
         let written = self.write(origin, is_cancelled).map_err(|error| match error {
             entry::WriteError::Disk(source) => self.failed(source),
             entry::WriteError::Package(error) => CacheError::Package(error),
+            entry::WriteError::Stack(error) => CacheError::Stack(error),
         })?;
         let digest = match name {
             Name::Image(digest) => digest,
@@ -258,8 +262,21 @@ impl Cache {
         let (directory, limits) = (&self.inner.directory, &self.inner.limits);
         match origin {
             Origin::Layers(layers) => {
-                let reader = open::package_yaml(&*layers, limits);
-                let reader = reader.map_err(entry::WriteError::Package)?;
+                let reader = match open::package_yaml(&*layers, limits) {
+                    // What is no package of today may be one of the first format.
+                    Err(OpenError::NotAPackage) => match stack::read_stream(&*layers)? {
+                        Some(stream) => {
+                            return entry::write(
+                                directory,
+                                stream.as_bytes(),
+                                limits,
+                                is_cancelled,
+                            );
+                        }
+                        None => return Err(OpenError::NotAPackage.into()),
+                    },
+                    other => other?,
+                };
                 entry::write(directory, reader, limits, is_cancelled)
             }
             Origin::Gzip(path) => {

@@ -1,7 +1,9 @@
 //! A cluster that is only imagined: a client whose reads are answered by a real API server, and
 //! whose writes are kept here and laid over those answers.
 
-use super::request::{Place, apply, failure, is_selected, merge};
+use super::ownership::{FieldWrite, KindVersions, definition_name};
+use super::request::{Place, failure, is_selected, merge};
+use apply::{ApplyError, Timestamp};
 use http::{Method, Request, Response, StatusCode, header};
 use kube::Client;
 use kube::client::Body;
@@ -35,6 +37,8 @@ struct Inner {
 struct Memory {
     changes: BTreeMap<Key, Change>,
     writes: u64,
+    /// Kinds of the real server, by version and kind.
+    kinds: BTreeMap<(String, String), Arc<KindVersions>>,
 }
 
 /// An object, in whatever version of its API.
@@ -162,6 +166,7 @@ impl Inner {
 
     async fn write(&self, mut place: Place, request: Request<Body>) -> Answer {
         let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+        let query = request.uri().query().unwrap_or_default().to_owned();
         let format = request.headers().get(header::CONTENT_TYPE);
         let is_apply = format
             .and_then(|it| it.to_str().ok())
@@ -178,17 +183,38 @@ impl Inner {
             Ok(live) => live,
             Err(response) => return Ok(response),
         };
+        if method == Method::DELETE {
+            let decided = self.deleted(live.as_ref(), &body);
+            return Ok(self.keep_decided(key, live, decided));
+        }
+        let body_of = if is_apply { None } else { live.as_ref() }.unwrap_or(&body);
+        let of = |field: &str| body_of[field].as_str().unwrap_or_default().to_owned();
+        let (api_version, kind) = (of("apiVersion"), of("kind"));
+        let versions = self.kind_versions(&place, (&api_version, &kind)).await?;
+        let write = FieldWrite {
+            manager: &parameter(&query, "fieldManager").unwrap_or_default(),
+            is_forced: parameter(&query, "force").is_some_and(|force| force == "true"),
+            is_status: place.is_status,
+            now: Timestamp::parse(&self.now).unwrap_or(Timestamp(0)),
+            api_version: &api_version,
+            kind: &kind,
+            versions: &versions,
+        };
+        let track = |object| write.update(live.as_ref(), object);
         let decided = match method {
-            Method::POST => created(live.as_ref(), body),
-            Method::PUT => replaced(live.as_ref(), body, place.is_status),
-            Method::PATCH if is_apply => applied(live.as_ref(), &body),
-            Method::PATCH => patched(live.as_ref(), &body),
-            Method::DELETE => self.deleted(live.as_ref(), &body),
+            Method::POST => created(live.as_ref(), body).map(track),
+            Method::PUT => replaced(live.as_ref(), body, place.is_status).map(track),
+            Method::PATCH if is_apply => applied(live.as_ref(), &body, &write),
+            Method::PATCH => patched(live.as_ref(), &body).map(track),
             _ => Err((405, "MethodNotAllowed", "this is a rehearsal".to_owned())),
         };
+        Ok(self.keep_decided(key, live, decided))
+    }
+
+    fn keep_decided(&self, key: Key, live: Option<Json>, decided: Decided) -> Response<Body> {
         match decided {
-            Err(refused) => Ok(refuse(&refused)),
-            Ok(object) => Ok(reply(StatusCode::OK, &self.put(key, live, object))),
+            Err(refused) => refuse(&refused),
+            Ok(object) => reply(StatusCode::OK, &self.put(key, live, object)),
         }
     }
 
@@ -209,6 +235,57 @@ impl Inner {
             status if status.is_success() => Ok(Ok(Some(read(response.into_body()).await?))),
             _ => Ok(Err(response)),
         }
+    }
+
+    /// The versions of a kind: as it is defined, in imagination or in truth, or as the real server
+    /// is built. Where the server does not say, all that is known of a kind is its metadata.
+    async fn kind_versions(
+        &self,
+        place: &Place,
+        (api_version, kind): (&str, &str),
+    ) -> Result<Arc<KindVersions>, kube::Error> {
+        let definition = definition_name(place).map(|name| Key {
+            group: "apiextensions.k8s.io".to_owned(),
+            plural: "customresourcedefinitions".to_owned(),
+            namespace: None,
+            name,
+        });
+        let named = (api_version.to_owned(), kind.to_owned());
+        {
+            let memory = self.memory();
+            let imagined = definition.as_ref().and_then(|key| memory.changes.get(key));
+            if let Some(definition) = imagined.and_then(|change| change.after.as_ref()) {
+                return Ok(Arc::new(KindVersions::from_definition(definition)));
+            }
+            if let Some(known) = memory.kinds.get(&named) {
+                return Ok(Arc::clone(known));
+            }
+        }
+        let mut found = None;
+        if let Some(Key { group, plural, name, .. }) = definition {
+            let definition = self.read_real(&format!("/apis/{group}/v1/{plural}/{name}")).await?;
+            found = definition.as_ref().map(KindVersions::from_definition);
+        }
+        if found.is_none() {
+            let above = if api_version.contains('/') { "apis" } else { "api" };
+            let document = self.read_real(&format!("/openapi/v3/{above}/{api_version}")).await?;
+            let document = document.unwrap_or_default();
+            found = KindVersions::from_openapi(&document, api_version, kind);
+        }
+        let found = Arc::new(found.unwrap_or_else(|| KindVersions::unknown(api_version)));
+        self.memory().kinds.insert(named, Arc::clone(&found));
+        Ok(found)
+    }
+
+    /// What the real server has at a path, if it has and shows it.
+    async fn read_real(&self, path: &str) -> Result<Option<Json>, kube::Error> {
+        let request = Request::get(path).header(header::ACCEPT, "application/json");
+        let request = request.body(Body::empty()).map_err(kube::Error::HttpError)?;
+        let response = self.real.send(request).await?;
+        if !response.status().is_success() {
+            return Ok(None);
+        }
+        read(response.into_body()).await.map(Some)
     }
 
     /// Keeps an object, if it is another one now.
@@ -298,12 +375,17 @@ fn patched(live: Option<&Json>, patch: &Json) -> Decided {
     Ok(object)
 }
 
-fn applied(live: Option<&Json>, fields: &Json) -> Decided {
-    let Some(live) = live else { return Ok(fields.clone()) };
-    agree(live, &fields["metadata"]["uid"], &fields["metadata"]["resourceVersion"])?;
-    let mut object = live.clone();
-    apply(&mut object, fields);
-    Ok(object)
+fn applied(live: Option<&Json>, config: &Json, write: &FieldWrite<'_>) -> Decided {
+    if let Some(live) = live {
+        agree(live, &config["metadata"]["uid"], &config["metadata"]["resourceVersion"])?;
+    }
+    write.apply(live, config).map_err(|error| match error {
+        ApplyError::Conflicts(_) => (409, "Conflict", error.message()),
+        ApplyError::WrongType { .. } | ApplyError::ManagedFieldsGiven => {
+            (400, "BadRequest", error.message())
+        }
+        error => (500, "InternalError", error.message()),
+    })
 }
 
 /// Fails if an object is not the one in the state that somebody saw.

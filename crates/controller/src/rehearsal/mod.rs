@@ -9,6 +9,7 @@
 //! others need of them, all packages count, as always ([`crate::lock`]).
 
 mod imagined;
+mod ownership;
 mod request;
 
 pub use imagined::{Checks, Imagined};

@@ -61,29 +61,6 @@ pub(super) fn merge(under: &mut Json, patch: &Json) {
     }
 }
 
-/// What an object comes to when these fields of it are applied: owners and finalizers of others
-/// stay, other lists are replaced.
-pub(super) fn apply(under: &mut Json, over: &Json) {
-    let (Json::Object(fields), Json::Object(over)) = (&mut *under, over) else {
-        *under = over.clone();
-        return;
-    };
-    for (field, value) in over {
-        let before = fields.entry(field.clone()).or_insert(Json::Null);
-        match (field.as_str(), &mut *before, value) {
-            ("ownerReferences", Json::Array(all), Json::Array(new)) => {
-                all.retain(|one| !new.iter().any(|two| two["uid"] == one["uid"]));
-                all.extend(new.iter().cloned());
-            }
-            ("finalizers", Json::Array(all), Json::Array(new)) => {
-                all.retain(|one| !new.contains(one));
-                all.extend(new.iter().cloned());
-            }
-            (_, before, value) => apply(before, value),
-        }
-    }
-}
-
 /// What an API server answers when it will not do something.
 pub(super) fn failure(code: u16, reason: &str, message: &str) -> Json {
     json!({
@@ -121,17 +98,6 @@ mod tests {
         let mut object = json!({"a": {"b": 1, "c": 2}, "l": [1]});
         merge(&mut object, &json!({"a": {"b": null, "d": 3}, "l": [2, 3]}));
         assert_eq!(object, json!({"a": {"c": 2, "d": 3}, "l": [2, 3]}));
-    }
-
-    #[test]
-    fn what_is_applied_leaves_the_owners_of_others() {
-        let owner = |uid: &str, of: &str| json!({"uid": uid, "name": of});
-        let mut object =
-            json!({"metadata": {"ownerReferences": [owner("1", "a"), owner("2", "b")]}});
-        apply(&mut object, &json!({"metadata": {"ownerReferences": [owner("2", "c")]}, "x": [1]}));
-        let expected =
-            json!({"metadata": {"ownerReferences": [owner("1", "a"), owner("2", "c")]}, "x": [1]});
-        assert_eq!(object, expected);
     }
 
     #[test]

@@ -271,7 +271,7 @@ impl Kind for Revisions {
                 retention::learn(hands, world, need).await?;
                 Ok(Learnt::Known)
             }
-            Need::Tags(_) | Need::Object(_) => {
+            Need::Tags(_) | Need::Object(_) | Need::Kind(_) => {
                 Err(cluster::Error::Refused(format!("a revision asks for {need:?}")))
             }
         }

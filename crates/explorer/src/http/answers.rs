@@ -2,13 +2,16 @@
 
 use super::no_page;
 use super::route::Route;
+use crate::link;
+use crate::page::api::api_page;
+use crate::page::changes::{ChangesView, changes_page};
 use crate::page::home::{CARDS, home_page};
 use crate::page::kind::{KindView, kind_page};
 use crate::page::package::{PackagePart, PackageView, package_page};
 use crate::page::search::{kinds_page, search_page, search_suggestions};
 use crate::page::{PageSite, group};
 use ::http::StatusCode;
-use catalog::answer::{Found, KindSummary, VersionDetail};
+use catalog::answer::{DependencyGraph, Found, KindSummary, VersionDetail, VersionSummary};
 use catalog::http::{Problem, Query};
 use catalog::sample::sample_object;
 use catalog::{Dependency, Index, KindReference, Question, Rights, ShelfQuestion};
@@ -21,6 +24,8 @@ const KINDS: usize = 100;
 const PAGE_MAX: usize = 100_000;
 /// Dependencies that are looked up.
 const NEIGHBOURS_MAX: usize = 100;
+/// How far dependencies are followed.
+const GRAPH_DEPTH: usize = 8;
 
 /// A page, for an asker with these rights.
 pub(super) fn answer_route(
@@ -40,7 +45,9 @@ pub(super) fn answer_route(
         }
         Route::Kind { name, version, query } => desk.answer_kind(&name, version, &query),
         Route::Group { name, query } => desk.answer_group(&name, &query),
-        Route::Asset(_) | Route::SignIn => Err(no_page()),
+        Route::Changes { repository, query } => desk.answer_changes(&repository, &query),
+        Route::Api => Ok(api_page(site, &catalog::http::describe_routes())),
+        Route::Asset(_) | Route::SignIn | Route::Plane(_) => Err(no_page()),
     }
 }
 
@@ -120,6 +127,11 @@ impl Desk<'_> {
             site: self.site,
             definitions: definitions.unwrap_or_default(),
             dependents: dependents.unwrap_or_default(),
+            seals: self.index.seals(repository, digest, self.rights)?.unwrap_or_default(),
+            graph: match part {
+                PackagePart::Needs => self.find_graph(&detail)?,
+                _ => None,
+            },
             neighbours: self.find_neighbours(&detail.summary.package.dependencies)?,
             detail,
             reference,
@@ -127,6 +139,42 @@ impl Desk<'_> {
             part,
             filter: query.get("filter").unwrap_or_default().to_owned(),
             page: page_number(query),
+        }))
+    }
+
+    fn find_graph(&self, detail: &VersionDetail) -> Result<Option<DependencyGraph>, Problem> {
+        let (repository, digest) = (&detail.repository, &detail.summary.digest);
+        Ok(self.index.graph(repository, digest, GRAPH_DEPTH, self.rights)?)
+    }
+
+    /// Two versions of a package: those that are said, else the newest and the one before.
+    fn answer_changes(&self, repository: &str, query: &Query) -> Result<String, Problem> {
+        let missing = || unknown(format!("there is no package {repository}"));
+        let versions = self.index.versions(repository, self.rights)?.ok_or_else(missing)?;
+        let find = |named: &str| {
+            let is_it =
+                |it: &&VersionSummary| it.digest == named || it.tags.iter().any(|tag| tag == named);
+            let found = versions.iter().find(is_it);
+            found.ok_or_else(|| unknown(format!("there is no {repository} {named}")))
+        };
+        let to = match query.get("to") {
+            Some(named) => find(named)?,
+            None => versions.first().ok_or_else(missing)?,
+        };
+        let after = versions.iter().skip_while(|it| it.digest != to.digest).nth(1);
+        let from = query.get("from").map(find).transpose()?.or(after);
+        let comparison = match from {
+            Some(from) => self.index.compare(repository, &from.digest, &to.digest, self.rights)?,
+            None => None,
+        };
+        let site = self.site;
+        Ok(changes_page(&ChangesView {
+            site,
+            repository,
+            versions: &versions,
+            from,
+            to,
+            comparison,
         }))
     }
 
@@ -225,4 +273,24 @@ fn page_number(query: &Query) -> usize {
 fn unknown(what: String) -> Problem {
     let hint = "check the name, or sign in: what you may not read is not shown";
     Problem::new(StatusCode::NOT_FOUND, what, hint)
+}
+
+/// Pages about packages that this catalog has, by references to them.
+pub(super) fn find_pages(index: &Index, references: &[String]) -> BTreeMap<String, String> {
+    let rights = Rights::all();
+    let page_of = |reference: &String| {
+        let (repository, identifier) = split_reference(reference)?;
+        let path = repository.split_once('/').map_or(repository, |(_, path)| path);
+        let known = [repository, path].into_iter().find(|name| {
+            index.version(name, identifier, &rights).is_ok_and(|found| found.is_some())
+        })?;
+        Some((reference.clone(), link::package_page(known, Some(identifier))))
+    };
+    references.iter().take(NEIGHBOURS_MAX).filter_map(page_of).collect()
+}
+
+/// A repository, and its tag or digest.
+fn split_reference(reference: &str) -> Option<(&str, &str)> {
+    let by_digest = reference.split_once('@');
+    by_digest.or_else(|| reference.rsplit_once(':').filter(|(_, tag)| !tag.contains('/')))
 }

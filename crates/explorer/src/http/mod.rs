@@ -5,13 +5,17 @@
 //! ```
 
 mod answers;
+mod live;
 mod route;
 mod shield;
 
 use crate::assets;
+use crate::link;
 use crate::page::PageSite;
+use crate::page::plane::{PlaneView, plane_package_page, plane_page};
 use crate::page::problem::problem_page;
-use crate::pass::Pass;
+use crate::pass::{self, Pass};
+use crate::plane::{PlaneProblem, PlaneReport, PlaneSource};
 use ::http::header::{AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, HOST, LOCATION};
 use ::http::header::{ETAG, IF_NONE_MATCH, WWW_AUTHENTICATE};
 use ::http::request::Parts;
@@ -23,8 +27,10 @@ use axum::response::Response;
 use axum::routing::any;
 use catalog::Index;
 use catalog::http::{Admitted, Gate, Problem};
+use live::PlaneWatch;
 use oci::Digest;
-use route::Route;
+use route::{PlaneRoute, Route};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The longest host that is shown.
@@ -32,27 +38,40 @@ const HOST_LENGTH_MAX: usize = 255;
 /// What browsers are asked for where a name is needed: they know no tokens.
 const CHALLENGE: &str = "Basic realm=\"apron\", charset=\"UTF-8\"";
 
-/// What the explorer shows, and to whom.
-struct Explorer {
-    index: Arc<Index>,
-    gate: Arc<dyn Gate>,
-    /// What opens the pages of a control plane, whose packages of other registries are installed
-    /// under the names they have there.
-    pass: Option<Pass>,
+/// What is shown, and to whom.
+pub struct Exhibition {
+    /// The catalog of a registry.
+    pub index: Option<Arc<Index>>,
+    /// Knows askers, and what they may read of the catalog.
+    pub gate: Arc<dyn Gate>,
+    /// What opens the pages of a control plane. Its catalog has packages of other registries under
+    /// the names they have there.
+    pub pass: Option<Pass>,
+    /// A control plane: shown to those with the pass, or to everybody if there is none.
+    pub plane: Option<Arc<dyn PlaneSource>>,
 }
 
-/// The explorer as a service; to be merged with what else is served. With a pass it is that of a
-/// control plane, which has packages of other registries under their names.
-pub fn router(index: Arc<Index>, gate: Arc<dyn Gate>, pass: Option<Pass>) -> Router {
+struct Explorer {
+    index: Option<Arc<Index>>,
+    gate: Arc<dyn Gate>,
+    pass: Option<Pass>,
+    plane: Option<Arc<PlaneWatch>>,
+}
+
+/// The explorer as a service; to be merged with what else is served.
+pub fn router(exhibition: Exhibition) -> Router {
+    let Exhibition { index, gate, pass, plane } = exhibition;
     let gate = match &pass {
         Some(pass) => pass.guard_gate(gate),
         None => gate,
     };
+    let plane = plane.map(|source| Arc::new(PlaneWatch::new(source)));
     let mut router = Router::new();
     for path in route::PATHS {
         router = router.route(path, any(handle));
     }
-    let router = router.with_state(Arc::new(Explorer { index, gate, pass: pass.clone() }));
+    let explorer = Explorer { index, gate, pass: pass.clone(), plane };
+    let router = router.with_state(Arc::new(explorer));
     match pass {
         Some(pass) => pass.greet_holders(router),
         None => router,
@@ -98,34 +117,96 @@ impl Reply {
 
 async fn handle(State(explorer): State<Arc<Explorer>>, request: Request) -> Response {
     let (parts, _) = request.into_parts();
+    if let Some(response) = explorer.answer_news(&parts).await {
+        return response;
+    }
     let reply = explorer.reply(&parts).await;
     finish_response(reply, &parts)
 }
 
 impl Explorer {
+    /// The stream of news, where that is asked for.
+    async fn answer_news(&self, parts: &Parts) -> Option<Response> {
+        if parts.uri.path() != link::PLANE_NEWS || parts.method != Method::GET {
+            return None;
+        }
+        let news = self.open_plane(parts).await.and_then(start_news);
+        Some(news.unwrap_or_else(|problem| {
+            finish_response(Reply::problem(&self.site_of(parts), &problem), parts)
+        }))
+    }
+
     async fn reply(&self, parts: &Parts) -> Reply {
         let site = self.site_of(parts);
         if !matches!(parts.method, Method::GET | Method::HEAD) {
             let hint = "ask with GET; packages are pushed and deleted below /v2/";
             let status = StatusCode::METHOD_NOT_ALLOWED;
-            return Reply::problem(&site, &Problem::new(status, "pages can only be read", hint));
+            let problem = Problem::new(status, "pages can only be read", hint);
+            return Reply::problem(&site, &problem);
         }
         let Some(route) = Route::parse(parts.uri.path(), parts.uri.query()) else {
             return Reply::problem(&site, &no_page());
         };
         match route {
             Route::Asset(name) => reply_asset(&site, &name),
-            Route::SignIn => sign_in(&site),
+            Route::SignIn if site.knows_users => sign_in(&site),
+            Route::Plane(route) => self.reply_plane(&route, &site, parts).await,
+            Route::Home(_) if self.index.is_none() => Reply::redirect("/plane"),
             route => self.reply_page(route, site, parts).await,
         }
     }
 
+    /// The control plane, for those who may look at it: with the pass, if there is one.
+    async fn open_plane(&self, parts: &Parts) -> Result<Arc<PlaneWatch>, Problem> {
+        let plane = self.plane.as_ref().ok_or_else(no_page)?;
+        // It knows the names that the server answers to.
+        self.gate.admit(parts).await?;
+        match &self.pass {
+            Some(pass) if !pass.is_shown(&parts.headers) => Err(pass::pass_wanted()),
+            _ => Ok(plane.clone()),
+        }
+    }
+
+    async fn reply_plane(&self, route: &PlaneRoute, site: &PageSite, parts: &Parts) -> Reply {
+        let made = self.make_plane_page(route, site, parts).await;
+        made.map_or_else(|problem| Reply::problem(site, &problem), Reply::page)
+    }
+
+    async fn make_plane_page(
+        &self,
+        route: &PlaneRoute,
+        site: &PageSite,
+        parts: &Parts,
+    ) -> Result<String, Problem> {
+        let look = self.open_plane(parts).await?.look_now().await;
+        let report = look.as_ref().as_ref().map_err(|problem| {
+            let PlaneProblem { message, hint } = problem;
+            Problem::new(StatusCode::SERVICE_UNAVAILABLE, message, hint)
+        })?;
+        let view = PlaneView { site, report, shelved: self.find_shelved(report).await };
+        let PlaneRoute::Package(id) = route else { return Ok(plane_page(&view)) };
+        let package = report.packages.iter().find(|package| package.id == *id);
+        let package = package.ok_or_else(|| {
+            let hint = "look at all that is installed at /plane";
+            Problem::new(StatusCode::NOT_FOUND, format!("{id} is not installed"), hint)
+        })?;
+        Ok(plane_package_page(&view, package))
+    }
+
+    /// Pages of the catalog about installed packages, by the reference that was asked for.
+    async fn find_shelved(&self, report: &PlaneReport) -> BTreeMap<String, String> {
+        let Some(index) = self.index.clone() else { return BTreeMap::new() };
+        let wanted: Vec<String> = report.packages.iter().map(|it| it.package.clone()).collect();
+        let work = move || answers::find_pages(&index, &wanted);
+        tokio::task::spawn_blocking(work).await.unwrap_or_default()
+    }
+
     async fn reply_page(&self, route: Route, site: PageSite, parts: &Parts) -> Reply {
+        let Some(index) = self.index.clone() else { return Reply::problem(&site, &no_page()) };
         let Admitted { rights, otherwise } = match self.gate.admit(parts).await {
             Ok(admitted) => admitted,
             Err(problem) => return Reply::problem(&site, &problem),
         };
-        let index = self.index.clone();
         let work = move || {
             let made = match otherwise {
                 // The same answer, whether there is nothing or nothing for the asker.
@@ -145,7 +226,14 @@ impl Explorer {
         // Cookies prove nothing: browsers send those of every port of this host.
         let is_signed_in = parts.headers.contains_key(AUTHORIZATION)
             || self.pass.as_ref().is_some_and(|pass| pass.is_shown(&parts.headers));
-        PageSite { host: said.to_owned(), stands_in: self.pass.is_some(), is_signed_in }
+        PageSite {
+            host: said.to_owned(),
+            stands_in: self.pass.is_some(),
+            is_signed_in,
+            knows_users: self.gate.knows_users(),
+            has_catalog: self.index.is_some(),
+            has_plane: self.plane.is_some(),
+        }
     }
 }
 
@@ -164,6 +252,14 @@ fn sign_in(site: &PageSite) -> Reply {
     }
     let hint = "use the name and password of this registry";
     Reply::problem(site, &Problem::new(StatusCode::UNAUTHORIZED, "sign in to see more", hint))
+}
+
+/// A stream of news, unless too many wait for them.
+fn start_news(plane: Arc<PlaneWatch>) -> Result<Response, Problem> {
+    plane.stream_news().ok_or_else(|| {
+        let hint = "close some of the pages that are open, and try again";
+        Problem::new(StatusCode::TOO_MANY_REQUESTS, "too many pages wait for news", hint)
+    })
 }
 
 fn no_page() -> Problem {

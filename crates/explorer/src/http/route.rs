@@ -3,7 +3,7 @@
 use catalog::http::{Query, decode};
 
 /// Every path that is served, as the router wants them.
-pub(super) const PATHS: [&str; 9] = [
+pub(super) const PATHS: [&str; 13] = [
     "/",
     "/search",
     "/suggest",
@@ -11,6 +11,10 @@ pub(super) const PATHS: [&str; 9] = [
     "/p/{*rest}",
     "/crd/{*rest}",
     "/group/{*rest}",
+    "/diff/{*rest}",
+    "/api",
+    "/plane",
+    "/plane/{*rest}",
     "/assets/{*rest}",
     "/sign-in",
 ];
@@ -28,8 +32,19 @@ pub(super) enum Route {
     Package { repository: String, reference: Option<String>, query: Query },
     Kind { name: String, version: Option<String>, query: Query },
     Group { name: String, query: Query },
+    Changes { repository: String, query: Query },
+    Api,
+    Plane(PlaneRoute),
     Asset(String),
     SignIn,
+}
+
+/// What is asked for of a control plane.
+#[derive(Debug)]
+pub(super) enum PlaneRoute {
+    Overview,
+    /// A package, by kind and name.
+    Package(String),
 }
 
 impl Route {
@@ -49,6 +64,12 @@ impl Route {
             ["suggest"] => Self::Suggest(words()),
             ["kinds"] => Self::Kinds(query),
             ["sign-in"] => Self::SignIn,
+            ["api"] => Self::Api,
+            ["plane"] => Self::Plane(PlaneRoute::Overview),
+            ["plane", kind, name] => Self::Plane(PlaneRoute::Package(format!("{kind}/{name}"))),
+            ["diff", rest @ ..] if !rest.is_empty() => {
+                Self::Changes { repository: rest.join("/"), query }
+            }
             ["assets", name] => Self::Asset((*name).to_owned()),
             ["group", name] => Self::Group { name: (*name).to_owned(), query },
             ["crd", name] => Self::Kind { name: (*name).to_owned(), version: None, query },

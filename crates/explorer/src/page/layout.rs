@@ -10,6 +10,8 @@ use maud::{DOCTYPE, Markup, html};
 pub(crate) enum Section {
     Packages,
     Kinds,
+    Plane,
+    Api,
     Elsewhere,
 }
 
@@ -60,22 +62,36 @@ impl Frame<'_> {
         html! {
             header class="bar" {
                 div {
-                    a class="brand" href="/" aria-label="apron, all packages" { (icon::brand_mark()) span { "apron" } }
+                    a class="brand" href="/" aria-label="apron, the first page" { (icon::brand_mark()) span { "apron" } }
                     nav aria-label="Main" {
-                        a href="/" aria-current=[current(Section::Packages)] { "Packages" }
-                        a href="/kinds" aria-current=[current(Section::Kinds)] { "Kinds" }
+                        @if self.site.has_catalog {
+                            a href="/" aria-current=[current(Section::Packages)] { "Packages" }
+                            a href="/kinds" aria-current=[current(Section::Kinds)] { "Kinds" }
+                        }
+                        @if self.site.has_plane {
+                            a href="/plane" aria-current=[current(Section::Plane)] { "Control plane" }
+                        }
+                        @if self.site.has_catalog {
+                            a href="/api" aria-current=[current(Section::Api)] { "API" }
+                        }
                     }
-                    form class="find" action="/search" method="get" role="search" {
-                        label class="unseen" for="find" { "Search packages and kinds" }
-                        (icon::search_glyph())
-                        input id="find" name="q" type="search" value=(self.words) maxlength="200"
-                            placeholder="Search packages and kinds" autocomplete="off" spellcheck="false";
-                        kbd aria-hidden="true" { "/" }
-                    }
+                    @if self.site.has_catalog { (self.draw_find()) } @else { span class="gap" {} }
                     button type="button" class="theme" id="theme" hidden aria-label="Light or dark" {
                         (icon::theme_glyph())
                     }
                 }
+            }
+        }
+    }
+
+    fn draw_find(&self) -> Markup {
+        html! {
+            form class="find" action="/search" method="get" role="search" {
+                label class="unseen" for="find" { "Search packages, kinds and fields" }
+                (icon::search_glyph())
+                input id="find" name="q" type="search" value=(self.words) maxlength="200"
+                    placeholder="Search packages, kinds, fields" autocomplete="off" spellcheck="false";
+                kbd aria-hidden="true" { "/" }
             }
         }
     }
@@ -85,8 +101,9 @@ impl Frame<'_> {
             footer class="foot" {
                 div {
                     span { "apron explorer" }
-                    span { "You see what you may pull." }
-                    @if !self.site.is_signed_in { a href="/sign-in" rel="nofollow" { "Sign in" } }
+                    @if self.site.has_catalog { span { "You see what you may pull." } }
+                    @else { span { "You see what the kubeconfig may read." } }
+                    @if self.site.knows_users && !self.site.is_signed_in { a href="/sign-in" rel="nofollow" { "Sign in" } }
                 }
             }
         }

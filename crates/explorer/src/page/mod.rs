@@ -1,11 +1,14 @@
 //! Pages: functions from answers to HTML.
 
+pub(crate) mod api;
+pub(crate) mod changes;
 pub(crate) mod group;
 pub(crate) mod home;
 pub(crate) mod kind;
 pub(crate) mod layout;
 pub(crate) mod package;
 mod parts;
+pub(crate) mod plane;
 pub(crate) mod problem;
 pub(crate) mod search;
 
@@ -18,6 +21,12 @@ pub(crate) struct PageSite {
     pub(crate) stands_in: bool,
     /// Whether the asker said a name.
     pub(crate) is_signed_in: bool,
+    /// Whether a name would show more.
+    pub(crate) knows_users: bool,
+    /// Whether there is a catalog of packages.
+    pub(crate) has_catalog: bool,
+    /// Whether there is a control plane.
+    pub(crate) has_plane: bool,
 }
 
 impl PageSite {
@@ -37,8 +46,8 @@ mod tests {
 
     #[test]
     fn a_control_plane_installs_packages_under_their_names_in_the_world() {
-        let site =
-            PageSite { host: "127.0.0.1:5000".to_owned(), stands_in: true, is_signed_in: false };
+        let host = "127.0.0.1:5000".to_owned();
+        let site = PageSite { host, stands_in: true, ..PageSite::default() };
         assert_eq!(site.place_of("registry.example.org/team/p"), "registry.example.org/team/p");
         assert_eq!(site.place_of("team/p"), "127.0.0.1:5000/team/p");
         let site = PageSite { stands_in: false, ..site };

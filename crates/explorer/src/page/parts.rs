@@ -2,7 +2,7 @@
 
 use crate::icon;
 use crate::link;
-use crate::words::{count_noun, last_part, shorten};
+use crate::words::{count_noun, last_part, short_digest, shorten};
 use catalog::answer::{KindSummary, PackageSummary, State, VersionSummary};
 use catalog::{Definition, Origin};
 use maud::{Markup, html};
@@ -54,6 +54,16 @@ pub(super) fn package_card(package: &PackageSummary) -> Markup {
             }
         }
     }
+}
+
+/// What a version is called: its best tag, or its digest, shortened.
+pub(super) fn version_label(version: &VersionSummary) -> String {
+    version.tags.first().cloned().unwrap_or_else(|| short_digest(&version.digest))
+}
+
+/// What a version is asked for by.
+pub(super) fn version_name(version: &VersionSummary) -> &str {
+    version.tags.first().unwrap_or(&version.digest)
 }
 
 /// What a version's state is, if it is anything but read.

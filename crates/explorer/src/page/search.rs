@@ -5,26 +5,31 @@ use super::layout::{Frame, Section};
 use super::parts::{empty_state, kind_table, package_card, pager};
 use crate::icon;
 use crate::link::{self, with_query};
-use crate::words::{count_noun, last_part};
-use catalog::answer::{Found, KindSummary, Page};
+use crate::words::{count_noun, last_part, shorten};
+use catalog::answer::{FieldMatch, Found, KindSummary, Page};
 use maud::{Markup, html};
 
 /// Results of each sort among suggestions.
 const SUGGESTED_MAX: usize = 6;
+/// Fields on a page.
+const FIELDS_MAX: usize = 100;
+/// Characters of what a field says about itself.
+const FIELD_TEXT_MAX: usize = 160;
 
 /// The page at `/search`.
 pub(crate) fn search_page(site: &PageSite, words: &str, found: &Found) -> String {
     let title = if words.is_empty() { "Search".to_owned() } else { format!("{words} · search") };
     let frame = Frame { site, title: &title, section: Section::Elsewhere, words };
-    let is_nothing = found.packages.is_empty() && found.crds.is_empty();
+    let is_nothing = is_empty(found);
     frame.wrap_content(&html! {
         div class="page-head" {
             h1 { @if words.is_empty() { "Search" } @else { "Found for “" (words) "”" } }
             p class="lead" role="status" {
                 @if words.is_empty() { "Say what to look for." }
                 @else {
-                    (count_noun(found.packages.len(), "package")) " and "
-                    (count_noun(found.crds.len(), "kind"))
+                    (count_noun(found.packages.len(), "package")) ", "
+                    (count_noun(found.crds.len(), "kind")) " and "
+                    (count_noun(found.fields.len(), "field"))
                 }
             }
         }
@@ -38,7 +43,42 @@ pub(crate) fn search_page(site: &PageSite, words: &str, found: &Found) -> String
         @if !found.crds.is_empty() {
             section { h2 { "Kinds" } (kind_table(&found.crds, "Kinds that were found")) }
         }
+        @if !found.fields.is_empty() {
+            section { h2 { "Fields" } (field_table(&found.fields)) }
+        }
     })
+}
+
+fn is_empty(found: &Found) -> bool {
+    found.packages.is_empty() && found.crds.is_empty() && found.fields.is_empty()
+}
+
+/// Fields, each with a link to its place in the schema.
+fn field_table(fields: &[FieldMatch]) -> Markup {
+    html! {
+        div class="panel scroll" tabindex="0" role="region" aria-label="Fields that were found" {
+            table {
+                thead {
+                    tr {
+                        th scope="col" { "Field" }
+                        th scope="col" { "Of" }
+                        th scope="col" { "Type" }
+                        th scope="col" { "What it is" }
+                    }
+                }
+                tbody {
+                    @for field in fields.iter().take(FIELDS_MAX) {
+                        tr {
+                            td class="mono" { a class="strong" href=(link::field_page(field)) { (field.path) } }
+                            td { (field.kind) " " small class="mono" { (field.crd) } }
+                            td class="mono" { (field.kind_of_value) }
+                            td { (shorten(field.description.as_deref().unwrap_or_default(), FIELD_TEXT_MAX)) }
+                        }
+                    }
+                }
+            }
+        }
+    }
 }
 
 fn nothing_found(found: &Found) -> Markup {
@@ -62,7 +102,7 @@ fn nothing_found(found: &Found) -> Markup {
 pub(crate) fn search_suggestions(words: &str, found: &Found) -> String {
     let kinds = found.crds.iter().take(SUGGESTED_MAX);
     let packages = found.packages.iter().take(SUGGESTED_MAX);
-    let is_nothing = found.packages.is_empty() && found.crds.is_empty();
+    let fields = found.fields.iter().take(SUGGESTED_MAX);
     let list = html! {
         ul {
             @for kind in kinds {
@@ -81,7 +121,15 @@ pub(crate) fn search_suggestions(words: &str, found: &Found) -> String {
                     }
                 }
             }
-            @if is_nothing { li class="none" { "Nothing is found." } }
+            @for field in fields {
+                li {
+                    a href=(link::field_page(field)) {
+                        span class="tag" { "field" } b { (field.path) }
+                        small class="mono" { (field.crd) }
+                    }
+                }
+            }
+            @if is_empty(found) { li class="none" { "Nothing is found." } }
             @else {
                 li { a class="all" href=(link::search_page(words)) { "Everything for “" (words) "”" } }
             }

@@ -1,11 +1,11 @@
 //! Texts of strangers, on every page that shows them.
 
-use crate::support::{Site, definition, harbour};
+use crate::support::{Site, compress, definition, harbour};
 use axum::http::StatusCode;
 use catalog::{Dependency, Outcome, Package, Permission, Schema};
 use serde_json::json;
 
-const CORPUS: [&str; 9] = [
+pub(crate) const CORPUS: [&str; 9] = [
     "<script>alert(1)</script>",
     "\"><img src=x onerror=alert(1)>",
     "' onmouseover='alert(1)",
@@ -85,7 +85,7 @@ fn names_of(tag: &str) -> String {
     tag.split('"').step_by(2).collect::<Vec<_>>().join("\"")
 }
 
-fn assert_harmless(html: &str, place: &str) {
+pub(crate) fn assert_harmless(html: &str, place: &str) {
     for tag in start_tags(html) {
         let names = names_of(tag).to_lowercase();
         let name = names.split([' ', '/']).next().unwrap_or_default();
@@ -128,6 +128,9 @@ async fn texts_of_strangers_are_texts_on_every_page() {
             "/group/storage.example.org",
             "/search?q=bucket",
             "/suggest?q=bucket",
+            "/diff/team/bad",
+            "/diff/team/bad?from=v1.0.0&to=v1.1.0",
+            "/api",
         ] {
             assert_harmless(&site.page(path).await, path);
         }
@@ -142,6 +145,9 @@ async fn texts_of_strangers_are_texts_on_every_page() {
             format!("/p/team/bad@{encoded}"),
             format!("/crd/{encoded}"),
             format!("/group/{encoded}"),
+            format!("/diff/{encoded}?from={encoded}"),
+            format!("/diff/team/bad?from={encoded}&to={encoded}"),
+            format!("/plane/{encoded}/{encoded}"),
             format!(
                 "/crd/buckets.storage.example.org?filter={encoded}&at={encoded}&field={encoded}&package={encoded}"
             ),
@@ -183,14 +189,11 @@ async fn fields_of_strangers_are_texts_and_a_schema_without_end_has_a_page() {
 
 /// A provider whose bucket has this schema.
 fn with_schema(schema: &serde_json::Value) -> Package {
-    use std::io::Write as _;
     let mut package = harbour();
-    let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
-    encoder.write_all(schema.to_string().as_bytes()).unwrap();
     let digest = "sha256:schema".to_owned();
     package.schemas = vec![Schema {
         digest: digest.clone(),
-        compressed: encoder.finish().unwrap(),
+        compressed: compress(schema.to_string().as_bytes()),
         fields: Vec::new(),
     }];
     package.definitions.truncate(1);
@@ -204,9 +207,17 @@ fn with_schema(schema: &serde_json::Value) -> Package {
 async fn every_answer_is_held_by_a_strict_policy() {
     let site = Site::new();
     site.add("team/provider-harbour", &[("v0.4.2", harbour())]);
-    for path in
-        ["/", "/kinds", "/p/team/provider-harbour", "/p/none", "/crd/%00", "/sign-in", "/assets/x"]
-    {
+    for path in [
+        "/",
+        "/kinds",
+        "/p/team/provider-harbour",
+        "/p/none",
+        "/crd/%00",
+        "/sign-in",
+        "/assets/x",
+        "/api",
+        "/plane",
+    ] {
         let shown = site.get(path).await;
         let policy = shown.headers["content-security-policy"].to_str().unwrap();
         assert!(

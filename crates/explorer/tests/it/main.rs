@@ -4,4 +4,5 @@
 
 mod hostile;
 mod pages;
+mod plane;
 mod support;

@@ -1,8 +1,8 @@
 //! What pages say, to whom, and how large they are.
 
-use crate::support::{Site, definition, harbour, moor};
+use crate::support::{Site, compress, definition, harbour, moor};
 use axum::http::{Request, StatusCode};
-use catalog::{Head, Outcome, Package};
+use catalog::{Dependency, Head, KindDocument, Outcome, Package};
 
 /// The most a page may weigh.
 const PAGE_SIZE_MAX: usize = 100_000;
@@ -213,4 +213,106 @@ async fn pages_are_read_only_known_by_their_content_and_assets_kept_for_good() {
     assert_eq!(site.get("/assets/explorer.css").await.status, StatusCode::NOT_FOUND);
     let script = page.html.split('"').find(|it| it.starts_with("/assets/") && it.contains(".js"));
     assert!(site.get(script.unwrap()).await.html.len() < 20_000);
+}
+
+#[tokio::test]
+async fn two_versions_are_compared_and_what_breaks_stands_first() {
+    let site = Site::new();
+    let mut newer = harbour();
+    newer.definitions.pop();
+    newer.permissions.clear();
+    site.add(
+        "team/provider-harbour",
+        &[("v0.3.9", documented(harbour())), ("v0.4.2", documented(newer))],
+    );
+    site.add("team/function-moor", &[("v0.1.0", moor())]);
+    let page = site.page("/diff/team/provider-harbour").await;
+    for text in ["1 change may break", "records.dns.example.org", "removed", "apron diff registry."]
+    {
+        assert!(page.contains(text), "{text}: {page}");
+    }
+    let chosen = page.matches("selected").count();
+    assert_eq!(chosen, 2, "the versions that are compared are chosen");
+    // The other way round nothing breaks.
+    let back = site.page("/diff/team/provider-harbour?from=v0.4.2&to=v0.3.9").await;
+    assert!(back.contains("Nothing breaks."), "{back}");
+    let same = site.page("/diff/team/provider-harbour?from=v0.4.2&to=v0.4.2").await;
+    assert!(same.contains("Nothing changed"));
+    let alone = site.page("/diff/team/function-moor").await;
+    assert!(alone.contains("Nothing to compare with"));
+    let versions = site.page("/p/team/provider-harbour?view=versions").await;
+    assert!(versions.contains("/diff/team/provider-harbour?from=v0.3.9&amp;to=v0.4.2"));
+    for path in ["/diff/team/none", "/diff/team/provider-harbour?from=v7.0.0", "/diff/secret/vault"]
+    {
+        assert_eq!(site.get(path).await.status, StatusCode::NOT_FOUND, "{path}");
+    }
+}
+
+/// A package as the catalog reads it, with the documents that define its kinds.
+fn documented(package: Package) -> Package {
+    let documents = package.definitions.iter().map(|definition| {
+        let document = serde_json::json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": definition.name}, "spec": {"group": definition.group},
+        });
+        let digest = format!("sha256:{}", definition.name);
+        let compressed = compress(document.to_string().as_bytes());
+        (definition.name.clone(), KindDocument { digest, compressed })
+    });
+    Package { documents: documents.collect(), ..package }
+}
+
+#[tokio::test]
+async fn what_comes_with_a_package_is_a_picture_and_a_table() {
+    let site = filled();
+    let top = Package {
+        kind: "Configuration".to_owned(),
+        name: "platform".to_owned(),
+        dependencies: ["team/provider-harbour", "elsewhere/provider-far"]
+            .map(|path| Dependency {
+                kind: "Provider".to_owned(),
+                package: format!("registry.example.org/{path}"),
+                version: ">=v0.1.0".to_owned(),
+            })
+            .to_vec(),
+        ..Package::default()
+    };
+    site.add("team/platform", &[("v1.0.0", top)]);
+    let page = site.page("/p/team/platform?view=needs").await;
+    assert_eq!(page.matches("class=\"wire\"").count(), 3, "{page}");
+    assert!(page.contains("not in this registry") && page.contains("Dependencies, as a table"));
+    assert!(!page.contains("secret/vault"));
+}
+
+#[tokio::test]
+async fn the_api_is_told_as_its_document_says() {
+    let site = filled();
+    let page = site.page("/api").await;
+    let document = catalog::http::describe_routes();
+    for path in document["paths"].as_object().unwrap().keys() {
+        assert!(
+            page.contains(&format!(">{path}<")) || page.contains(&format!(" {path}")),
+            "{path}"
+        );
+    }
+    assert!(page.len() < PAGE_SIZE_MAX);
+}
+
+#[tokio::test]
+async fn signatures_are_said_to_be_there_and_not_to_be_good() {
+    let site = filled();
+    let signed = "sha256:team/signed-v1.0.0".to_owned();
+    let heads = [
+        Head { digest: signed.clone(), tags: vec!["v1.0.0".to_owned()] },
+        Head {
+            digest: "sha256:signature".to_owned(),
+            tags: vec!["sha256-team/signed-v1.0.0.sig".to_owned()],
+        },
+    ];
+    site.index.settle("team/signed", &heads).unwrap();
+    site.index.learn(&signed, &Outcome::Package(Box::new(harbour()))).unwrap();
+    site.index.learn("sha256:signature", &Outcome::Other).unwrap();
+    let page = site.page("/p/team/signed").await;
+    assert!(page.contains("sha256:signature") && page.contains("not verified"), "{page}");
+    assert!(site.page("/p/team/provider-harbour").await.contains("None under the tags"));
 }

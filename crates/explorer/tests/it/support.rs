@@ -10,7 +10,9 @@ use catalog::{
     Definition, Dependency, Head, Index, Origin, Outcome, Package, Permission, Rights,
     ServedVersion,
 };
+use explorer::http::Exhibition;
 use http_body_util::BodyExt as _;
+use std::io::Write as _;
 use std::sync::Arc;
 use tempfile::TempDir;
 use tower::ServiceExt as _;
@@ -81,15 +83,25 @@ impl Site {
 
     pub(crate) async fn ask(&self, request: axum::http::request::Builder) -> Shown {
         let request = request.header("host", "registry.example.org").body(Body::empty()).unwrap();
-        let response = explorer::http::router(self.index.clone(), Arc::new(NameGate), None)
-            .oneshot(request)
-            .await
-            .unwrap();
+        let shown = Exhibition {
+            index: Some(self.index.clone()),
+            gate: Arc::new(NameGate),
+            pass: None,
+            plane: None,
+        };
+        let response = explorer::http::router(shown).oneshot(request).await.unwrap();
         let (parts, body) = response.into_parts();
         let bytes = body.collect().await.unwrap().to_bytes();
         let html = String::from_utf8(bytes.to_vec()).unwrap();
         Shown { status: parts.status, headers: parts.headers, html }
     }
+}
+
+/// Bytes in a zlib stream, as the catalog keeps them.
+pub(crate) fn compress(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
 }
 
 pub(crate) fn definition(plural: &str, kind: &str, group: &str) -> Definition {

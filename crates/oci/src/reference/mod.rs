@@ -7,6 +7,9 @@
 //! A [`Repository`] has one spelling, whatever was written: names are compared as text.
 
 mod canonical;
+mod git;
+
+pub use git::{GitReferenceError, GitSource, is_commit};
 
 use crate::digest::Algorithm;
 use crate::{Digest, DigestError};
@@ -28,12 +31,13 @@ pub struct Rules {
     registry_default: String,
     strict: bool,
     sha512: bool,
+    git: bool,
 }
 
 impl Rules {
     /// Registry and tag may be missing: Docker Hub and `latest` are meant.
     pub fn weak() -> Self {
-        Self { registry_default: DOCKER_HUB.to_owned(), strict: false, sha512: false }
+        Self { registry_default: DOCKER_HUB.to_owned(), strict: false, sha512: false, git: false }
     }
 
     /// Registry and tag (or digest) must be written.
@@ -52,6 +56,13 @@ impl Rules {
     #[must_use]
     pub fn any_digest(mut self) -> Self {
         self.sha512 = true;
+        self
+    }
+
+    /// What packages are built from may be named, too: `git+https://…`.
+    #[must_use]
+    pub fn git_sources(mut self) -> Self {
+        self.git = true;
         self
     }
 }
@@ -99,6 +110,15 @@ pub enum ReferenceError {
         #[source]
         source: DigestError,
     },
+    /// It begins like a Git source, and is none.
+    #[error("`{text}` is not a Git source")]
+    Git {
+        /// The whole text.
+        text: String,
+        /// What is wrong with it.
+        #[source]
+        source: GitReferenceError,
+    },
 }
 
 /// A repository: a registry and a path in it. There is one spelling of each, so that equal texts
@@ -133,6 +153,11 @@ impl Repository {
         if text.is_empty() {
             return Err(ReferenceError::Empty);
         }
+        if let Some(place) = text.strip_prefix(git::PREFIX).filter(|_| rules.git) {
+            let failed = |source| ReferenceError::Git { text: text.to_owned(), source };
+            let (registry, path) = git::parse_place(place).map_err(failed)?;
+            return Ok(Self { registry, path });
+        }
         let (registry, path) = match text.split_once('/') {
             Some((first, rest)) if is_registry(first) => (first, rest),
             _ => ("", text),
@@ -166,13 +191,22 @@ impl Repository {
 
     /// A tag in this repository.
     pub fn tag(&self, tag: &str) -> Result<Reference, ReferenceError> {
-        check_tag(tag)?;
+        match self.git_source() {
+            Some(_) => git::check_ref(tag)
+                .map_err(|source| ReferenceError::Git { text: tag.to_owned(), source })?,
+            None => check_tag(tag)?,
+        }
         Ok(self.reference(Identifier::Tag(tag.to_owned())))
     }
 
     /// A digest in this repository.
     pub fn digest(&self, digest: Digest) -> Reference {
         self.reference(Identifier::Digest(digest))
+    }
+
+    /// What a package is built from, if this is no repository of a registry.
+    pub fn git_source(&self) -> Option<GitSource> {
+        git::source(&self.registry, &self.path)
     }
 
     /// Plain HTTP is spoken to this machine and to private networks, as container tools do.
@@ -234,6 +268,9 @@ impl fmt::Display for Identifier {
 impl Reference {
     /// Parses a reference by these rules.
     pub fn parse(text: &str, rules: &Rules) -> Result<Self, ReferenceError> {
+        if rules.git && text.starts_with(git::PREFIX) {
+            return Self::parse_git(text, rules);
+        }
         match text.split_once('@') {
             None => Self::parse_tag(text, rules),
             Some((base, digest)) => Self::parse_digest(text, base, digest, rules),
@@ -258,9 +295,29 @@ impl Reference {
     /// The full name, nothing left unsaid.
     pub fn name(&self) -> String {
         match &self.identifier {
+            Identifier::Tag(reference) if self.repository.git_source().is_some() => {
+                format!("{}@{reference}", self.repository)
+            }
             Identifier::Tag(tag) => format!("{}:{tag}", self.repository),
             Identifier::Digest(digest) => format!("{}@{digest}", self.repository),
         }
+    }
+
+    /// A ref stands where images have a tag; what was built of one has a digest, as images do.
+    fn parse_git(text: &str, rules: &Rules) -> Result<Self, ReferenceError> {
+        let failed = |source| ReferenceError::Git { text: text.to_owned(), source };
+        let (_, reference) = git::split_ref(text).map_err(failed)?;
+        let place = text.split_once('@').map_or(text, |(place, _)| place);
+        let repository = Repository::parse(place, rules)?;
+        let identifier = match reference.map(|it| (it, it.parse::<Digest>())) {
+            None => Identifier::Tag("HEAD".to_owned()),
+            Some((_, Ok(digest))) => Identifier::Digest(digest),
+            Some((name, Err(_))) => {
+                git::check_ref(name).map_err(failed)?;
+                Identifier::Tag(name.to_owned())
+            }
+        };
+        Ok(Self { repository, identifier, original: text.to_owned() })
     }
 
     fn parse_tag(text: &str, rules: &Rules) -> Result<Self, ReferenceError> {
@@ -309,7 +366,7 @@ impl TryFrom<String> for Reference {
     type Error = ReferenceError;
 
     fn try_from(text: String) -> Result<Self, ReferenceError> {
-        Self::parse(&text, &Rules::weak().any_digest())
+        Self::parse(&text, &Rules::weak().any_digest().git_sources())
     }
 }
 

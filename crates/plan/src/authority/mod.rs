@@ -33,7 +33,7 @@ pub use words::{in_lines, refusal};
 use crate::revision::{Contents, Unsupported};
 use api::meta::{Meta, PermissionRequest};
 use oci::Digest;
-use xpkg::lint::{Calls, Kinds, ObjectKind};
+use xpkg::lint::{Calls, Kinds};
 use xpkg::open::Opened;
 use xpkg::reserved::{Reserved, reserved};
 
@@ -156,15 +156,6 @@ pub fn asked(contents: &Contents) -> Asked {
     }
 }
 
-fn is_definition(object: ObjectKind) -> bool {
-    matches!(
-        object,
-        ObjectKind::CustomResourceDefinition
-            | ObjectKind::ManagedResourceDefinition
-            | ObjectKind::CompositeResourceDefinition
-    )
-}
-
 /// What is said to a package that was opened.
 pub fn judge_opened(opened: &Opened, allowed: &Allowed) -> Judgement {
     // Which bytes it is makes no difference to what is in it.
@@ -183,7 +174,7 @@ pub fn judge(contents: &Contents, allowed: &Allowed) -> Judgement {
         let addresses = document.calls.addresses().into_iter();
         forbidden.extend(addresses.map(|address| words::address(&what, &address)));
         // Rights are handed out by name, so a name that says something else takes those of others.
-        if is_definition(document.object) && document.brings.is_none() {
+        if document.object.is_definition() && document.brings.is_none() {
             forbidden.push(words::misnamed(&what));
         }
     }

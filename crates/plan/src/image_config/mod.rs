@@ -78,7 +78,7 @@ pub fn select<'a>(
     image: &str,
     default_registry: &str,
 ) -> Option<Selected<'a>> {
-    let rules = Rules::weak().any_digest().default_registry(default_registry);
+    let rules = Rules::weak().any_digest().default_registry(default_registry).git_sources();
     let Ok(reference) = Reference::parse(image, &rules) else {
         return spelling::choose(configs, purpose, &[image.to_owned()]);
     };

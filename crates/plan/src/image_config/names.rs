@@ -30,7 +30,7 @@ pub struct Name {
 
 impl Names<'_> {
     fn rules(&self) -> Rules {
-        Rules::weak().any_digest().default_registry(self.default_registry)
+        Rules::weak().any_digest().default_registry(self.default_registry).git_sources()
     }
 
     /// Reads an image: which package, and what of it.

@@ -7,7 +7,7 @@ use super::report::Report;
 use crate::image_config::Name;
 use crate::step::{Action, Expect, Plan, Target};
 use api::meta::PackageKind;
-use api::pkg::{ANNOTATION_AUTOMATIC, Package};
+use api::pkg::{ANNOTATION_AUTOMATIC, ANNOTATION_CHOSEN_PACKAGE, Package};
 use oci::Digest;
 use serde_json::json;
 use solver::{Change, Pin};
@@ -106,7 +106,12 @@ fn free_name(kind: PackageKind, name: &Name, taken: &BTreeSet<(String, String)>)
 }
 
 fn set(package: &Package, written: &str, to: &Pin) -> Action {
-    let change = json!({"spec": {"package": image(written, to)}});
+    let image = image(written, to);
+    let change = if package.spec.crd.is_some() {
+        json!({"metadata": {"annotations": {ANNOTATION_CHOSEN_PACKAGE: image}}})
+    } else {
+        json!({"spec": {"package": image}})
+    };
     let expect = Expect::as_seen(&package.metadata);
     Action::Merge { target: target_of(package), change, expect }
 }

@@ -1,12 +1,15 @@
 //! What is inside a package, as far as others are concerned.
 
+use super::origins::normalise_kind;
 use crate::revision;
+use api::kind_reference::KindReference;
 use api::meta::{Dependency, Meta, Target, TargetKind};
 use api::pkg::Package;
 use api::pkg::lock::{self, Lock, LockPackage};
 use oci::Digest;
 use solver::Range;
 use std::collections::{BTreeMap, BTreeSet};
+use xpkg::lint::Resource;
 
 /// What is inside a package, as far as others are concerned.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -23,6 +26,11 @@ pub struct Contents {
     pub dependencies: Vec<Dependency>,
     /// The CRDs it brings, those of its definitions and of their claims among them.
     pub crds: BTreeSet<String>,
+    /// What is known of those beside their names; nothing where only names are remembered.
+    pub resources: Vec<Resource>,
+    /// The kinds that the Lock says it brings, as those that need them call them; only of what is
+    /// remembered.
+    pub granted_kinds: BTreeSet<String>,
     /// The compositions it brings.
     pub compositions: BTreeSet<String>,
 }
@@ -39,6 +47,7 @@ impl Contents {
         for document in &package.documents {
             contents.bring(&document.kind, &document.name);
             contents.crds.extend(document.claim.clone());
+            contents.resources.extend(document.resource.clone());
         }
         Ok(contents)
     }
@@ -65,6 +74,23 @@ impl Contents {
         }
     }
 
+    /// Whether it brings a kind, or a kind of a group, in a version that is meant. Where only names
+    /// of definitions are remembered, those decide: it was granted once.
+    pub fn brings(&self, kind: &KindReference) -> bool {
+        if self.resources.is_empty() {
+            let is_meant = |crd: &String| match &kind.name {
+                Some(_) => *crd == kind.bare(),
+                None => crd.split_once('.').is_some_and(|(_, group)| group == kind.group),
+            };
+            let is_granted = self.granted_kinds.contains(&kind.to_string());
+            return is_granted || self.crds.iter().any(is_meant);
+        }
+        let serves = |resource: &Resource| {
+            resource.served.iter().any(|version| kind.accepts_version(version))
+        };
+        self.resources.iter().any(|resource| resource.is_meant_by(kind) && serves(resource))
+    }
+
     /// What a lock remembers of a package that is in it.
     pub(super) fn remembered(lock: &Lock, entry: &LockPackage, package: &Package) -> Self {
         let package = &super::owner(&package.kind, &package.metadata.name);
@@ -75,9 +101,18 @@ impl Contents {
             fault: None,
             dependencies: entry.dependencies.iter().map(read).collect(),
             crds: owned(lock.custom_resource_definitions.as_ref(), package),
+            resources: Vec::new(),
+            granted_kinds: granted_kinds(lock, entry),
             compositions: owned(lock.compositions.as_ref(), package),
         }
     }
+}
+
+/// The kinds that packages of a lock have from one of them.
+fn granted_kinds(lock: &Lock, entry: &LockPackage) -> BTreeSet<String> {
+    let dependencies = lock.packages.iter().flatten().flat_map(|one| &one.dependencies);
+    let own = dependencies.filter(|one| one.brought_by.as_ref() == Some(&entry.source));
+    own.map(|one| normalise_kind(&one.package)).collect()
 }
 
 fn owned(owners: Option<&BTreeMap<String, String>>, package: &str) -> BTreeSet<String> {
@@ -111,6 +146,10 @@ pub(super) fn write(dependency: &Dependency) -> Option<lock::Dependency> {
         ..lock::Dependency::default()
     };
     match &target.kind {
+        TargetKind::Crd => {
+            written.api_version = Some("apiextensions.k8s.io/v1".to_owned());
+            written.kind = Some("CustomResourceDefinition".to_owned());
+        }
         TargetKind::Key(kind) => written.package_type = Some(kind.as_str().to_owned()),
         TargetKind::Explicit { api_version, kind } => {
             written.api_version = Some(api_version.clone());

@@ -2,6 +2,8 @@
 
 use super::contents::{self, Contents};
 use super::members::{Member, Members};
+use super::origins;
+use super::question::Question;
 use super::{World, target};
 use crate::step::{Action, Expect, Need, Target};
 use api::pkg::FINALIZER_LOCK;
@@ -24,7 +26,12 @@ pub fn owner(kind: &str, package: &str) -> String {
 }
 
 /// What was granted, now or before; who owns something keeps it.
-pub(super) fn of(world: &World, members: &Members<'_>, conflicts: &[Conflict]) -> Entries {
+pub(super) fn of(
+    world: &World,
+    members: &Members<'_>,
+    question: &Question<'_>,
+    conflicts: &[Conflict],
+) -> Entries {
     let mut packages = Vec::new();
     let mut brought: Vec<(String, &Contents)> = Vec::new();
     for member in &members.all {
@@ -32,6 +39,11 @@ pub(super) fn of(world: &World, members: &Members<'_>, conflicts: &[Conflict]) -
         packages.push(entry);
         let package = member.package;
         brought.push((owner(&package.kind, &package.metadata.name), contents));
+    }
+    let all: Vec<(LockPackage, &Contents)> =
+        packages.iter().cloned().zip(brought.iter().map(|(_, contents)| *contents)).collect();
+    for package in &mut packages {
+        origins::record_origins(world, question, &all, &mut package.dependencies);
     }
     packages.sort_by(|one, two| (&one.name, &one.kind).cmp(&(&two.name, &two.kind)));
     let lock = world.lock.as_ref();
@@ -149,7 +161,11 @@ pub(super) fn write(
 fn is_all_that_is_kept(world: &World, lock: &Lock, entries: &Entries) -> Result<bool, Need> {
     let seen = lock.packages.as_deref().unwrap_or_default();
     let wanted = entries.packages.as_deref().unwrap_or_default();
-    let plain = |one: &LockPackage| LockPackage { digest: None, ..one.clone() };
+    let plain = |one: &LockPackage| LockPackage {
+        digest: None,
+        dependencies: one.dependencies.iter().map(origins::without_origin).collect(),
+        ..one.clone()
+    };
     let has_record = lock.custom_resource_definitions.is_some()
         || lock.compositions.is_some()
         || seen.iter().any(|one| one.digest.is_some());

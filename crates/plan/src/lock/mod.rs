@@ -26,7 +26,9 @@ mod act;
 mod contents;
 mod entries;
 mod keepers;
+mod kinds;
 mod members;
+mod origins;
 mod question;
 mod report;
 mod sources;
@@ -36,11 +38,14 @@ mod verdicts;
 
 pub use contents::Contents;
 pub use entries::owner;
+pub(crate) use kinds::choose_image;
+pub use kinds::{KindCandidate, KindPins, KindSources, Offered};
 pub use report::Report;
 pub use solver::Movement;
 
 use crate::step::{Action, Expect, Need, Plan, Refusal, Step, Target, Wake};
 use api::condition::{self, Condition, reasons, types};
+use api::kind_reference::KindReference;
 use api::meta::PackageKind;
 use api::pkg::lock::{Lock, LockStatus, NAME};
 use api::pkg::revision::Revision;
@@ -69,6 +74,8 @@ pub struct World {
     pub revisions: Vec<Revision>,
     /// All image configurations.
     pub image_configs: Vec<ImageConfig>,
+    /// Which packages an administrator chose for kinds that several packages bring.
+    pub pins: KindPins,
     /// What is known besides.
     pub known: Known,
     /// What the API server refused of what was decided before.
@@ -93,6 +100,8 @@ pub struct Known {
     /// Revisions of packages that have nothing, and whose objects the API server refused, or were an
     /// administrator's, when they were last tried.
     pub failing: BTreeSet<Whose>,
+    /// Where kinds may come from that packages need and no package here brings.
+    pub kinds: BTreeMap<KindReference, Result<KindSources, String>>,
     /// The definition of the lock's kind, once it was asked for.
     pub definition: Option<Option<Json>>,
 }
@@ -212,7 +221,7 @@ fn settle(
     settlement: Settlement,
 ) -> Result<Decided, Need> {
     let mut verdicts = verdicts::of(world, members, question, &settlement);
-    let report = Report::new(members, question, settlement);
+    let report = Report::new(world, members, question, settlement);
     if world.lock.as_ref().is_some_and(|lock| lock.metadata.is_paused()) {
         let why = format!("the annotation {ANNOTATION_PAUSED} stops all work on the lock");
         verdicts::withhold(&mut verdicts, members, Some(&why));
@@ -223,7 +232,7 @@ fn settle(
     // What was refused would be refused again.
     plan.actions
         .retain(|action| !world.refused.iter().any(|one| act::is_about(action, &one.target)));
-    let entries = entries::of(world, members, &report.conflicts);
+    let entries = entries::of(world, members, question, &report.conflicts);
     let is_needed = entries.packages.as_ref().is_some_and(|packages| !packages.is_empty());
     let troubles = troubles(world, &report.conflicts);
     let status = status(world, is_needed, &troubles);
@@ -346,6 +355,7 @@ fn wake(world: &World, troubles: &[String]) -> Wake {
     let known = &world.known;
     let failed = known.tags.values().any(Result::is_err)
         || known.contents.values().any(Result::is_err)
-        || known.digests.values().any(Result::is_err);
+        || known.digests.values().any(Result::is_err)
+        || known.kinds.values().any(kinds::is_uncertain);
     if failed || !troubles.is_empty() { Wake::After(RECHECK) } else { Wake::OnChange }
 }

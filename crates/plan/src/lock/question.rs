@@ -2,10 +2,12 @@
 
 use super::World;
 use super::contents::Contents;
+use super::kinds::{self, KindChoice};
 use super::members::{Member, Members, unusable};
 use super::sources::{Sources, digest_of};
 use crate::image_config::Name;
 use crate::step::Need;
+use api::kind_reference::KindReference;
 use oci::{Digest, Identifier, Reference};
 use solver::{Listing, Movement, Pin, Problem, Range, Requirement, Source, Tag};
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,6 +20,10 @@ pub(super) struct Question<'a> {
     pub(super) problem: Problem,
     pub(super) known: solver::Known,
     pub(super) sources: Sources<'a>,
+    /// Where kinds may come from that packages need and no package here brings.
+    pub(super) choices: BTreeMap<String, KindChoice>,
+    /// The names by which packages need kinds.
+    kinds: BTreeSet<String>,
     /// What each source is called by those who have or need it.
     pub(super) directory: BTreeMap<Source, Name>,
     references: BTreeMap<(Source, Pin), Reference>,
@@ -27,21 +33,31 @@ impl<'a> Question<'a> {
     /// The question, unless it takes more to know what is what.
     pub(super) fn new(world: &'a World, members: &Members<'_>) -> Result<Self, Vec<Need>> {
         let mut sources = Sources::new(world);
-        let needed = needed(world, members, &sources);
+        let kinds = kinds::needed_kinds(world, members);
+        let mut choices = kinds::choose_packages(world, &kinds, &sources);
+        let mut needed = needed(world, members, &sources);
+        for name in choices.values().filter_map(|choice| choice.name.clone()) {
+            needed.entry(name.source.clone()).or_insert(name);
+        }
         let needs = sources.find_copies(world, members, &needed);
         if !needs.is_empty() {
             return Err(needs);
         }
+        // Names are read once more, now that it is known which repositories are copies.
+        choices.extend(kinds::choose_packages(world, &kinds, &sources));
         let mut question = Self {
             problem: Problem::default(),
             known: solver::Known::default(),
             sources,
+            choices,
+            kinds,
             directory: BTreeMap::new(),
             references: BTreeMap::new(),
         };
         question.ask(world, members, &needed);
         question.name(members, needed);
         question.read(world, members);
+        question.offer_bringers();
         question.list(world, members);
         let needs = question.unnamed(world, members);
         if needs.is_empty() { Ok(question) } else { Err(needs) }
@@ -117,6 +133,12 @@ impl<'a> Question<'a> {
         }
     }
 
+    fn offer_bringers(&mut self) {
+        let bringers = self.choices.iter();
+        self.known.bringers =
+            bringers.map(|(crd, choice)| (crd.clone(), choice.bringer.clone())).collect();
+    }
+
     /// This cannot be had, or not used here.
     fn dismiss(&mut self, source: &Source, pin: &Pin, why: &str) {
         let unusable = solver::Contents::Unusable(why.to_owned());
@@ -124,11 +146,13 @@ impl<'a> Question<'a> {
     }
 
     fn insert(&mut self, source: &Source, pin: Pin, contents: &Contents) {
-        let requires = contents.dependencies.iter().map(|one| self.sources.requirement(one));
+        let requires = contents.dependencies.iter();
+        let requires = requires.flat_map(|one| self.sources.requirements(one));
         let package = solver::Package {
             kind: contents.kind.clone(),
             requires: requires.collect(),
             crds: contents.crds.clone(),
+            answers_to: kinds::names_answered(self.sources.world(), &self.kinds, contents),
             digest: contents.digest.clone(),
         };
         let pins = [Some(pin), contents.digest.clone().map(Pin::Digest)];
@@ -221,6 +245,7 @@ impl<'a> Question<'a> {
             solver::Need::Listing(source) => {
                 Some(Need::Tags(self.directory.get(source)?.repository.clone()))
             }
+            solver::Need::Bringer(crd) => KindReference::parse(crd).ok().map(Need::Kind),
             solver::Need::Contents(source, pin) => {
                 let seen = self.references.get(&(source.clone(), pin.clone())).cloned();
                 seen.or_else(|| self.reference(source, pin)).map(Need::Contents)
@@ -239,14 +264,11 @@ impl<'a> Question<'a> {
 
 /// Every repository that something known needs, by source.
 fn needed(world: &World, members: &Members<'_>, sources: &Sources<'_>) -> BTreeMap<Source, Name> {
-    let active = members.all.iter().filter_map(|one| one.active.as_ref()?.contents.as_deref());
-    let previous = members.all.iter().filter_map(|one| Some(&one.previous.as_ref()?.2));
-    let others = world.known.contents.values().filter_map(|one| one.as_ref().ok());
     let mut needed: BTreeMap<Source, Name> = BTreeMap::new();
-    for contents in active.chain(previous).chain(others) {
+    for contents in kinds::known_contents(world, members) {
         for dependency in &contents.dependencies {
             let Some(target) = &dependency.target else { continue };
-            if matches!(sources.requirement(dependency), Requirement::Crd(_)) {
+            if target.crd().is_some() {
                 continue;
             }
             let Ok(name) = sources.repository(&target.package) else { continue };

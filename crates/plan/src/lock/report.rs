@@ -1,9 +1,12 @@
 //! Why things are as they are, and what would change.
 
+use super::World;
 use super::act::image;
 use super::members::Members;
 use super::question::Question;
-use solver::{Action, Change, Conflict, Listing, Pin, Range, Requirement, Settlement, Source};
+use solver::{
+    Action, Bringer, Change, Conflict, Listing, Pin, Range, Requirement, Settlement, Source,
+};
 use std::collections::BTreeMap;
 
 /// What was decided about each package, and why.
@@ -18,10 +21,15 @@ pub struct Report {
     /// For packages with higher versions than the one chosen: those versions, and who does not
     /// accept them.
     pub passed_over: BTreeMap<Source, Vec<String>>,
+    /// For packages that were chosen for a kind: for which, and why they.
+    pub chosen: BTreeMap<Source, Vec<String>>,
+    /// Kinds that packages need and that are there without one, each a sentence.
+    pub external: Vec<String>,
 }
 
 impl Report {
     pub(super) fn new(
+        world: &World,
         members: &Members<'_>,
         question: &Question<'_>,
         settlement: Settlement,
@@ -34,7 +42,8 @@ impl Report {
             (!passed.is_empty()).then(|| (change.source.clone(), passed))
         });
         let passed_over = passed_over.collect();
-        Self { changes, conflicts, names, passed_over }
+        let (chosen, external) = origins(world, question);
+        Self { changes, conflicts, names, passed_over, chosen, external }
     }
 
     /// What changes, in sentences; nothing when everything stays.
@@ -42,9 +51,13 @@ impl Report {
         let moved = self.changes.iter().filter(|change| change.action != Action::Keep);
         // What was asked for and is not there yet is on its way without us.
         let ours = moved.filter(|change| change.action != Action::Install || change.name.is_none());
-        let changes = ours.map(|change| match because(change) {
-            reason if reason.is_empty() => change.to_string(),
-            reason => format!("{change}, because {reason}"),
+        let changes = ours.map(|change| {
+            let chosen = self.chosen.get(&change.source).into_iter().flatten().cloned();
+            let reasons: Vec<String> = because(change).into_iter().chain(chosen).collect();
+            match reasons.as_slice() {
+                [] => change.to_string(),
+                reasons => format!("{change}, because {}", reasons.join("; ")),
+            }
         });
         let conflicts = self.conflicts.iter().map(|one| format!("{} is refused: {one}", one.name));
         changes.chain(conflicts).collect()
@@ -69,6 +82,7 @@ impl Report {
             if lines.len() == before {
                 lines.push("nobody needs it; somebody asked for it".to_owned());
             }
+            lines.extend(self.chosen.get(&source).into_iter().flatten().cloned());
         }
         lines.extend(self.passed_over.get(&source).into_iter().flatten().cloned());
         let involved = self.conflicts.iter().filter(|one| one.involved.contains(&source));
@@ -81,10 +95,42 @@ impl Report {
     }
 }
 
-fn because(change: &Change) -> String {
+/// Why packages were chosen for kinds, and which kinds need none.
+fn origins(world: &World, question: &Question<'_>) -> (BTreeMap<Source, Vec<String>>, Vec<String>) {
+    let (mut chosen, mut external) = (BTreeMap::<Source, Vec<String>>::new(), Vec::new());
+    for (crd, choice) in &question.choices {
+        let reason = &choice.reason;
+        match (&choice.name, &choice.bringer) {
+            (Some(name), _) => {
+                let told = chosen.entry(name.source.clone()).or_default();
+                told.push(format!("chosen for the CRD {crd}: {reason}"));
+            }
+            (None, Bringer::There) => external.push(format!("the CRD {crd} is there: {reason}")),
+            (None, _) => {}
+        }
+    }
+    let packages = world.lock.iter().flat_map(|lock| lock.packages.iter().flatten());
+    for dependency in packages.flat_map(|one| &one.dependencies) {
+        let Some((written, reason)) =
+            dependency.brought_by.as_ref().zip(dependency.reason.as_ref())
+        else {
+            continue;
+        };
+        let Ok(name) = question.sources.repository(written) else { continue };
+        let told = chosen.entry(name.source).or_default();
+        let line = format!("brings the CRD {}: {reason}", dependency.package);
+        if !question.choices.contains_key(&dependency.package) && !told.contains(&line) {
+            told.push(line);
+        }
+    }
+    (chosen, external)
+}
+
+fn because(change: &Change) -> Option<String> {
     let needs = change.because.iter();
     let needs = needs.map(|one| format!("{} {} needs {}", one.source, one.pin, one.wants));
-    needs.collect::<Vec<_>>().join(" and ")
+    let needs = needs.collect::<Vec<_>>().join(" and ");
+    Some(needs).filter(|needs| !needs.is_empty())
 }
 
 /// Versions above the one chosen, with who among the chosen does not accept them.

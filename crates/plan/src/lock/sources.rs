@@ -5,8 +5,8 @@
 //! needed from a repository of which nothing is installed, and a package is installed whose
 //! repository ends alike: if the tag of what is installed means the same bytes in both, they are one.
 
-use super::World;
 use super::members::Members;
+use super::{World, kinds};
 use crate::image_config::{Name, Names};
 use crate::step::Need;
 use api::meta::{Dependency, TargetKind};
@@ -15,11 +15,9 @@ use solver::{Pin, Range, Requirement, Source};
 use std::collections::BTreeMap;
 use xpkg::version::Version;
 
-/// The kind under which a dependency names a CRD.
-const CRD: &str = "CustomResourceDefinition";
-
 /// What names mean.
 pub(super) struct Sources<'a> {
+    world: &'a World,
     names: Names<'a>,
     /// Repositories that hold what is installed from another.
     copies: BTreeMap<Source, Source>,
@@ -29,7 +27,11 @@ impl<'a> Sources<'a> {
     pub(super) fn new(world: &'a World) -> Self {
         let configs = &world.image_configs;
         let names = Names { configs, default_registry: &world.settings.default_registry };
-        Self { names, copies: BTreeMap::new() }
+        Self { world, names, copies: BTreeMap::new() }
+    }
+
+    pub(super) fn world(&self) -> &'a World {
+        self.world
     }
 
     pub(super) fn repository(&self, text: &str) -> Result<Name, ReferenceError> {
@@ -45,8 +47,13 @@ impl<'a> Sources<'a> {
         self.repository(&name.written).ok()
     }
 
-    /// What a dependency asks for.
-    pub(super) fn requirement(&self, dependency: &Dependency) -> Requirement {
+    /// What a dependency asks for: one thing, or each kind of a group.
+    pub(super) fn requirements(&self, dependency: &Dependency) -> Vec<Requirement> {
+        let by_kind = kinds::kind_requirements(self.world, dependency);
+        by_kind.unwrap_or_else(|| vec![self.requirement(dependency)])
+    }
+
+    fn requirement(&self, dependency: &Dependency) -> Requirement {
         let Some(target) = &dependency.target else {
             return Requirement::Invalid(
                 "one of its dependencies names no package; it must have an apiVersion, a kind and \
@@ -56,12 +63,9 @@ impl<'a> Sources<'a> {
         };
         let package = &target.package;
         let kind = match &target.kind {
-            TargetKind::Explicit { kind, .. } if kind == CRD => {
-                return Requirement::Crd(package.clone());
-            }
             TargetKind::Explicit { kind, .. } => Some(kind.clone()),
             // A key is only another word for package: what it is, is found by looking.
-            TargetKind::Key(_) => None,
+            TargetKind::Key(_) | TargetKind::Crd => None,
         };
         let Name { source, repository, .. } = match self.repository(package) {
             Ok(name) => name,

@@ -6,12 +6,13 @@
 //! for itself: who is in a circle is refused, and whoever waits says for whom and why.
 
 use super::contents::Contents;
+use super::kinds;
 use super::members::{Active, Member, Members, unread};
 use super::question::Question;
 use super::{Counts, Verdict, Whose, World, words};
 use api::condition::{self, types};
 use api::meta::PackageKind;
-use solver::{Pin, Range, Requirement, Settlement, Source};
+use solver::{Bringer, Pin, Range, Requirement, Settlement, Source};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Missing things that are written out in one message; more are counted.
@@ -128,7 +129,8 @@ impl Judge<'_> {
     }
 
     fn requirements(&self, contents: &Contents) -> Vec<Requirement> {
-        contents.dependencies.iter().map(|one| self.question.sources.requirement(one)).collect()
+        let dependencies = contents.dependencies.iter();
+        dependencies.flat_map(|one| self.question.sources.requirements(one)).collect()
     }
 
     fn active(&self, source: &Source) -> Option<(&Member<'_>, &Active<'_>)> {
@@ -188,7 +190,13 @@ impl Judge<'_> {
     /// Who brings a CRD, of those that are granted.
     fn owner(&self, crd: &str) -> Option<Granted<'_>> {
         let mut granted = self.members.all.iter().filter_map(|member| self.granted(member));
-        granted.find(|one| one.contents.is_some_and(|inside| inside.crds.contains(crd)))
+        granted.find(|one| one.contents.is_some_and(|inside| kinds::is_brought(crd, inside)))
+    }
+
+    /// Whether a CRD is there without a package.
+    fn is_external(&self, crd: &str) -> bool {
+        let choice = self.question.choices.get(crd);
+        choice.is_some_and(|choice| choice.bringer == Bringer::There)
     }
 
     fn state(&self, requirement: &Requirement) -> State {
@@ -206,7 +214,13 @@ impl Judge<'_> {
                     found => (found, what),
                 }
             }
-            Requirement::Crd(crd) => (self.owner(crd), format!("a package with the CRD {crd}")),
+            Requirement::Crd(crd) => {
+                let found = self.owner(crd);
+                if found.is_none() && self.is_external(crd) {
+                    return State::There;
+                }
+                (found, format!("a package with the CRD {crd}"))
+            }
             Requirement::Invalid(why) => return State::Missing(why.clone()),
         };
         match found {

@@ -2,8 +2,10 @@
 //!
 //! A package object names an image. What that image means now ([`pull`]) has a digest, and a
 //! digest has a revision, whose name is made from both. [`revisions`] says which revisions there
-//! should be, in which state and with which number; [`health`] what to tell about it all.
+//! should be, in which state and with which number; [`health`] what to tell about it all. An object
+//! that names a kind instead of an image gets the image first (`by_kind`), as annotations of its own.
 
+mod by_kind;
 pub mod health;
 mod policy;
 pub mod pull;
@@ -12,6 +14,7 @@ pub mod revisions;
 mod tests;
 
 use crate::image_config::Treatment;
+use crate::lock::{KindPins, KindSources};
 use crate::retention;
 use crate::signature::Trust;
 use crate::step::{Action, Expect, Need, Plan, Refusal, Step, Target, Wake};
@@ -42,6 +45,10 @@ pub struct World {
     pub trust: Trust,
     /// Who owns the objects that were asked for; nobody where there is none.
     pub owners: BTreeMap<Target, Vec<OwnerReference>>,
+    /// Where the kind may come from that it asks for, once that was asked.
+    pub kinds: Option<KindSources>,
+    /// Which packages an administrator chose for kinds.
+    pub pins: KindPins,
     /// What the API server would not do when it was last asked.
     pub refused: Vec<Refusal>,
     /// How this manager is set up.
@@ -79,12 +86,18 @@ pub fn step(world: &World) -> Step {
         return Step::Do(world.failed("UnpackPackage", format!("cannot unpack package: {why}")));
     }
     let spec = &world.package.spec;
+    if let (true, Some(crd)) = (spec.package.is_empty(), &spec.crd) {
+        return by_kind::choose_package(world, crd);
+    }
     let policy = Policy::parse(spec.package_pull_policy.as_deref());
     let registry = &world.settings.default_registry;
     let is_known = |digest: &oci::Digest| world.has_revision(digest);
     match pull::decide(policy, &spec.package, registry, &world.image, is_known) {
         Pull::Ask(reference) => Step::Need(vec![Need::Digest(reference)]),
         Pull::Search(name) => Step::Need(vec![Need::CachedFile(name)]),
+        Pull::Fail(why, _) if policy == Policy::IfNotPresent && world.is_installed() => {
+            Step::Do(world.go_on_without(why))
+        }
         Pull::Fail(why, advice) => Step::Do(world.unfetched(&why, &advice)),
         Pull::Use(digest) if matches!(world.trust, Trust::Asked { .. }) => {
             match pull::pinned(world.treatment.name(&spec.package), registry, digest) {
@@ -181,6 +194,26 @@ impl World {
         }
         let report = vec![format!("the annotation {ANNOTATION_PAUSED} stops all work on it")];
         Plan { actions, report, wake: Wake::OnChange }
+    }
+
+    /// Whether the active revision was made of the image that is asked for, and has its objects.
+    fn is_installed(&self) -> bool {
+        let mut active = self.revisions.iter().filter(|one| one.spec.desired_state == ACTIVE);
+        matches!(self.trust, Trust::Unasked)
+            && active.any(|one| one.spec.image == self.package.spec.package && one.is_established())
+    }
+
+    /// The cache is lost, and the registry does not say what the image is. What is installed is what
+    /// is asked for, so that the package is as well as its revision.
+    fn go_on_without(&self, why: String) -> Plan {
+        let mut status = self.status();
+        self.resume(&mut status);
+        let active = self.revisions.iter().find(|one| one.spec.desired_state == ACTIVE);
+        let healthy = health::of_package(self, active, None);
+        condition::set(status.conditions.get_or_insert_default(), healthy);
+        let actions = self.write(&status).into_iter().collect();
+        let report = vec![format!("{why}; what is installed goes on")];
+        Plan { actions, report, wake: Wake::After(RECHECK) }
     }
 
     /// What is there goes on as it was; only what was asked for is not to be had.

@@ -6,7 +6,8 @@
 //! | channel tag  | asked until it is cached    | asked every minute            | cache only      |
 //! | digest       | asked until it is cached: it is the same bytes for ever     | cache only      |
 //!
-//! Whoever asks fetches. Bytes that a revision was made of are not asked for on behalf of the
+//! In the cache is what a revision of the package was made of: that bytes are there which another
+//! package had, or had credentials for, says nothing about this one. Whoever asks fetches. Bytes that a revision was made of are not asked for on behalf of the
 //! package: that they can be had is the revision's business from then on.
 //!
 //! Tags are read here and nowhere else; everything after speaks of digests.
@@ -48,7 +49,7 @@ impl Policy {
 /// What is known about the image that a package object asks for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Image {
-    /// What the cache holds for it: for a tag, the digest it had when it was cached.
+    /// What the cache holds for it: for a tag, the digest it had when a revision was made of it.
     pub cached: Option<Digest>,
     /// What the registry said, if it was asked in this round or less than a minute ago.
     pub asked: Option<Result<Digest, Unavailable>>,
@@ -94,9 +95,14 @@ pub enum Pull {
 
 /// Exactly these bytes of an image, or why it is none and what to do about it.
 pub fn pinned(image: &str, registry: &str, digest: Digest) -> Result<Reference, (String, String)> {
-    let reference = Reference::parse(image, &Rules::weak().default_registry(registry));
+    let reference = Reference::parse(image, &rules(registry));
     let reference = reference.map_err(|error| unreadable(image, &error))?;
     Ok(reference.repository().digest(digest))
+}
+
+/// How packages of a cluster are named.
+fn rules(registry: &str) -> Rules {
+    Rules::weak().default_registry(registry).git_sources()
 }
 
 fn unreadable(image: &str, error: &ReferenceError) -> (String, String) {
@@ -113,8 +119,7 @@ pub fn decide(
     image: &Image,
     is_known: impl Fn(&Digest) -> bool,
 ) -> Pull {
-    let rules = Rules::weak().default_registry(registry);
-    let reference = match Reference::parse(package, &rules) {
+    let reference = match Reference::parse(package, &rules(registry)) {
         Ok(reference) => reference,
         Err(error) => {
             let (why, advice) = unreadable(package, &error);

@@ -3,6 +3,7 @@
 use super::pull::{Image, Policy, Pull, decide};
 use super::{Settings, World, step};
 use crate::image_config::Treatment;
+use crate::lock::KindPins;
 use crate::signature::Trust;
 use crate::step::{Action, Expect, Need, Step, Wake};
 use api::meta::PackageKind;
@@ -38,6 +39,8 @@ fn world(spec: &Json) -> World {
         treatment: Treatment::default(),
         trust: Trust::default(),
         owners: BTreeMap::new(),
+        kinds: None,
+        pins: KindPins::default(),
         refused: Vec::new(),
         settings: Settings { default_registry: registry(), runs_packages: true },
         now: "2026-01-01T00:00:00Z".to_owned(),
@@ -685,7 +688,7 @@ fn always_looks_again_in_a_minute() {
 
 #[test]
 fn what_cannot_be_fetched_is_told_and_what_runs_goes_on() {
-    let mut world = world(&json!({}));
+    let mut world = world(&json!({"packagePullPolicy": "Always"}));
     act(&mut world);
     healthy(&mut world);
     act(&mut world);
@@ -703,7 +706,26 @@ fn what_cannot_be_fetched_is_told_and_what_runs_goes_on() {
     # again in 60 s
     --
     status current p-7692c3ad3540: Healthy=True HealthyPackageRevision, Installed=True ActivePackageRevision
+    # again in 60 s
     ");
+}
+
+#[test]
+fn m3_what_is_installed_goes_on_while_no_registry_says_what_its_image_is() {
+    let mut world = world(&json!({}));
+    act(&mut world);
+    healthy(&mut world);
+    act(&mut world);
+    let before = world.package.status.clone();
+    // The cache is lost, and the registry is away.
+    world.image =
+        Image { asked: Some(Err("connection refused".to_owned().into())), ..Image::default() };
+    let told = act(&mut world);
+    assert!(told.contains("connection refused; what is installed goes on"), "{told}");
+    assert_eq!(world.package.status, before);
+    // Another image is not to be had, and that is told.
+    world.package.spec.package = "registry.example.org/p:v2".to_owned();
+    assert!(act(&mut world).contains("Installed=False UnpackingPackage"));
 }
 
 #[test]

@@ -48,16 +48,17 @@ fn definitions_differ_in_versions_and_fields() {
     after["spec"]["versions"][0]["deprecated"] = json!(true);
     after["spec"]["scope"] = json!("Namespaced");
     assert_snapshot!(definition::difference(&before, &after).join("\n"), @"
-    scope Cluster becomes Namespaced
-    version v1 is no longer what objects are stored as
-    version v1 is deprecated
-    v1: added spec.also, spec.come
-    v1: removed spec.gone, spec.list[].b
-    v1: spec.size was string and becomes integer
-    v1: now required spec.also, spec.limited
-    v1: limited otherwise spec.limited
-    version v2 is added
-    version v1alpha1 is removed
+    scope Cluster becomes Namespaced (breaking)
+    v1 spec.also: added, and required (breaking)
+    v1 spec.limited: maximum 5 becomes 4 (breaking)
+    v1 spec.gone, spec.list[].b: removed (breaking)
+    v1 spec.limited: required (breaking)
+    v1 spec.size: type string becomes integer (breaking)
+    v1alpha1: version removed (breaking)
+    storage version v1 becomes v2
+    v1: version deprecated
+    v1 spec.come: added
+    v2: version added
     ");
     assert!(definition::difference(&before, &before).is_empty());
 }
@@ -69,7 +70,39 @@ fn of_many_fields_a_few_are_named() {
         definition(&[("v1", true, spec(&fields))])
     };
     let said = definition::difference(&fields(0), &fields(7));
-    assert_eq!(said, ["v1: added spec.f0, spec.f1, spec.f2, spec.f3, spec.f4 and 2 more"]);
+    assert_eq!(said, ["v1 spec.f0, spec.f1, spec.f2, spec.f3, spec.f4 and 2 more: added"]);
+}
+
+#[test]
+fn what_changes_without_a_field_that_comes_or_goes_is_told_too() {
+    let plain = json!({"type": "object", "properties": {"a": {"type": "string"}}});
+    let before = definition(&[("v1", true, plain)]);
+    let changed = |pointer: &str, value: Json| {
+        let mut after = before.clone();
+        let (above, field) = pointer.rsplit_once('/').unwrap();
+        after.pointer_mut(above).unwrap()[field] = value;
+        definition::difference(&before, &after)
+    };
+    let of_field = |keyword: &str, value| {
+        let schema = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/a";
+        changed(&format!("{schema}/{keyword}"), value)
+    };
+    for (keyword, value) in [
+        ("default", json!("x")),
+        ("nullable", json!(true)),
+        ("pattern", json!("^x$")),
+        ("description", json!("told")),
+    ] {
+        let said = of_field(keyword, value);
+        assert_eq!(said.is_empty(), keyword == "description", "{keyword}: {said:?}");
+    }
+    for (pointer, value) in [
+        ("/spec/versions/0/subresources", json!({"status": {}})),
+        ("/spec/versions/0/additionalPrinterColumns", json!([{"name": "A", "type": "string"}])),
+        ("/spec/names", json!({"shortNames": ["t"], "categories": ["all"]})),
+    ] {
+        assert_ne!(changed(pointer, value), Vec::<String>::new(), "{pointer}");
+    }
 }
 
 #[test]

@@ -9,6 +9,10 @@
 //! Providers of one family, from one organisation, may use each other's kinds. A revision that is
 //! not active has no roles once nothing of it runs.
 //!
+//! A provider whose package object says, by the labels `crossplane.io/scope: namespace` and
+//! `namespace.crossplane.io/NAME: "true"` for all its objects, that it has rights in some namespaces
+//! only gets a binding in each of those, and none for the cluster.
+//!
 //! A composite resource definition gets roles for the kinds it defines ([`definition`]).
 
 pub mod definition;
@@ -16,7 +20,9 @@ mod roles;
 #[cfg(test)]
 mod tests;
 
-pub use roles::{Resource, Roles, binding, has_roles, roles, system_role};
+pub use roles::{
+    Resource, Roles, bindings, confined_to, has_roles, roles, system_label, system_role,
+};
 
 use crate::adoption;
 use crate::authority::{self, Allowed};
@@ -84,7 +90,7 @@ pub fn step(world: &World) -> Step {
             }
             Roles::Roles(roles) if roles.is_empty() => Vec::new(),
             Roles::Roles(mut roles) => {
-                roles.push(binding(&world.revision, &world.accounts));
+                roles.extend(bindings(&world.revision, &world.accounts));
                 roles
             }
         }
@@ -120,7 +126,7 @@ fn told(refusals: &[Refusal], whose: &Target) -> Plan {
         let Refusal { target: Target { kind, name, .. }, message } = refusal;
         let message = format!("cannot apply {kind} {name}: {message}");
         let reason =
-            if kind == "ClusterRoleBinding" { "BindClusterRole" } else { "ApplyClusterRoles" };
+            if kind.ends_with("RoleBinding") { "BindClusterRole" } else { "ApplyClusterRoles" };
         Action::Event { target: whose.clone(), is_warning: true, reason, message }
     };
     let actions = refusals.iter().map(tell).collect();

@@ -9,6 +9,11 @@ use std::collections::BTreeSet;
 
 /// How labels of roles begin.
 pub(super) const LABEL: &str = "rbac.crossplane.io/";
+/// What says where a package has rights, among the labels for everything that it brings.
+const LABEL_SCOPE: &str = "crossplane.io/scope";
+const SCOPE_NAMESPACE: &str = "namespace";
+/// How labels begin that name such a namespace.
+const LABEL_NAMESPACE: &str = "namespace.crossplane.io/";
 const READ: [&str; 3] = ["get", "list", "watch"];
 /// What a controller does with its own kinds; deleting them is for people.
 const OPERATE: [&str; 6] = ["get", "list", "watch", "update", "patch", "create"];
@@ -75,8 +80,38 @@ pub fn has_roles(revision: &Revision, requests: &[PermissionRequest], allowed: &
     !requests.is_empty() || brought(revision, allowed).next().is_some()
 }
 
-/// The binding of a provider's revision to the accounts its controllers run as.
-pub fn binding(revision: &Revision, accounts: &[(String, String)]) -> Json {
+/// The namespaces that a provider has rights in, if its package object says that it has them in some
+/// namespaces only: by labels for everything that it brings.
+pub fn confined_to(revision: &Revision) -> Option<Vec<&str>> {
+    let labels = revision.spec.common_labels.as_ref()?;
+    let is_confined = labels.get(LABEL_SCOPE).is_some_and(|scope| scope == SCOPE_NAMESPACE);
+    let named = labels.iter().filter(|(_, value)| *value == "true");
+    let named = named.filter_map(|(key, _)| key.strip_prefix(LABEL_NAMESPACE));
+    is_confined.then(|| named.collect())
+}
+
+/// The label by which bindings of a revision are found, in whatever namespace.
+pub fn system_label(revision: &Revision) -> (String, String) {
+    (format!("{LABEL}system"), revision.metadata.name.clone())
+}
+
+/// The bindings of a provider's revision to the accounts its controllers run as: one for the whole
+/// cluster, or one in each namespace that it has rights in.
+pub fn bindings(revision: &Revision, accounts: &[(String, String)]) -> Vec<Json> {
+    let everywhere = binding(revision, accounts);
+    let Some(namespaces) = confined_to(revision) else { return vec![everywhere] };
+    let (key, value) = system_label(revision);
+    let within = namespaces.into_iter().map(|namespace| {
+        let mut binding = everywhere.clone();
+        binding["kind"] = json!("RoleBinding");
+        binding["metadata"]["namespace"] = json!(namespace);
+        binding["metadata"]["labels"] = json!({key.as_str(): value});
+        binding
+    });
+    within.collect()
+}
+
+fn binding(revision: &Revision, accounts: &[(String, String)]) -> Json {
     let role = system_role(revision);
     let sorted: BTreeSet<&(String, String)> = accounts.iter().collect();
     let subjects: Vec<Json> = sorted
@@ -155,7 +190,7 @@ fn brought<'a>(
 
 /// Whether two images come from one registry and one organisation there.
 fn is_same_organisation(world: &World, one: &str, two: &str) -> bool {
-    let rules = oci::Rules::weak().default_registry(&world.default_registry);
+    let rules = oci::Rules::weak().default_registry(&world.default_registry).git_sources();
     let organisation = |image: &str| {
         let reference = oci::Reference::parse(image, &rules).ok()?;
         let repository = reference.repository();

@@ -1,6 +1,6 @@
 //! Roles, as text.
 
-use super::{Roles, World, binding, definition, roles, step};
+use super::{Roles, World, bindings, definition, roles, step};
 use crate::authority::{Allowed, in_lines};
 use crate::step::{Action, Expect, Plan, Step, Target};
 use api::meta::PermissionRequest;
@@ -172,7 +172,9 @@ fn everything_is_only_granted_to_whom_everything_is_allowed() {
 fn the_binding_names_each_account_once() {
     let account = |name: &str| ("system".to_owned(), name.to_owned());
     let accounts = [account("b"), account("a"), account("b")];
-    let bound = binding(&world().revision, &accounts);
+    let all = bindings(&world().revision, &accounts);
+    let [bound] = all.as_slice() else { panic!("{all:?}") };
+    assert_eq!(bound["kind"], "ClusterRoleBinding");
     assert_eq!(bound["roleRef"]["name"], "crossplane:provider:p-1:system");
     assert_eq!(
         bound["subjects"],
@@ -181,6 +183,32 @@ fn the_binding_names_each_account_once() {
             {"kind": "ServiceAccount", "namespace": "system", "name": "b"},
         ])
     );
+}
+
+#[test]
+fn a_provider_with_rights_in_some_namespaces_has_a_binding_in_each_and_none_for_the_cluster() {
+    let mut world = world();
+    let labels = [
+        ("crossplane.io/scope", "namespace"),
+        ("namespace.crossplane.io/one", "true"),
+        ("namespace.crossplane.io/two", "true"),
+        ("namespace.crossplane.io/three", "false"),
+    ];
+    let labels = labels.map(|(key, value)| (key.to_owned(), value.to_owned()));
+    world.revision.spec.common_labels = Some(labels.into());
+    let all = bindings(&world.revision, &[("system".to_owned(), "a".to_owned())]);
+    let bound: Vec<(&str, &str)> = all
+        .iter()
+        .map(|one| (one["kind"].as_str().unwrap(), one["metadata"]["namespace"].as_str().unwrap()))
+        .collect();
+    assert_eq!(bound, [("RoleBinding", "one"), ("RoleBinding", "two")]);
+    assert_eq!(all[0]["roleRef"]["kind"], "ClusterRole");
+    assert_eq!(all[0]["subjects"][0]["name"], "a");
+    world.accounts = vec![("system".to_owned(), "a".to_owned())];
+    let Step::Do(plan) = step(&world) else { panic!("nothing is left to be known") };
+    let told = told(&plan);
+    assert!(told.contains("create RoleBinding crossplane:provider:p-1:system"), "{told}");
+    assert!(!told.contains("create ClusterRoleBinding"), "{told}");
 }
 
 /// What a plan does to roles and bindings, as text.

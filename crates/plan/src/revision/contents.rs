@@ -6,7 +6,7 @@
 use api::meta::{Meta, PackageKind};
 use oci::Digest;
 use xpkg::diagnostic::Severity;
-use xpkg::lint::{Calls, DocumentReport, Facts, ObjectKind};
+use xpkg::lint::{Calls, DocumentReport, Facts, ObjectKind, Resource};
 use xpkg::open::Opened;
 
 /// What is in a package.
@@ -55,6 +55,8 @@ pub struct Document {
     pub groups: Vec<String>,
     /// The kind it brings, by group and plural.
     pub brings: Option<(String, String)>,
+    /// What it defines, if it is a definition.
+    pub resource: Option<Resource>,
     /// What in it makes the API server call somebody.
     pub calls: Calls,
 }
@@ -127,6 +129,7 @@ impl Document {
             claim,
             groups: report.groups().into_iter().map(str::to_owned).collect(),
             brings: report.brought(),
+            resource: report.defined().cloned(),
             calls: report.calls.clone(),
         })
     }

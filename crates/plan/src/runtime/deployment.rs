@@ -70,10 +70,15 @@ fn image(world: &World) -> Result<String, String> {
     let written =
         package.image.as_deref().unwrap_or_else(|| config::resolved_image(&world.revision));
     let rules = Rules::weak().default_registry(&world.settings.default_registry);
-    let reference = Reference::parse(written, &rules).map_err(|error| {
-        let what = if world.is_function() { "function" } else { "provider" };
-        format!("cannot parse {what} package image: {error}")
-    })?;
+    let what = if world.is_function() { "function" } else { "provider" };
+    if written.starts_with("git+") {
+        return Err(format!(
+            "a {what} from Git has no image to run; name one in spec.controller.image of its \
+             crossplane.yaml, or push a package with a runtime to a registry"
+        ));
+    }
+    let reference = Reference::parse(written, &rules)
+        .map_err(|error| format!("cannot parse {what} package image: {error}"))?;
     let is_own = package.image.is_none();
     Ok(match reference.identifier() {
         Identifier::Tag(tag) if is_own => {
@@ -357,13 +362,14 @@ fn put(map: &mut Map<String, Json>, key: &str, name: &str, item: Json) {
 /// Fields that say nothing are as good as not there.
 fn without_nulls(map: Map<String, Json>) -> Map<String, Json> {
     let kept = map.into_iter().filter(|(_, value)| !value.is_null());
-    kept.map(|(key, value)| (key, prune(value))).collect()
+    kept.map(|(key, value)| (key, prune_nulls(value))).collect()
 }
 
-fn prune(value: Json) -> Json {
+/// A value without fields that say nothing.
+pub(crate) fn prune_nulls(value: Json) -> Json {
     match value {
         Json::Object(map) => Json::Object(without_nulls(map)),
-        Json::Array(items) => items.into_iter().map(prune).collect(),
+        Json::Array(items) => items.into_iter().map(prune_nulls).collect(),
         other => other,
     }
 }

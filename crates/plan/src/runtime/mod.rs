@@ -26,6 +26,7 @@ mod tests;
 
 pub use certificates::{Certificate, Lifetimes, SECRETS};
 pub use config::Configurations;
+pub(crate) use deployment::prune_nulls;
 pub use tell::{STARTING, UNESTABLISHED};
 
 use crate::adoption;

@@ -5,6 +5,7 @@ use super::metadata::Mount;
 use super::{Registry, millis};
 use crate::error::Error;
 use crate::name::Name;
+use crate::observe::Event;
 use oci::Digest;
 
 /// Repositories an anonymous mount looks at.
@@ -54,10 +55,14 @@ impl Registry {
             None => self.holders(digest).await?,
         };
         let Some(from) = candidates.into_iter().find(readable) else { return Ok(false) };
-        let (to, digest, lease) = (name.clone(), digest.clone(), self.lease());
-        let mount = Mount { from, to, digest, lease, quota: self.inner.settings.quota };
+        let (to, blob, lease) = (name.clone(), digest.clone(), self.lease());
+        let mount = Mount { from, to, digest: blob, lease, quota: self.inner.settings.quota };
         let mounted = self.change(move |metadata| metadata.mount(mount)).await?;
         self.view_later();
+        if mounted {
+            let (repository, digest) = (name.clone(), digest.clone());
+            self.tell(Event::Completed { repository, digest });
+        }
         Ok(mounted)
     }
 

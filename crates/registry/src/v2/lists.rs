@@ -1,6 +1,6 @@
 //! Lists: tags, repositories, referrers, extensions.
 
-use super::{Action, Answer, Call, Server, json};
+use super::{Action, Answer, Call, ServedExtension, Server, json};
 use crate::limits::{CATALOG_PAGE_LENGTH, PAGE_LENGTH_MAX, REFERRERS_PAGE_LENGTH};
 use crate::name::Name;
 use crate::query::encode;
@@ -94,15 +94,24 @@ pub(super) fn referrer_list(
     response
 }
 
-/// The extensions there are: none yet beyond finding that out.
-pub(super) fn discover() -> Response {
+/// The extensions there are: finding that out, and what is served beside the protocol.
+pub(super) fn discover(extensions: &[ServedExtension]) -> Response {
     let discover = value!({
         "name": "_oci",
         "url": "https://github.com/opencontainers/distribution-spec/blob/main/extensions/_oci.md",
         "description": "finding out which extensions there are",
         "endpoints": ["_oci/ext/discover"],
     });
-    json(value!({ "extensions": [discover] }).to_string().into_bytes())
+    let beside = extensions.iter().map(|it| {
+        value!({
+            "name": it.name,
+            "url": it.url,
+            "description": it.description,
+            "endpoints": it.endpoints,
+        })
+    });
+    let all: Vec<_> = [discover].into_iter().chain(beside).collect();
+    json(value!({ "extensions": all }).to_string().into_bytes())
 }
 
 fn length(call: &Call) -> Result<Option<usize>, Refusal> {

@@ -41,6 +41,21 @@ pub struct Options {
     pub budgets: Budgets,
     /// What it may be called.
     pub hosts: Hosts,
+    /// What is served beside the protocol, for clients that ask.
+    pub extensions: Vec<ServedExtension>,
+}
+
+/// Something that is served beside the protocol.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServedExtension {
+    /// Its name, with an underscore before it.
+    pub name: &'static str,
+    /// What it is, in a few words.
+    pub description: &'static str,
+    /// Where it is documented: a path on the same address.
+    pub url: &'static str,
+    /// The paths it is served at.
+    pub endpoints: &'static [&'static str],
 }
 
 impl Options {
@@ -52,7 +67,8 @@ impl Options {
     /// Somebody decides who may do what.
     pub fn guarded(access: Arc<dyn Access>) -> Self {
         let (mirrors, budgets) = (Mirrors::default(), Budgets::default());
-        Self { access, mirrors, budgets, hosts: Hosts::any() }
+        let (hosts, extensions) = (Hosts::any(), Vec::new());
+        Self { access, mirrors, budgets, hosts, extensions }
     }
 
     /// Who makes a request to something that is served beside the protocol: the same names count,
@@ -70,8 +86,9 @@ impl Options {
 
 /// The registry as a service; whoever calls this binds it to an address.
 pub fn router(registry: Registry, options: Options) -> Router {
-    let Options { access, mirrors, budgets, hosts } = options;
-    let server = Server { registry, access, mirrors, budgets, hosts, metrics: Arc::default() };
+    let Options { access, mirrors, budgets, hosts, extensions } = options;
+    let metrics = Arc::default();
+    let server = Server { registry, access, mirrors, budgets, hosts, extensions, metrics };
     Router::new().fallback(handle).with_state(Arc::new(server))
 }
 
@@ -81,6 +98,7 @@ struct Server {
     mirrors: Mirrors,
     budgets: Budgets,
     hosts: Hosts,
+    extensions: Vec<ServedExtension>,
     metrics: Arc<Metrics>,
 }
 
@@ -188,7 +206,7 @@ impl Server {
         match (route, method.as_str()) {
             (Route::Base, "GET" | "HEAD") => Ok(json(b"{}".to_vec())),
             (Route::Catalog, "GET" | "HEAD") => self.catalog(&call).await,
-            (Route::Discover, "GET" | "HEAD") => Ok(lists::discover()),
+            (Route::Discover, "GET" | "HEAD") => Ok(lists::discover(&self.extensions)),
             (Route::Blob(name, digest), "GET") => self.get_blob(&call, &name, &digest).await,
             (Route::Blob(name, digest), "HEAD") => self.head_blob(&name, &digest).await,
             (Route::Blob(name, digest), "DELETE") => self.delete_blob(&name, &digest).await,

@@ -107,11 +107,24 @@ impl Program {
     }
 }
 
+/// So much is shown of what is wrong with one expression: each issue repeats its line, so that all of
+/// them could be much longer than the expression.
+const SHOWN_MAX: usize = 64 << 10;
+
 /// What is wrong, each with its place and line, as upstream shows it.
 fn shown(text: &str, issues: &[lex::Issue]) -> String {
     let chars: Vec<char> = text.chars().collect();
-    let parts: Vec<String> = issues.iter().map(|issue| shown_at(&chars, issue)).collect();
-    parts.join("\n")
+    let mut out = String::new();
+    for issue in issues {
+        if out.len() > SHOWN_MAX {
+            break;
+        }
+        if !out.is_empty() {
+            out.push('\n');
+        }
+        out.push_str(&shown_at(&chars, issue));
+    }
+    out
 }
 
 fn shown_at(chars: &[char], issue: &lex::Issue) -> String {

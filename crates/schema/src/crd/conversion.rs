@@ -1,5 +1,7 @@
 //! Conversion between versions
 
+use std::collections::HashSet;
+
 use serde_json::{Value, json};
 
 use super::super::error::{FieldError, Path};
@@ -153,9 +155,10 @@ pub fn check_review_versions(
     path: &Path,
     errors: &mut Vec<FieldError>,
 ) {
+    let mut seen = HashSet::new();
     for (i, version) in versions.iter().enumerate() {
         let name = version.as_str().unwrap_or_default();
-        if versions[..i].contains(version) {
+        if !seen.insert(name) {
             errors.push(FieldError::invalid(&path.index(i), name, "duplicate version"));
             continue;
         }

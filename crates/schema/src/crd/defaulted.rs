@@ -3,9 +3,13 @@
 //! A default must survive pruning, hold valid metadata where it is a resource, and satisfy its
 //! own schema. Below metadata it is judged as part of the resource around it.
 
+use std::cell::OnceCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
 use serde_json::{Map, Value, json};
 
-use super::super::error::{FieldError, Path, summary};
+use super::super::error::{ERRORS_MAX, FieldError, Path, summary};
 use super::super::metadata::{self, Malformed};
 use super::super::node::{Node, Pool};
 use super::super::prune::{self, Root};
@@ -18,13 +22,7 @@ pub(super) fn check(schema: &Value, path: &Path, pruned: bool, errors: &mut Vec<
     if !any(schema, &has_default) {
         return;
     }
-    walk(
-        &Walk { resource: schema, inside_meta: false, pruned, way: Vec::new() },
-        schema,
-        path,
-        true,
-        errors,
-    );
+    walk(&Walk::new(schema, pruned), schema, path, true, errors);
 }
 
 /// Whether some default would lose fields to pruning.
@@ -46,10 +44,18 @@ pub(super) fn has_unpruned(schema: &Value) -> bool {
 /// Where a default is: the resource around it and the way from there.
 struct Walk<'a> {
     resource: &'a Value,
+    /// The resource, compiled for the first default that is judged as part of it.
+    compiled: Rc<OnceCell<Arc<Node>>>,
     inside_meta: bool,
     pruned: bool,
     /// Field names; `None` for an element of a list.
     way: Vec<Option<&'a str>>,
+}
+
+impl<'a> Walk<'a> {
+    fn new(resource: &'a Value, pruned: bool) -> Self {
+        Self { resource, compiled: Rc::default(), inside_meta: false, pruned, way: Vec::new() }
+    }
 }
 
 fn walk<'a>(
@@ -59,35 +65,39 @@ fn walk<'a>(
     root: bool,
     errors: &mut Vec<FieldError>,
 ) {
+    if errors.len() >= ERRORS_MAX {
+        return;
+    }
     let resource = root || flag(schema, "x-kubernetes-embedded-resource");
-    let around = Walk {
-        resource: if resource { schema } else { walk_.resource },
-        inside_meta: walk_.inside_meta && !resource,
-        pruned: walk_.pruned,
-        way: if resource { Vec::new() } else { walk_.way.clone() },
-    };
+    let own = resource.then(|| Walk::new(schema, walk_.pruned));
+    let around = own.as_ref().unwrap_or(walk_);
     if let Some(default) = schema.get("default").filter(|default| !default.is_null()) {
         if around.inside_meta {
-            check_inside(&around, schema, default, path, errors);
+            check_inside(around, schema, default, path, errors);
         } else {
             check_default(around.pruned, schema, (default, resource), path, errors);
         }
     }
     let step = |step: Option<&'a str>, inside_meta: bool| {
         let way = around.way.iter().copied().chain([step]).collect();
-        Walk { resource: around.resource, inside_meta, pruned: around.pruned, way }
+        let compiled = Rc::clone(&around.compiled);
+        Walk { resource: around.resource, compiled, inside_meta, pruned: around.pruned, way }
     };
-    if let Some(items) = below(schema, "items") {
+    if let Some(items) = below(schema, "items").filter(|items| any(items, &has_default)) {
         walk(&step(None, around.inside_meta), items, &path.child("items"), false, errors);
     }
+    // Most properties have no defaults: paths are only spelled out for those that have.
     for (name, property) in properties(schema) {
+        if !any(property, &has_default) {
+            continue;
+        }
         let inside = around.inside_meta || (resource && prune::is_meta(name));
         let path = path.child("properties").key(name);
         walk(&step(Some(name), inside), property, &path, false, errors);
     }
 }
 
-fn compile(schema: &Value) -> std::sync::Arc<Node> {
+fn compile(schema: &Value) -> Arc<Node> {
     Pool::default().compile_part(schema)
 }
 
@@ -160,16 +170,16 @@ fn check_inside(
         map.entry("kind").or_insert_with(|| json!("Validation"));
         map.entry("apiVersion").or_insert_with(|| json!("validation/v1"));
     }
-    let node = compile(around.resource);
+    let node = around.compiled.get_or_init(|| compile(around.resource));
     let refuse = |error: &str| {
         let detail = format!("must result in valid metadata: {error}");
         FieldError::invalid(&path, default.clone(), detail)
     };
-    if let Err(error) = metadata::coerce(&node, &mut object, true, Malformed::Refuse) {
+    if let Err(error) = metadata::coerce(node, &mut object, true, Malformed::Refuse) {
         return errors.push(refuse(&error.to_string()));
     }
     let mut faults = Vec::new();
-    metadata::check_embedded(&node, &object, &Path::NIL, true, &mut faults);
+    metadata::check_embedded(node, &object, &Path::NIL, true, &mut faults);
     if faults.is_empty() {
         check_values(schema, default, &path, errors);
     } else {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::super::error::{FieldError, Path};
+use super::super::error::{ERRORS_MAX, FieldError, Path};
 use super::super::structural::{below, flag, list, properties, text};
 use super::internal;
 use crate::cel::types::{Object, Type};
@@ -23,12 +23,15 @@ pub(super) fn check(schema: &Value, path: &Path, errors: &mut Vec<FieldError>) {
     walk(schema, kind.as_ref(), path, None, errors);
 }
 
+/// Keys are looked at one by one: most schemas have few.
 fn holds_rules(schema: &Value) -> bool {
-    !list(schema, "x-kubernetes-validations").is_empty()
-        || properties(schema).iter().any(|(_, property)| holds_rules(property))
-        || ["items", "additionalProperties"]
-            .iter()
-            .any(|key| below(schema, key).is_some_and(holds_rules))
+    let keys = schema.as_object().into_iter().flatten();
+    keys.into_iter().any(|(key, value)| match key.as_str() {
+        "x-kubernetes-validations" => value.as_array().is_some_and(|rules| !rules.is_empty()),
+        "properties" => value.as_object().is_some_and(|all| all.values().any(holds_rules)),
+        "items" | "additionalProperties" => holds_rules(value),
+        _ => false,
+    })
 }
 
 fn walk(
@@ -38,22 +41,26 @@ fn walk(
     uncorrelatable: Option<&Path>,
     errors: &mut Vec<FieldError>,
 ) {
-    if !holds_rules(schema) {
+    if errors.len() >= ERRORS_MAX {
         return;
     }
     let element = match kind {
         Some(Type::List(of) | Type::Map(_, of)) => Some(&**of),
         _ => None,
     };
-    if let Some(additional) = below(schema, "additionalProperties") {
+    let with_rules = |key: &str| below(schema, key).filter(|below| holds_rules(below));
+    if let Some(additional) = with_rules("additionalProperties") {
         walk(additional, element, &path.child("additionalProperties"), uncorrelatable, errors);
     }
     for (name, property) in properties(schema) {
+        if !holds_rules(property) {
+            continue;
+        }
         let own = declared_field(kind, name, property);
         let path = path.child("properties").key(name);
         walk(property, own.as_ref(), &path, uncorrelatable, errors);
     }
-    if let Some(items) = below(schema, "items") {
+    if let Some(items) = with_rules("items") {
         let forbidden = (text(schema, "x-kubernetes-list-type") != "map").then_some(path);
         let forbidden = uncorrelatable.or(forbidden);
         walk(items, element, &path.child("items"), forbidden, errors);

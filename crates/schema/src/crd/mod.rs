@@ -12,11 +12,13 @@
 mod conversion;
 mod defaulted;
 mod expressions;
+mod field_path;
 mod internal;
 mod schema;
 mod spec;
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 
 use serde_json::{Map, Value, json};
 
@@ -28,10 +30,20 @@ use super::structural::{list, text};
 pub use conversion::{check_client, check_review_versions};
 pub(crate) use spec::Spec;
 
+/// Everything wrong with a definition that is not there yet. What the server fills in is filled in
+/// in place.
+pub fn validate_new_crd(crd: Value) -> Vec<FieldError> {
+    let crd = if is_complete(&crd) { crd } else { completed(crd) };
+    validate_completed(&crd, None)
+}
+
 /// Everything wrong with a definition, or with changing one into it.
 pub fn validate_crd(crd: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let (crd, old) = (with_defaults(crd), old.map(with_defaults));
-    let (crd, old) = (crd.as_ref(), old.as_deref());
+    validate_completed(crd.as_ref(), old.as_deref())
+}
+
+fn validate_completed(crd: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     check_metadata(crd, old, &mut errors);
     let spec = Spec::of(&crd["spec"]);
@@ -193,18 +205,19 @@ fn check_stored_versions(status: &Value, spec: &Spec<'_>, errors: &mut Vec<Field
         let detail = "must have at least one stored version";
         return errors.push(FieldError::invalid(&path, value, detail));
     }
-    for (i, version) in spec.versions.iter().enumerate() {
+    let mut seen = HashSet::new();
+    for version in &spec.versions {
         // A version listed twice is looked for twice, and found once.
-        let again = spec.versions[..i].iter().any(|before| before.name == version.name);
-        let found = !again && stored.iter().any(|stored| *stored == version.name);
+        let found =
+            seen.insert(version.name) && stored.iter().any(|stored| *stored == version.name);
         if version.storage && !found {
             let detail = format!("must have the storage version {}", version.name);
             errors.push(FieldError::invalid(&path, Value::from(stored), detail));
         }
     }
     for (i, stored) in stored.iter().enumerate() {
-        if !spec.versions.iter().any(|version| *stored == version.name) {
-            let name = stored.as_str().unwrap_or_default();
+        let name = stored.as_str().unwrap_or_default();
+        if !seen.contains(name) {
             let detail = format!(
                 "missing from spec.versions; {name} was previously a storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted in {name} and removes {name} from status.storedVersions"
             );

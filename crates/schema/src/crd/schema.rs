@@ -1,9 +1,12 @@
 //! The schema of a version, rule by rule
 
+use std::collections::HashSet;
+
 use serde_json::{Value, json};
 
-use super::super::error::{FieldError, Path};
+use super::super::error::{ERRORS_MAX, FieldError, Path};
 use super::super::structural::{self, below, flag, list, properties, text};
+use super::field_path::field_path;
 use super::{Options, defaulted, expressions, internal};
 
 /// One run over a schema.
@@ -52,6 +55,15 @@ const AT_ROOT: [&str; 22] = [
 impl Check<'_> {
     /// Checks a schema below the path of its holder.
     pub(super) fn run(&self, schema: &Value, holder: &Path, errors: &mut Vec<FieldError>) {
+        // Paths cost more than the checks, and most schemas are sound.
+        let mut untold = Vec::new();
+        self.check_schema(schema, &Path::UNTOLD, &mut untold);
+        if !untold.is_empty() {
+            self.check_schema(schema, holder, errors);
+        }
+    }
+
+    fn check_schema(&self, schema: &Value, holder: &Path, errors: &mut Vec<FieldError>) {
         let path = holder.child("openAPIV3Schema");
         let before = errors.len();
         if self.status {
@@ -89,6 +101,18 @@ impl Check<'_> {
         root: bool,
         errors: &mut Vec<FieldError>,
     ) {
+        match Plainness::of(schema) {
+            _ if errors.len() >= ERRORS_MAX => return,
+            Plainness::Leaf => return,
+            Plainness::Parent => {
+                self.walk_fields(schema, path, place, root, errors);
+                if let Some(items) = below(schema, "items") {
+                    self.walk(items, &path.child("items"), place, false, errors);
+                }
+                return;
+            }
+            Plainness::Not => {}
+        }
         self.check_standard(schema, path, place, errors);
         if flag(schema, "uniqueItems") {
             let detail =
@@ -117,8 +141,11 @@ impl Check<'_> {
             self.walk(dependency, &path.child("dependencies").key(name), place, false, errors);
         }
         self.check_topology(schema, path, errors);
-        for (i, rule) in list(schema, "x-kubernetes-validations").iter().enumerate() {
-            check_rule(rule, schema, &path.child("x-kubernetes-validations").index(i), errors);
+        let rules = list(schema, "x-kubernetes-validations");
+        let compiles = !rules.is_empty() && !is_unsupported(schema);
+        for (i, rule) in rules.iter().enumerate() {
+            let path = path.child("x-kubernetes-validations").index(i);
+            check_rule(rule, Some(schema).filter(|_| compiles), &path, errors);
         }
     }
 
@@ -247,6 +274,36 @@ impl Check<'_> {
     }
 }
 
+/// Whether a schema says only what no rule of this module is about. Nearly all do, and one pass
+/// over what they say is much cheaper than asking for all that they might say.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Plainness {
+    /// Nothing to check, here or below.
+    Leaf,
+    /// Nothing to check here; it has fields or items.
+    Parent,
+    Not,
+}
+
+impl Plainness {
+    fn of(schema: &Value) -> Self {
+        let Some(map) = schema.as_object() else { return Self::Not };
+        let mut found = Self::Leaf;
+        for (key, value) in map {
+            match key.as_str() {
+                "type" if value.as_str().is_some_and(|kind| TYPES.contains(&kind)) => {}
+                "description" | "title" | "format" | "enum" | "required" | "nullable"
+                | "pattern" | "minimum" | "maximum" | "minLength" | "maxLength" | "minItems"
+                | "maxItems" => {}
+                "properties" => found = Self::Parent,
+                "items" if value.is_object() => found = Self::Parent,
+                _ => return Self::Not,
+            }
+        }
+        found
+    }
+}
+
 fn entries<'a>(schema: &'a Value, key: &str) -> impl Iterator<Item = (&'a String, &'a Value)> {
     schema.get(key).and_then(Value::as_object).into_iter().flatten()
 }
@@ -285,26 +342,35 @@ fn check_root(schema: &Value, holder: &Path, errors: &mut Vec<FieldError>) {
 
 /// Whether a schema says something the compiled form cannot hold.
 pub(super) fn is_unsupported(schema: &Value) -> bool {
-    const TEXTS: [&str; 3] = ["id", "$schema", "$ref"];
-    const MAPS: [&str; 3] = ["patternProperties", "dependencies", "definitions"];
-    any(schema, &|schema| {
-        TEXTS.into_iter().any(|name| !text(schema, name).is_empty())
-            || MAPS.into_iter().any(|name| entries(schema, name).next().is_some())
-            || schema.get("additionalItems").is_some_and(|value| !value.is_null())
-            || !list(schema, "items").is_empty()
-            || schema.get("x-kubernetes-preserve-unknown-fields") == Some(&json!(false))
-    })
+    let is_refused = |(key, value): (&String, &Value)| match key.as_str() {
+        "id" | "$schema" | "$ref" => value.as_str().is_some_and(|text| !text.is_empty()),
+        "patternProperties" | "dependencies" | "definitions" => {
+            value.as_object().is_some_and(|map| !map.is_empty())
+        }
+        "additionalItems" => !value.is_null(),
+        "items" => value.as_array().is_some_and(|items| !items.is_empty()),
+        "x-kubernetes-preserve-unknown-fields" => *value == false,
+        _ => false,
+    };
+    any(schema, &|schema| schema.as_object().is_some_and(|map| map.iter().any(is_refused)))
 }
 
 /// Whether a schema or any below it has a property.
 pub(super) fn any(schema: &Value, test: &dyn Fn(&Value) -> bool) -> bool {
-    let single = ["items", "not", "additionalProperties", "additionalItems"];
-    let lists = ["items", "allOf", "anyOf", "oneOf"];
-    let maps = ["properties", "patternProperties", "definitions", "dependencies"];
-    test(schema)
-        || single.into_iter().filter_map(|key| below(schema, key)).any(|s| any(s, test))
-        || lists.into_iter().flat_map(|key| list(schema, key)).any(|s| any(s, test))
-        || maps.into_iter().flat_map(|key| entries(schema, key)).any(|(_, s)| any(s, test))
+    let below = |(key, value): (&String, &Value)| match (key.as_str(), value) {
+        ("items" | "not" | "additionalProperties" | "additionalItems", Value::Object(_)) => {
+            any(value, test)
+        }
+        ("items" | "allOf" | "anyOf" | "oneOf", Value::Array(all)) => {
+            all.iter().any(|schema| any(schema, test))
+        }
+        (
+            "properties" | "patternProperties" | "definitions" | "dependencies",
+            Value::Object(all),
+        ) => all.values().any(|schema| any(schema, test)),
+        _ => false,
+    };
+    test(schema) || schema.as_object().is_some_and(|map| map.iter().any(below))
 }
 
 pub(super) fn has_default(schema: &Value) -> bool {
@@ -349,6 +415,9 @@ pub(super) fn has_invalid_map_keys(schema: &Value) -> bool {
     !errors.is_empty()
 }
 
+/// So many keys of a list are shown by the errors about them: each error shows all.
+const KEYS_SHOWN_MAX: usize = 100;
+
 fn check_list_type(
     schema: &Value,
     list_type: Option<&str>,
@@ -386,10 +455,15 @@ fn check_list_type(
         let detail = "must be object if parent array's x-kubernetes-list-type is map";
         return errors.push(FieldError::invalid(&items_path.child("type"), kind, detail));
     }
-    for (i, key) in keys.iter().enumerate() {
+    let mut seen = HashSet::new();
+    let shown = Value::from(keys.get(..KEYS_SHOWN_MAX).unwrap_or(keys));
+    for key in keys {
+        if errors.len() >= ERRORS_MAX {
+            return;
+        }
         let name = key.as_str().unwrap_or_default();
         let mut refuse = |detail: &str| {
-            errors.push(FieldError::invalid(&path.child(KEYS), Value::from(keys), detail));
+            errors.push(FieldError::invalid(&path.child(KEYS), shown.clone(), detail));
         };
         match items.get("properties").and_then(|properties| properties.get(name)) {
             None => refuse("entries must all be names of item properties"),
@@ -401,9 +475,9 @@ fn check_list_type(
             }
             Some(_) => {}
         }
-        if keys[..i].contains(key) {
+        if !seen.insert(name) {
             let detail = "must not contain duplicate entries";
-            errors.push(FieldError::invalid(&path.child(KEYS), Value::from(keys), detail));
+            errors.push(FieldError::invalid(&path.child(KEYS), shown.clone(), detail));
         }
     }
 }
@@ -438,8 +512,8 @@ fn check_map_keys(schema: &Value, path: &Path, errors: &mut Vec<FieldError>) {
 const REASONS: [&str; 4] =
     ["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
 
-/// The form of a rule.
-fn check_rule(rule: &Value, schema: &Value, path: &Path, errors: &mut Vec<FieldError>) {
+/// The form of a rule; and whether it leads to a field, if the schema can be compiled.
+fn check_rule(rule: &Value, schema: Option<&Value>, path: &Path, errors: &mut Vec<FieldError>) {
     let breaks = |text: &str| text.contains(['\n', '\r']);
     let (message, trimmed) = (text(rule, "message"), text(rule, "message").trim());
     let expression = text(rule, "rule").trim();
@@ -474,66 +548,9 @@ fn check_rule(rule: &Value, schema: &Value, path: &Path, errors: &mut Vec<FieldE
     if breaks(field) {
         refuse("must not contain line breaks");
     }
-    if !field.is_empty() && !is_unsupported(schema) && field_path(field, schema, true).is_err() {
+    if let Some(schema) = schema.filter(|_| !field.is_empty())
+        && field_path(field, schema, true).is_err()
+    {
         refuse("must be a valid path");
     }
-}
-
-/// Follows a path of fields through a schema.
-pub(super) fn field_path<'a>(
-    json_path: &str,
-    schema: &'a Value,
-    brackets: bool,
-) -> Result<(Path, Option<&'a Value>), String> {
-    let mut path = Path::NIL;
-    let mut schema = Some(schema);
-    let mut tokens = tokens(json_path).into_iter();
-    while let Some(token) = tokens.next() {
-        let end = || "unexpected end of JSON path".to_owned();
-        let name = match token {
-            "." => tokens.next().ok_or_else(end)?.to_owned(),
-            "[" if !brackets => return Err("array notation is not allowed".to_owned()),
-            "[" => {
-                let quoted = tokens.next().ok_or_else(end)?;
-                let inner = quoted.strip_prefix('\'').and_then(|inner| inner.strip_suffix('\''));
-                let inner = inner.filter(|_| quoted.len() >= 2);
-                let inner = inner
-                    .ok_or_else(|| format!("expected single quoted string but got {quoted}"))?;
-                match tokens.next().ok_or_else(end)? {
-                    "]" => inner.replace("\\'", "'"),
-                    other => return Err(format!("expected ] but got {other}")),
-                }
-            }
-            other => return Err(format!("expected [ or . but got: {other}")),
-        };
-        let invalid = || "does not refer to a valid field".to_owned();
-        let here = schema.ok_or_else(invalid)?;
-        if properties(here).is_empty() {
-            here.get("additionalProperties").filter(|a| !a.is_null()).ok_or_else(invalid)?;
-            path = path.key(&name);
-            schema = below(here, "additionalProperties");
-        } else {
-            path = path.child(&name);
-            schema = Some(here.get("properties").and_then(|p| p.get(&name)).ok_or_else(invalid)?);
-        }
-    }
-    Ok((path, schema))
-}
-
-/// Dots, brackets, and what is between them; a quoted string is one token.
-fn tokens(text: &str) -> Vec<&str> {
-    let mut tokens = Vec::new();
-    let mut rest = text;
-    while !rest.is_empty() {
-        let end = if rest.starts_with('\'') {
-            let bytes = rest.as_bytes();
-            (1..bytes.len()).find(|i| bytes[*i] == b'\'' && bytes[i - 1] != b'\\').map(|i| i + 1)
-        } else {
-            rest.find(['.', '[', ']']).map(|i| i.max(1))
-        };
-        let (token, after) = rest.split_at(end.unwrap_or(rest.len()));
-        tokens.push(token);
-        rest = after;
-    }
-    tokens
 }

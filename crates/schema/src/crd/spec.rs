@@ -1,10 +1,13 @@
 //! `spec`: names, versions and what hangs off them
 
+use std::collections::{HashMap, HashSet};
+
 use serde_json::Value;
 
 use super::super::error::{FieldError, Path};
 use super::super::names;
 use super::super::structural::{below, flag, list, text};
+use super::field_path::field_path;
 use super::{Options, conversion, internal, push_joined, push_kind, schema};
 
 /// A `spec` in the shape the server has inside: what all versions share is at the top.
@@ -195,19 +198,22 @@ fn check_versions(
 ) {
     let per_version = spec.versions.iter().any(|v| v.subresources.is_some());
     let below = path.child("versions");
+    let mut first: HashMap<&str, &Version<'_>> = HashMap::new();
+    for version in &spec.versions {
+        first.entry(version.name).or_insert(version);
+    }
     for (i, version) in spec.versions.iter().enumerate() {
         let path = below.index(i);
         push_joined(errors, &path.child("name"), version.name, &names::label_1035(version.name));
         // Looked up by name: of two versions with one name, the first speaks for both.
-        let named = spec.versions.iter().find(|other| other.name == version.name);
+        let named = first.get(version.name);
         let own = match named.filter(|_| per_version) {
             Some(named) => named.subresources,
             None => spec.subresources,
         };
         check_version(version, options, structural, has_status(own), &path, errors);
     }
-    let unique = (1..spec.versions.len())
-        .all(|i| !spec.versions[..i].iter().any(|v| v.name == spec.versions[i].name));
+    let unique = first.len() == spec.versions.len();
     let mut refuse = |detail: &str| {
         let error = FieldError::invalid(&below, spec.shown_versions(), detail);
         errors.push(error.with_field_order());
@@ -368,7 +374,7 @@ fn check_selectable(
     version: &str,
     errors: &mut Vec<FieldError>,
 ) {
-    let mut seen: Vec<String> = Vec::new();
+    let mut seen: HashSet<String> = HashSet::new();
     for (i, field) in fields.iter().enumerate() {
         let path = path.index(i).child("jsonPath");
         let json_path = text(field, "jsonPath");
@@ -376,7 +382,7 @@ fn check_selectable(
             errors.push(FieldError::required(&path, ""));
             continue;
         }
-        let (found, target) = match schema::field_path(json_path, schema, false) {
+        let (found, target) = match field_path(json_path, schema, false) {
             Ok(found) => found,
             Err(error) => {
                 let detail = format!("is an invalid path: {error}");
@@ -393,10 +399,8 @@ fn check_selectable(
             let detail = "must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed.";
             errors.push(FieldError::invalid(&path, json_path, detail));
         }
-        if seen.contains(&found) {
+        if !seen.insert(found) {
             errors.push(FieldError::duplicate(&path, json_path));
-        } else {
-            seen.push(found);
         }
     }
     if seen.len() > 8 && !options.many_selectable.iter().any(|name| name == version) {

@@ -25,6 +25,10 @@ fn solve_by_asking(problem: &Problem, world: &Known) -> (Settlement, Vec<Need>) 
                             let contents = world.contents.get(&key).cloned();
                             known.contents.insert(key, contents.unwrap());
                         }
+                        Need::Bringer(crd) => {
+                            let bringer = world.bringers.get(crd).cloned();
+                            known.bringers.insert(crd.clone(), bringer.unwrap());
+                        }
                     }
                     asked.push(need);
                 }
@@ -56,6 +60,7 @@ fn only_what_the_answer_rests_on_is_asked_for() {
         .map(|need| match need {
             Need::Listing(source) => format!("tags of {source}"),
             Need::Contents(source, pin) => format!("contents of {source} {pin}"),
+            Need::Bringer(crd) => format!("who brings {crd}"),
         })
         .collect();
     assert_snapshot!(asked.join("\n"), @r"

@@ -571,3 +571,97 @@ fn an_update_that_cannot_be_leaves_the_package_where_it_is() {
       hint: publish such a version of hub, or accept another
     ");
 }
+
+#[test]
+fn a_package_that_is_proposed_for_a_crd_is_installed_in_its_best_version_that_brings_it() {
+    assert_snapshot!(answer("
+        app v1.0.0: crd buckets.example.org
+        one v1.0.0: brings buckets.example.org
+        one v2.0.0: brings buckets.example.org
+        one v3.0.0
+        crd buckets.example.org from one v1.0.0 v2.0.0
+        want app v1.0.0
+    "), @"
+    install one v2.0.0  (app v1.0.0 wants buckets.example.org)
+    install app v1.0.0
+    ");
+}
+
+#[test]
+fn a_crd_that_is_there_without_a_package_takes_none() {
+    assert_snapshot!(answer("
+        app v1.0.0: crd buckets.example.org
+        crd buckets.example.org there
+        want app v1.0.0
+    "), @"install app v1.0.0");
+}
+
+#[test]
+fn a_package_that_is_proposed_and_does_not_bring_the_crd_is_not_installed() {
+    assert_snapshot!(answer("
+        app v1.0.0: crd buckets.example.org
+        one v1.0.0
+        crd buckets.example.org from one v1.0.0
+        want app v1.0.0
+    "), @"
+    conflict: app
+      app v1.0.0 needs the CRD buckets.example.org
+      one is said to bring the CRD buckets.example.org, and no version of it that can be read does
+      hint: name the package that brings it as a dependency or in a pin, or have the catalog put right
+    ");
+}
+
+#[test]
+fn a_circle_may_go_through_a_crd() {
+    assert_snapshot!(answer("
+        app v1.0.0: crd buckets.example.org
+        one v1.0.0: brings buckets.example.org, app *
+        crd buckets.example.org from one v1.0.0
+        want app v1.0.0
+    "), @"
+    conflict: app
+      app v1.0.0 needs the CRD buckets.example.org
+      one v1.0.0 needs app *
+      packages must not need each other in a circle
+      hint: remove one of these dependencies
+    ");
+}
+
+#[test]
+fn several_packages_may_answer_to_the_same_words() {
+    assert_snapshot!(answer("
+        app v1.0.0: crd *.example.org
+        one v1.0.0: brings buckets.example.org, answers *.example.org
+        two v1.0.0: brings queues.example.org, answers *.example.org
+        installed one v1.0.0
+        installed two v1.0.0
+        want app v1.0.0
+    "), @"
+    keep one v1.0.0  (app v1.0.0 wants *.example.org)
+    install app v1.0.0
+    keep two v1.0.0
+    ");
+}
+
+#[test]
+fn a_conflict_over_a_crd_says_which_versions_bring_it() {
+    assert_snapshot!(answer("
+        app v1.0.0: crd buckets.example.org/v1
+        old v1.0.0: one =v1.0.0
+        one v1.0.0: brings buckets.example.org
+        one v2.0.0: brings buckets.example.org, answers buckets.example.org/v1
+        crd buckets.example.org/v1 from one v2.0.0
+        installed old v1.0.0
+        installed one v1.0.0 up
+        want app v1.0.0
+    "), @"
+    keep one v1.0.0  (old v1.0.0 wants =v1.0.0)
+    keep old v1.0.0
+    conflict: app
+      app v1.0.0 needs the CRD buckets.example.org/v1
+      old v1.0.0 needs one =v1.0.0
+      the CRD buckets.example.org/v1 comes with one v2.0.0
+      no choice of versions suits them all
+      hint: accept more versions in one of these, or remove a package
+    ");
+}

@@ -10,14 +10,15 @@
 //! a v1.0.0! TEXT                 it cannot be used
 //! a tag latest                   a tag that is no version
 //! a unlisted                     nobody knows what there is of a; `a ? TEXT`: nobody can say
+//! crd things.org there           it is there without a package; `from b v1.0.0`: a proposal
 //! installed a v1.0.0 [held|bytes|up|any] [skip] [named b]
 //! want a v1.0.0 [held|up|any]    exactly; `want a ~v1.0.0`: the best of these
 //! move a v1.0.0 to v2.0.0        installed and asked to be another
 //! ```
 
 use solver::{
-    Change, Contents, Dependencies, Known, Listing, Movement, Outcome, Package, Pin, Problem,
-    Range, Requirement, Root, Settlement, Source, Tag, Want, solve,
+    Bringer, Change, Contents, Dependencies, Known, Listing, Movement, Outcome, Package, Pin,
+    Problem, Range, Requirement, Root, Settlement, Source, Tag, Want, solve,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -36,6 +37,14 @@ pub(crate) fn read(text: &str) -> (Problem, Known) {
             ["move", name, from, "to", to, rest @ ..] => {
                 problem.roots.push(root(name, Some(to), Some(from), rest));
             }
+            ["crd", crd, "there"] => {
+                known.bringers.insert((*crd).to_owned(), Bringer::There);
+            }
+            ["crd", crd, "from", source, tags @ ..] => {
+                let tags = tags.iter().map(|tag| (*tag).to_owned()).collect();
+                let bringer = Bringer::Package { source: Source::new(*source), tags };
+                known.bringers.insert((*crd).to_owned(), bringer);
+            }
             [name, "unlisted"] => drop(known.listings.remove(&Source::new(*name))),
             [name, "?", ..] => {
                 let reason = line.split_once("? ").unwrap().1.to_owned();
@@ -50,8 +59,17 @@ pub(crate) fn read(text: &str) -> (Problem, Known) {
         Contents::Package(package) => package.requires.clone(),
         Contents::Unusable(_) => Vec::new(),
     }) {
-        if let Requirement::Package { source, .. } = requirement {
-            known.listings.entry(source).or_insert_with(|| Listing::Tags(Vec::new()));
+        match requirement {
+            Requirement::Package { source, .. } => {
+                known.listings.entry(source).or_insert_with(|| Listing::Tags(Vec::new()));
+            }
+            Requirement::Crd(crd) => {
+                let reason = format!("no package that is installed brings the CRD {crd}");
+                let hint = format!("install a package that brings {crd}");
+                let nowhere = || Bringer::Nowhere { reason, hint };
+                known.bringers.entry(crd).or_insert_with(nowhere);
+            }
+            Requirement::Invalid(_) => {}
         }
     }
     (problem, known)
@@ -109,6 +127,7 @@ fn package(known: &mut Known, line: &str, name: &str, version: &str) {
             match part.split_once(' ').unwrap() {
                 ("crd", crd) => package.requires.push(Requirement::Crd(crd.to_owned())),
                 ("brings", crd) => drop(package.crds.insert(crd.to_owned())),
+                ("answers", crd) => drop(package.answers_to.insert(crd.to_owned())),
                 ("kind", kind) => kind.clone_into(&mut package.kind),
                 ("invalid", why) => package.requires.push(Requirement::Invalid(why.to_owned())),
                 (source, range) => {

@@ -1,7 +1,7 @@
 //! Packages in layers.
 
 use super::{APP, CRD, shown};
-use crate::{StackLimits, read_layers, read_stack};
+use crate::{RECORD_FIELD, StackLimits, read_layers, read_stack, read_stream};
 use oci::layer::{LayerSource, LayerWriter};
 use std::io::{self, Read, Write as _};
 
@@ -60,4 +60,35 @@ fn a_truncated_layer_is_an_error() {
     let mut whole = layer(&[(".registry/app.yaml", APP)]);
     whole.truncate(whole.len() / 2);
     assert!(read_layers(&Stacked(vec![whole]), &StackLimits::default()).is_err());
+}
+
+#[test]
+fn an_image_is_the_stream_of_a_package_of_today_with_its_record() {
+    let files = [(".registry/app.yaml", APP), (".registry/resources/crd.yaml", CRD)];
+    let stream = read_stream(&Stacked(vec![layer(&files)])).unwrap().unwrap();
+    let opened = xpkg::open::read_strictly(stream.as_bytes(), &xpkg::Limits::default()).unwrap();
+    let errors: Vec<&str> = opened
+        .diagnostics
+        .iter()
+        .filter(|one| one.severity == xpkg::diagnostic::Severity::Error)
+        .map(|one| one.message.as_str())
+        .collect();
+    assert_eq!(errors, [""; 0]);
+    assert!(opened.meta().is_some());
+    let (metadata, definition) = stream.trim_start_matches("---\n").split_once("---\n").unwrap();
+    let metadata = yaml::parse(metadata, 1, &yaml::Limits::default()).unwrap().to_json();
+    assert_eq!(metadata["kind"], "Provider");
+    assert_eq!(metadata[RECORD_FIELD]["kind"], "Package");
+    assert_eq!(metadata[RECORD_FIELD]["spec"]["title"], "Sample");
+    assert!(definition.contains("packages.crossplane.io/package-title: Sample"), "{definition}");
+    assert!(read_stream(&Stacked(vec![layer(&[("bin/x", "")])])).unwrap().is_none());
+}
+
+#[test]
+fn an_image_whose_files_are_wrong_says_all_that_is() {
+    let files = [(".registry/app.yaml", "title: [1]\n"), (".registry/install.yaml", "kind: Pod\n")];
+    let said = read_stream(&Stacked(vec![layer(&files)])).unwrap_err().to_string();
+    for expected in [".registry/app.yaml", ".registry/install.yaml", "no definition"] {
+        assert!(said.contains(expected), "{said}");
+    }
 }

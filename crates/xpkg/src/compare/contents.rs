@@ -1,6 +1,7 @@
 //! What is kept of a package to compare it: digests of objects, and definitions.
 
 use crate::Limits;
+use crate::lint::ObjectKind;
 use crate::open::{self, OpenError};
 use api::meta::Meta;
 use oci::Digest;
@@ -31,7 +32,7 @@ impl ObjectKey {
         Self { group: group.to_owned(), kind: kind.to_owned(), name: name.to_owned() }
     }
 
-    fn of_json(object: &Json) -> Self {
+    pub(super) fn of_json(object: &Json) -> Self {
         let text = |path| object.pointer(path).and_then(Json::as_str).unwrap_or_default();
         let group = text("/apiVersion").split_once('/').map_or("", |(group, _)| group);
         let (kind, name) = (text("/kind"), text("/metadata/name"));
@@ -40,14 +41,8 @@ impl ObjectKey {
 
     /// Whether it defines resources.
     pub fn is_definition(&self) -> bool {
-        matches!(
-            (self.group.as_str(), self.kind.as_str()),
-            ("apiextensions.k8s.io", "CustomResourceDefinition")
-                | (
-                    "apiextensions.crossplane.io",
-                    "CompositeResourceDefinition" | "ManagedResourceDefinition"
-                )
-        )
+        let kind = ObjectKind::find_in_group(&self.group, &self.kind);
+        kind.is_some_and(ObjectKind::is_definition)
     }
 }
 
@@ -80,11 +75,7 @@ impl Object {
     fn of(mut json: Json, key: &ObjectKey) -> Self {
         json.sort_all_objects();
         let digest = Digest::of(json.to_string().as_bytes());
-        let definition = key.is_definition().then(|| {
-            give_each_version_its_own(&mut json);
-            drop_descriptions(&mut json);
-            json.to_string()
-        });
+        let definition = key.is_definition().then(|| as_compared(json).to_string());
         Self { digest, definition }
     }
 
@@ -146,6 +137,13 @@ pub(super) fn all_keys<'a>(
 ) -> impl Iterator<Item = &'a ObjectKey> {
     let added = new.objects.keys().filter(|key| !old.objects.contains_key(*key));
     old.objects.keys().chain(added)
+}
+
+/// A definition in the form that is compared.
+pub(super) fn as_compared(mut definition: Json) -> Json {
+    give_each_version_its_own(&mut definition);
+    drop_descriptions(&mut definition);
+    definition
 }
 
 /// Definitions of `v1beta1` may say once for all versions what each says itself since `v1`, and may

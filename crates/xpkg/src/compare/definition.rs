@@ -113,6 +113,9 @@ fn compare_versions(old: &Json, new: &Json, found: &mut Changes) {
     for (severity, item, verb) in differing_texts(Some(&paths(before)), Some(&paths(after))) {
         found.add(severity, "selectable-field", "", format!("selectable field {item} {verb}"));
     }
+    if printer_columns(old) != printer_columns(new) {
+        found.add(Severity::Note, "printer-columns", "", "other printer columns");
+    }
     let (before, after) = (old.pointer(SCHEMA), new.pointer(SCHEMA));
     match (before, after) {
         (Some(before), Some(after)) => compare_schemas(before, after, "", found),
@@ -120,6 +123,14 @@ fn compare_versions(old: &Json, new: &Json, found: &mut Changes) {
         (Some(_), None) => found.add(Severity::Note, "schema", "", "schema removed"),
         (None, None) => {}
     }
+}
+
+/// What clients print of each object; what a column is for does not count.
+fn printer_columns(version: &Json) -> Vec<[Option<&Json>; 5]> {
+    const FIELDS: [&str; 5] = ["name", "type", "format", "jsonPath", "priority"];
+    let columns = version["additionalPrinterColumns"].as_array().into_iter().flatten();
+    let says_more = |value: &&Json| value.as_i64() != Some(0);
+    columns.map(|column| FIELDS.map(|field| column.get(field).filter(says_more))).collect()
 }
 
 fn compare_subresources(old: &Json, new: &Json, found: &mut Changes) {

@@ -50,6 +50,7 @@ fn compare_dependencies(old: &Meta, new: &Meta, found: &mut Changes) {
         match old.get(package) {
             None => {
                 let message = format!("depends on {package} {version}");
+                let message = message.trim_end().to_owned();
                 found.add(Severity::Warning, "dependency", "", message);
             }
             Some(before) if before != version => {

@@ -30,6 +30,7 @@ pub use contents::{Contents, ObjectKey};
 
 use rayon::prelude::*;
 use serde::Serialize;
+use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -117,6 +118,41 @@ pub fn compare(old: &Contents, new: &Contents) -> Comparison {
     Comparison { changes, counts }
 }
 
+/// Compares two states of one definition.
+pub fn compare_definition(old: &Json, new: &Json) -> Vec<Change> {
+    if old["spec"] == new["spec"] {
+        return Vec::new();
+    }
+    let mut found = Changes::of(&ObjectKey::of_json(new));
+    let (old, new) = (contents::as_compared(old.clone()), contents::as_compared(new.clone()));
+    definition::compare_definitions(&old, &new, &mut found);
+    found.list.sort_unstable();
+    found.list
+}
+
+/// What changed about one object in sentences, by severity. What is said of several fields is said
+/// once, and `most` of them are named.
+pub fn change_sentences(changes: &[&Change], most: usize) -> Vec<(Severity, String)> {
+    let mut said: BTreeMap<(Severity, &str, &str), Vec<&str>> = BTreeMap::new();
+    for change in changes {
+        let sentence = (change.severity, change.version.as_str(), change.message.as_str());
+        said.entry(sentence).or_default().push(&change.path);
+    }
+    let sentence = |((severity, version, message), paths): ((_, &str, &str), Vec<&str>)| {
+        let paths: Vec<&str> = paths.into_iter().filter(|path| !path.is_empty()).collect();
+        let shown = paths.get(..most).unwrap_or(&paths).join(", ");
+        let more = match paths.len().saturating_sub(most) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let place = [version, &shown].into_iter().filter(|part| !part.is_empty());
+        let place = place.collect::<Vec<_>>().join(" ");
+        let colon = if place.is_empty() { "" } else { ": " };
+        (severity, format!("{place}{more}{colon}{message}"))
+    };
+    said.into_iter().map(sentence).collect()
+}
+
 fn compare_object(key: &ObjectKey, old: &Contents, new: &Contents) -> Vec<Change> {
     let mut found = Changes::of(key);
     match (old.objects.get(key), new.objects.get(key)) {
@@ -183,7 +219,7 @@ impl Changes {
 }
 
 /// A value as it is shown: JSON, cut where it gets long.
-fn shown(value: &serde_json::Value) -> String {
+fn shown(value: &Json) -> String {
     shortened(&value.to_string())
 }
 

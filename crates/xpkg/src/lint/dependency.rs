@@ -3,7 +3,9 @@
 use super::findings::Findings;
 use super::rules;
 use crate::constraint::Constraint;
+use crate::reserved::{Reserved, reserved};
 use crate::version::Version;
+use api::kind_reference::{GrammarError, KindReference};
 use api::meta::{Dependency, Dialect, Meta, PackageKind, Target, TargetKind};
 use oci::{Algorithm, Digest, Repository, Rules};
 use std::collections::HashMap;
@@ -15,7 +17,11 @@ pub(super) fn check(node: &Node<'_>, meta: &Meta, findings: &mut Findings<'_>) {
     let mut seen = HashMap::new();
     for (entry, dependency) in entries.iter().zip(meta.dependencies()) {
         check_target(entry, dependency, findings);
-        check_version(entry, dependency, meta.dialect(), findings);
+        let by_kind = dependency.target.as_ref().is_some_and(|target| target.crd().is_some());
+        let is_complete = is_by_key(dependency) || (by_kind && dependency.version.is_empty());
+        if !is_complete {
+            check_version(entry, dependency, meta.dialect(), findings);
+        }
         let Some(target) = dependency.target.as_ref().filter(|one| !one.package.is_empty()) else {
             continue;
         };
@@ -51,10 +57,46 @@ fn check_target(entry: &Node<'_>, dependency: &Dependency, findings: &mut Findin
         let at = entry.entry(first).map_or(entry.position, |one| one.position);
         let ignored = dependency.ignored_keys().join(" and ");
         let message = format!("dependency names several packages; {ignored} will be ignored");
-        findings.advise(&rules::DEPENDENCY_AMBIGUOUS, at, message, "keep one of them");
+        let refused = dependency.ignored_keys().contains(&"crd");
+        let rule = if refused { &rules::DEPENDENCY_CRD } else { &rules::DEPENDENCY_AMBIGUOUS };
+        findings.advise(rule, at, message, "keep one of them");
+    }
+    if let Some(kind) = target.crd() {
+        check_crd(kind, named.position, findings);
+        if is_by_key(dependency) && !dependency.version.is_empty() {
+            let at = entry.get("version").map_or(entry.position, |node| node.position);
+            let version = &dependency.version;
+            let message = format!("dependency on a kind has a version of a package, {version:?}");
+            let hint = "remove it; the version of the kind stands behind its name, after a slash";
+            findings.advise(&rules::DEPENDENCY_CRD, at, message, hint);
+        }
+        return;
     }
     check_reference(&target.package, named.position, findings);
     check_kind(target, named.position, findings);
+}
+
+/// Whether the key `crd` says what is needed: which versions of which package will do follows.
+fn is_by_key(dependency: &Dependency) -> bool {
+    dependency.target.as_ref().is_some_and(|target| target.kind == TargetKind::Crd)
+}
+
+/// A kind is named with its group, and perhaps a version.
+fn check_crd(kind: Result<KindReference, GrammarError>, at: Position, findings: &mut Findings<'_>) {
+    let rule = &rules::DEPENDENCY_CRD;
+    match kind {
+        Err(error) => {
+            let hint = "write it like buckets.s3.example.org/v1beta1, or *.s3.example.org";
+            findings.advise(rule, at, format!("dependency on a kind: {error}"), hint);
+        }
+        Ok(kind) => {
+            let closed = [Some(Reserved::Kubernetes), Some(Reserved::Manager)];
+            if closed.contains(&reserved(&kind.group)) {
+                let message = format!("no package may bring {kind}: its group is reserved");
+                findings.advise(rule, at, message, "remove the dependency; the kind is there");
+            }
+        }
+    }
 }
 
 /// Packages are mostly called after what they are, and upstream's manager believes the key.

@@ -2,7 +2,6 @@
 //! source that can be opened, a licence that tools know.
 
 use super::findings::Findings;
-use super::names;
 use super::rules;
 use api::meta::Meta;
 use api::pkg::{is_steering_annotation, is_steering_label};
@@ -63,8 +62,7 @@ fn is_qualified_name(key: &str) -> bool {
         None => (None, key),
     };
     // Prefixes of annotations are compared in lower case.
-    let has_good_prefix =
-        prefix.is_none_or(|prefix| names::is_subdomain(&prefix.to_ascii_lowercase()));
+    let has_good_prefix = prefix.is_none_or(|prefix| is_subdomain(&prefix.to_ascii_lowercase()));
     let bytes = name.as_bytes();
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric();
     has_good_prefix
@@ -86,7 +84,7 @@ fn is_address(text: &str) -> bool {
     let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
     let is_host = host == "localhost" || host.contains('.');
     is_host
-        && names::is_subdomain(&host.to_ascii_lowercase())
+        && is_subdomain(&host.to_ascii_lowercase())
         && !text.contains(|letter: char| letter.is_whitespace() || letter.is_control())
 }
 
@@ -96,6 +94,11 @@ fn position_of(node: &Node<'_>, name: &str) -> Position {
     let specified = format!("meta.crossplane.io/{name}");
     let entry = map.and_then(|map| map.entry(&specified).or_else(|| map.entry(name)));
     entry.map_or(node.position, |entry| entry.position)
+}
+
+/// Whether a text is a lower-case DNS subdomain.
+fn is_subdomain(text: &str) -> bool {
+    schema::names::subdomain(text).is_empty()
 }
 
 #[cfg(test)]

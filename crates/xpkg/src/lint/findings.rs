@@ -28,6 +28,17 @@ impl<'f> Findings<'f> {
         self.list.iter().any(|one| (one.line, one.column) == (at.line, at.column))
     }
 
+    /// Whether a rule found something here.
+    pub(super) fn has_found(&self, rule: &Rule, at: Position) -> bool {
+        let here = |one: &Diagnostic| (one.line, one.column) == (at.line, at.column);
+        self.list.iter().any(|one| one.rule == rule.name && here(one))
+    }
+
+    /// How much a rule found.
+    pub(super) fn count_of(&self, rule: &Rule) -> usize {
+        self.list.iter().filter(|one| one.rule == rule.name).count()
+    }
+
     /// Adds a finding that explains itself.
     pub(super) fn say(&mut self, rule: &Rule, at: Position, message: impl Into<String>) {
         self.push(finding(rule, self.file, at, message));

@@ -86,6 +86,23 @@ impl ObjectKind {
         row.map(|row| row.0)
     }
 
+    /// The kind of that name in a group, whatever the version.
+    pub fn find_in_group(group: &str, kind: &str) -> Option<Self> {
+        let is_in_group = |version: &&str| version.split_once('/').is_some_and(|it| it.0 == group);
+        let row = TABLE.iter().find(|row| row.1 == kind && row.2.iter().any(is_in_group));
+        row.map(|row| row.0)
+    }
+
+    /// Whether objects of this kind define other kinds.
+    pub fn is_definition(self) -> bool {
+        matches!(
+            self,
+            Self::CustomResourceDefinition
+                | Self::ManagedResourceDefinition
+                | Self::CompositeResourceDefinition
+        )
+    }
+
     /// The types of package that may contain objects of this kind.
     pub fn packages(self) -> &'static [PackageKind] {
         match self {

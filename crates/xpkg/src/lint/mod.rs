@@ -13,9 +13,9 @@
 //! no kind where it does not belong, compositions that find their types and functions.
 //!
 //! All faults are found at once, each with the place of the offending node. A rule's name is
-//! stable; [`rules`] lists them. What the linter refuses to do: read files, fetch dependencies
-//! to see what they contain, evaluate CEL expressions or defaults. Where a dependency might make
-//! a doubt go away, the linter keeps silent.
+//! stable; [`rules`] lists them. What an API server says about definitions is asked of the room
+//! that apron's own API server asks. What the linter refuses to do: read files, fetch dependencies
+//! to see what they contain. Where a dependency might make a doubt go away, the linter keeps silent.
 //!
 //! Start with [`rules`] for what is checked, and `tests.rs` for an example of each.
 
@@ -23,18 +23,17 @@ mod authority;
 mod calls;
 mod composition;
 mod crd;
+mod definition;
 mod dependency;
 mod described;
 mod findings;
 mod kinds;
 mod metadata;
-mod names;
 mod object;
 pub(crate) mod places;
 mod report;
 pub(crate) mod rules;
 mod runtime;
-mod structural;
 mod suggest;
 #[cfg(test)]
 mod tests;
@@ -47,7 +46,7 @@ pub use kinds::ObjectKind;
 pub use report::{Composition, DocumentReport, Facts, Identity, Resource, TypeReference};
 pub use rules::{Rule, rules};
 pub use runtime::{Root, image};
-pub use suggest::closest;
+pub use suggest::{closest, edits_between};
 pub use whole::package;
 
 use crate::diagnostic::Diagnostic;
@@ -106,6 +105,11 @@ fn classify(node: &Node<'_>, report: &mut DocumentReport, findings: &mut Finding
     };
     object::check(node, findings);
     report.calls = calls::find(object, node);
+    // The checks of definitions keep silent about what cannot be decoded; others are kept silent for.
+    let is_definition = object.is_definition();
+    if is_definition {
+        types::check(object, node, findings);
+    }
     report.facts = match object {
         ObjectKind::CustomResourceDefinition => crd::check(node, findings),
         ObjectKind::CompositeResourceDefinition => xrd::check(node, findings),
@@ -116,5 +120,7 @@ fn classify(node: &Node<'_>, report: &mut DocumentReport, findings: &mut Finding
         }
         _ => Facts::None,
     };
-    types::check(object, node, findings);
+    if !is_definition {
+        types::check(object, node, findings);
+    }
 }

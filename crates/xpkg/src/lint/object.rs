@@ -1,7 +1,6 @@
 //! What every object must have: an identity, a proper name, and no namespace.
 
 use super::findings::Findings;
-use super::names;
 use super::report::Identity;
 use super::rules;
 use yaml::{Node, Position, Value};
@@ -57,7 +56,7 @@ pub(super) fn check(node: &Node<'_>, findings: &mut Findings<'_>) {
     };
     if let Some(name) = metadata.get("name")
         && let Some(text) = name.as_str().filter(|text| !text.is_empty())
-        && !names::is_subdomain(text)
+        && !schema::names::subdomain(text).is_empty()
     {
         let message = format!("name {text:?} is not a valid object name");
         let hint = "use lower-case letters, digits, '-' and '.', at most 253 characters";

@@ -3,6 +3,7 @@
 use super::calls::Calls;
 use super::kinds::ObjectKind;
 use crate::diagnostic::Diagnostic;
+use api::kind_reference::KindReference;
 use api::meta::{Meta, PackageKind};
 use std::collections::BTreeSet;
 use yaml::Position;
@@ -76,10 +77,27 @@ pub struct Resource {
     pub kind: String,
     /// Its plural name.
     pub plural: String,
+    /// Its singular name; empty where that is left to the API server.
+    pub singular: String,
     /// The plural name of its claims, if it offers them.
     pub claim: Option<String>,
+    /// The kind of its claims, if it offers them.
+    pub claim_kind: Option<String>,
     /// Its versions, in the order written.
     pub versions: Vec<String>,
+    /// Those of them that are served.
+    pub served: Vec<String>,
+}
+
+impl Resource {
+    /// Whether a reference to a kind means what this definition brings, its claims among it, in
+    /// whatever version.
+    pub fn is_meant_by(&self, kind: &KindReference) -> bool {
+        let Self { group, plural, singular, .. } = self;
+        let claim = self.claim.as_deref().zip(self.claim_kind.as_deref());
+        kind.names_definition(group, plural, singular, &self.kind)
+            || claim.is_some_and(|(plural, claim)| kind.names_definition(group, plural, "", claim))
+    }
 }
 
 /// What a Composition refers to.
@@ -157,15 +175,7 @@ impl DocumentReport {
 
     /// The groups it defines kinds in: what its spec says, and what its name says.
     pub fn groups(&self) -> BTreeSet<&str> {
-        let is_definition = matches!(
-            self.object,
-            Some(
-                ObjectKind::CustomResourceDefinition
-                    | ObjectKind::ManagedResourceDefinition
-                    | ObjectKind::CompositeResourceDefinition
-            )
-        );
-        if !is_definition {
+        if !self.object.is_some_and(ObjectKind::is_definition) {
             return BTreeSet::new();
         }
         let named = self.identity.name.split_once('.').map_or("", |(_, group)| group);

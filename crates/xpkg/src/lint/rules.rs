@@ -76,6 +76,8 @@ rules! {
         "A package depends on another only once.";
     DEPENDENCY_KIND "dependency-kind" Warning
         "The key of a dependency says what kind of package its name does.";
+    DEPENDENCY_CRD "dependency-crd" Error
+        "A dependency on a kind names one that other packages can bring, and nothing beside it.";
     KIND_UNKNOWN "kind-unknown" Error
         "Every document is of a kind that packages may contain.";
     KIND_NOT_ALLOWED "kind-not-allowed" Error
@@ -93,13 +95,21 @@ rules! {
     CRD_INVALID "crd-invalid" Error
         "A CustomResourceDefinition has what the API server demands of it.";
     CRD_SCHEMA "crd-schema" Error
-        "A CustomResourceDefinition's schema is structural.";
+        "A CustomResourceDefinition's schema is structural, and its patterns compile.";
+    CRD_DEFAULT "crd-default" Error
+        "Defaults in a CustomResourceDefinition are values that their schema allows.";
+    CRD_EXPRESSION "crd-expression" Error
+        "Rules in a CustomResourceDefinition are CEL that compiles against their schema.";
     CRD_REMOVED_API "crd-removed-api" Warning
         "A CustomResourceDefinition uses v1; clusters have not served v1beta1 since 1.22.";
     XRD_INVALID "xrd-invalid" Error
         "A CompositeResourceDefinition has what Crossplane demands of it.";
     XRD_SCHEMA "xrd-schema" Error
-        "A CompositeResourceDefinition's schema is structural.";
+        "A CompositeResourceDefinition's schema is structural, and its patterns compile.";
+    XRD_DEFAULT "xrd-default" Error
+        "Defaults in a CompositeResourceDefinition are values that their schema allows.";
+    XRD_EXPRESSION "xrd-expression" Error
+        "Rules in a CompositeResourceDefinition are CEL that compiles against their schema.";
     COMPOSITION_INVALID "composition-invalid" Error
         "A Composition names its composite type and a mode that exists.";
     COMPOSITION_TYPE "composition-type" Warning

@@ -66,15 +66,17 @@ fn lint(package: &[Json]) -> String {
     found.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// The findings about one schema, one line each, without their places.
+/// The findings about one schema, one line each, with lines counted from where it begins.
 pub(in crate::lint) fn findings_of_schema(schema: &Json) -> String {
-    let mut findings = Findings::new("");
-    structural::check(&node(schema), &rules::CRD_SCHEMA, &mut findings);
+    let pointer = "/spec/versions/0/schema/openAPIV3Schema";
+    let definition = with(&crd(), pointer, schema.clone());
+    let found = document("", &node(&definition)).diagnostics;
     let line = |one: Diagnostic| {
         let hint = one.hint.map_or(String::new(), |hint| format!(" ({hint})"));
-        format!("{}:{}: {}{hint}", one.line, one.column, one.message)
+        let message = one.message.replace("spec.versions[0].schema.openAPIV3Schema", "schema");
+        format!("{}:{} {}: {message}{hint}", one.line - 16, one.column, one.rule)
     };
-    findings.into_list().into_iter().map(line).collect::<Vec<_>>().join("\n")
+    found.into_iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
 /// The same document with the value at a pointer replaced, added or (by `null`) emptied.
@@ -280,6 +282,43 @@ fn dependencies_name_a_repository_and_a_range() {
 }
 
 #[test]
+fn dependencies_may_name_kinds() {
+    let definition = |package: &str| {
+        json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "package": package,
+        })
+    };
+    assert_eq!(
+        lint(&[configuration(&[
+            json!({ "crd": "buckets.s3.example.org/v1beta1" }),
+            json!({ "crd": "*.db.example.org" }),
+            definition("queues.sqs.example.org"),
+        ])]),
+        ""
+    );
+    insta::assert_snapshot!(lint(&[configuration(&[
+        json!({ "crd": "buckets" }),
+        json!({ "crd": "deployments.apps/v1" }),
+        json!({ "crd": "buckets.s3.example.org", "version": ">=v1.0.0" }),
+        json!({ "crd": "tables.s3.example.org", "provider": "acme/a", "version": "*" }),
+        json!({ "crd": "buckets.s3.example.org" }),
+        json!({ "crd": "leases.coordination.k8s.io/v1" }),
+        definition("buckets.s3.example.org/first"),
+    ])]), @r#"
+    1.yaml:7:12: error: dependency on a kind: `buckets` has no group: write NAME.GROUP, where the group has a dot in it (write it like buckets.s3.example.org/v1beta1, or *.s3.example.org) [dependency-crd]
+    1.yaml:8:12: error: dependency on a kind: `deployments.apps` has no group: write NAME.GROUP, where the group has a dot in it (write it like buckets.s3.example.org/v1beta1, or *.s3.example.org) [dependency-crd]
+    1.yaml:10:16: error: dependency on a kind has a version of a package, ">=v1.0.0" (remove it; the version of the kind stands behind its name, after a slash) [dependency-crd]
+    1.yaml:11:7: error: dependency names several packages; crd will be ignored (keep one of them) [dependency-crd]
+    1.yaml:14:7: error: buckets.s3.example.org is depended on twice; first in line 9 (merge both into one entry; a constraint may have several parts) [dependency-duplicate]
+    1.yaml:15:12: error: no package may bring leases.coordination.k8s.io/v1: its group is reserved (remove the dependency; the kind is there) [dependency-crd]
+    1.yaml:18:16: error: dependency on a kind: `first` is not a version such as v1, v1beta1 or v2alpha1 (write it like buckets.s3.example.org/v1beta1, or *.s3.example.org) [dependency-crd]
+    "#);
+    let own = json!([{ "crd": "bucket.example.org/v1" }]);
+    insta::assert_snapshot!(lint(&[with(&provider(), "/spec/dependsOn", own), crd()]), @"1.yaml:1:1: error: package depends on bucket.example.org/v1, which it brings itself at 2.yaml:1 (remove the dependency) [dependency-crd]");
+}
+
+#[test]
 fn the_first_dialect_meant_exact_tags() {
     let first = json!({
         "apiVersion": "meta.pkg.ibm.crossplane.io/v1alpha1", "kind": "Provider",
@@ -439,41 +478,43 @@ fn compositions_find_their_types_and_functions() {
 fn definitions_have_what_the_server_demands() {
     let check = |pointer: &str, value: Json| lint(&[provider(), with(&crd(), pointer, value)]);
     insta::assert_snapshot!(check("/spec", json!({})), @"
-    2.yaml:5:7: error: group is missing or not a string [crd-invalid]
-    2.yaml:5:7: error: names.plural is missing or not a string [crd-invalid]
-    2.yaml:5:7: error: names.kind is missing or not a string [crd-invalid]
-    2.yaml:5:7: error: scope is missing or not a string [crd-invalid]
-    2.yaml:5:7: error: definition has no versions [crd-invalid]
+    2.yaml:5:1: error: spec.group: Required value (add group) [crd-invalid]
+    2.yaml:5:1: error: spec.scope: Required value (add scope) [crd-invalid]
+    2.yaml:5:1: error: spec.versions: Invalid value: null: must have exactly one version marked as storage version (set storage: true for one version and false for the others) [crd-invalid]
+    2.yaml:5:1: error: spec.names.plural: Required value (add plural) [crd-invalid]
+    2.yaml:5:1: error: spec.names.singular: Required value (add singular) [crd-invalid]
+    2.yaml:5:1: error: spec.names.kind: Required value (add kind) [crd-invalid]
+    2.yaml:5:1: error: spec.names.listKind: Required value (add listKind) [crd-invalid]
     ");
-    insta::assert_snapshot!(check("/spec/scope", json!("Global")), @r#"2.yaml:10:10: error: scope "Global" does not exist (write Namespaced or Cluster) [crd-invalid]"#);
+    insta::assert_snapshot!(check("/spec/scope", json!("Global")), @r#"2.yaml:10:10: error: spec.scope: Unsupported value: "Global": supported values: "Cluster", "Namespaced" (write one of the supported values) [crd-invalid]"#);
     insta::assert_snapshot!(check("/spec/group", json!("example")), @r#"
     2.yaml:1:1: error: CustomResourceDefinition defines a kind in the group "example", which is Kubernetes' own (choose a group under a domain of yours; no cluster installs this one) [group-reserved]
     2.yaml:4:9: error: definition is named "buckets.example.org" but must be named "buckets.example" (the name is spec.names.plural, a dot, and spec.group) [object-name]
-    2.yaml:6:10: error: group "example" is not a domain with a dot [crd-invalid]
+    2.yaml:6:10: error: spec.group: Invalid value: "example": should be a domain with at least one dot (an API server refuses the definition as it is) [crd-invalid]
     "#);
     insta::assert_snapshot!(check("/spec/names/plural", json!("Buckets")), @r#"
     2.yaml:4:9: error: definition is named "buckets.example.org" but must be named "Buckets.example.org" (the name is spec.names.plural, a dot, and spec.group) [object-name]
-    2.yaml:9:13: error: plural "Buckets" is not a lower-case DNS label [crd-invalid]
+    2.yaml:9:13: error: spec.names.plural: Invalid value: "Buckets": a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?') (an API server refuses the definition as it is) [crd-invalid]
     "#);
-    insta::assert_snapshot!(check("/spec/versions/0/storage", json!(false)), @r#"2.yaml:12:5: error: 0 versions have "storage" set; exactly one must [crd-invalid]"#);
-    insta::assert_snapshot!(check("/spec/versions/0/name", json!("1.0")), @r#"2.yaml:12:13: error: version name "1.0" is not a lower-case DNS label [crd-invalid]"#);
-    insta::assert_snapshot!(check("/spec/versions/0/schema", json!({})), @"2.yaml:15:15: error: version has no schema.openAPIV3Schema [crd-invalid]");
-    insta::assert_snapshot!(check("/spec/preserveUnknownFields", json!(true)), @"2.yaml:26:26: error: preserveUnknownFields must be false in v1 (set x-kubernetes-preserve-unknown-fields in the schema instead) [crd-invalid]");
+    insta::assert_snapshot!(check("/spec/versions/0/storage", json!(false)), @"2.yaml:11:3: error: spec.versions: Invalid value: must have exactly one version marked as storage version (set storage: true for one version and false for the others) [crd-invalid]");
+    insta::assert_snapshot!(check("/spec/versions/0/name", json!("1.0")), @r#"2.yaml:12:13: error: spec.versions[0].name: Invalid value: "1.0": a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?') (an API server refuses the definition as it is) [crd-invalid]"#);
+    insta::assert_snapshot!(check("/spec/versions/0/schema", json!({})), @"2.yaml:15:7: error: spec.versions[0].schema.openAPIV3Schema: Required value (add openAPIV3Schema) [crd-schema]");
+    insta::assert_snapshot!(check("/spec/preserveUnknownFields", json!(true)), @"2.yaml:26:26: error: spec.preserveUnknownFields: Invalid value: true: cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead (remove preserveUnknownFields; it was for v1beta1) [crd-invalid]");
     let columns = json!([{ "name": "AGE", "type": "time", "jsonPath": ".a" }, { "name": "B" }]);
-    insta::assert_snapshot!(check("/spec/versions/0/additionalPrinterColumns", columns), @"
-    2.yaml:28:17: error: printer column has an unknown type (write one of integer, number, string, boolean, date) [crd-invalid]
-    2.yaml:30:11: error: type is missing or not a string [crd-invalid]
-    2.yaml:30:11: error: jsonPath is missing or not a string [crd-invalid]
-    ");
-    insta::assert_snapshot!(check("/spec/conversion", json!({ "strategy": "Webhook" })), @"2.yaml:27:5: error: conversion Webhook needs a webhook [crd-invalid]");
+    insta::assert_snapshot!(check("/spec/versions/0/additionalPrinterColumns", columns), @r#"
+    2.yaml:28:17: error: spec.versions[0].additionalPrinterColumns[0].type: Invalid value: "time": must be one of boolean,date,integer,number,string (an API server refuses the definition as it is) [crd-invalid]
+    2.yaml:30:11: error: spec.versions[0].additionalPrinterColumns[1].type: Required value: must be one of boolean,date,integer,number,string (add type) [crd-invalid]
+    2.yaml:30:11: error: spec.versions[0].additionalPrinterColumns[1].jsonPath: Required value (add jsonPath) [crd-invalid]
+    "#);
+    insta::assert_snapshot!(check("/spec/conversion", json!({ "strategy": "Webhook" })), @"2.yaml:26:3: error: spec.conversion.webhook.conversionReviewVersions: Required value (add conversionReviewVersions) [crd-invalid]");
     let webhook =
         json!({ "strategy": "Webhook", "webhook": { "conversionReviewVersions": ["v2"] } });
-    insta::assert_snapshot!(check("/spec/conversion", webhook), @"2.yaml:30:9: error: conversion webhook must accept review version v1 or v1beta1 (set conversionReviewVersions: [v1]) [crd-invalid]");
+    insta::assert_snapshot!(check("/spec/conversion", webhook), @"2.yaml:29:7: error: spec.conversion.webhook.conversionReviewVersions: Invalid value: must include at least one of v1, v1beta1 (set conversionReviewVersions: [v1]) [crd-invalid]");
     let twice = json!([crd()["spec"]["versions"][0], crd()["spec"]["versions"][0]]);
-    insta::assert_snapshot!(check("/spec/versions", twice), @r#"
-    2.yaml:12:5: error: 2 versions have "storage" set; exactly one must [crd-invalid]
-    2.yaml:26:13: error: version "v1" appears twice [crd-invalid]
-    "#);
+    insta::assert_snapshot!(check("/spec/versions", twice), @"
+    2.yaml:11:3: error: spec.versions: Invalid value: must contain unique version names (an API server refuses the definition as it is) [crd-invalid]
+    2.yaml:11:3: error: spec.versions: Invalid value: must have exactly one version marked as storage version (set storage: true for one version and false for the others) [crd-invalid]
+    ");
     insta::assert_snapshot!(check("/apiVersion", json!("apiextensions.k8s.io/v1beta1")), @"2.yaml:1:1: warning: CustomResourceDefinition v1beta1 is no longer served by any cluster (convert it to apiextensions.k8s.io/v1) [crd-removed-api]");
 }
 
@@ -485,11 +526,11 @@ fn composite_definitions_have_what_crossplane_demands() {
     insta::assert_snapshot!(check("/spec/versions", json!([])), @"2.yaml:10:13: error: definition has no versions [xrd-invalid]");
     insta::assert_snapshot!(check("/spec/scope", json!("Global")), @r#"2.yaml:17:10: error: scope "Global" does not exist (write LegacyCluster or Namespaced or Cluster) [xrd-invalid]"#);
     insta::assert_snapshot!(check("/spec/claimNames", json!({ "kind": "Cluster" })), @"
-    2.yaml:18:5: error: plural is missing or not a string [xrd-invalid]
+    2.yaml:17:3: error: spec.claimNames.plural: Required value (add plural) [xrd-invalid]
     2.yaml:18:11: error: claim and composite have the same kind [xrd-invalid]
     ");
     let schema = json!({ "type": "string" });
-    insta::assert_snapshot!(check("/spec/versions/0/schema/openAPIV3Schema", schema), @"2.yaml:16:17: error: openAPIV3Schema must be of type object at the root [xrd-schema]");
+    insta::assert_snapshot!(check("/spec/versions/0/schema/openAPIV3Schema", schema), @r#"2.yaml:16:17: error: spec.versions[0].schema.openAPIV3Schema.type: Invalid value: "string": must be object at the root (set type: object) [xrd-schema]"#);
 }
 
 #[test]

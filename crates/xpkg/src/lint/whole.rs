@@ -26,7 +26,33 @@ pub fn package(reports: &[DocumentReport]) -> Vec<Diagnostic> {
     check_duplicates(reports, &mut found);
     let meta = metadata.and_then(|report| report.meta.as_ref());
     check_compositions(reports, meta, &mut found);
+    if let Some(report) = metadata {
+        check_own_kinds(reports, report, &mut found);
+    }
     found
+}
+
+/// A package that needs a kind it brings itself would wait for itself. A function brings none: its
+/// definitions describe its input.
+fn check_own_kinds(
+    reports: &[DocumentReport],
+    metadata: &DocumentReport,
+    found: &mut Vec<Diagnostic>,
+) {
+    let meta = metadata.meta.as_ref().filter(|meta| meta.kind() != PackageKind::Function);
+    let targets = meta.map(Meta::dependencies).unwrap_or_default().iter();
+    let kinds = targets.filter_map(|dependency| dependency.target.as_ref()?.crd()?.ok());
+    for kind in kinds {
+        let own = reports
+            .iter()
+            .find(|report| report.defined().is_some_and(|resource| resource.is_meant_by(&kind)));
+        let Some(own) = own else { continue };
+        let place = own.place();
+        let message = format!("package depends on {kind}, which it brings itself at {place}");
+        let at = metadata.position;
+        let hint = "remove the dependency";
+        found.push(finding(&rules::DEPENDENCY_CRD, &metadata.file, at, message).hint(hint));
+    }
 }
 
 /// Demands exactly one metadata document and returns the first.

@@ -1,7 +1,6 @@
 //! `search`: packages and kinds by words.
 
-use super::{Catalog, escape};
-use crate::args::registry::RegistryArguments;
+use super::{Catalog, CatalogChoice, escape};
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Format, table};
 use crate::settings::Settings;
@@ -13,14 +12,13 @@ const DESCRIPTION_LENGTH_MAX: usize = 60;
 /// What to look for, and where.
 pub(crate) struct Request {
     pub(crate) words: String,
-    pub(crate) host: Option<String>,
+    pub(crate) asked: CatalogChoice,
     pub(crate) format: Format,
-    pub(crate) registry: RegistryArguments,
 }
 
 /// Prints what is found.
 pub(crate) async fn run(request: &Request, settings: &Settings) -> Outcome {
-    let catalog = Catalog::connect(request.host.as_deref(), &request.registry, settings).await?;
+    let catalog = Catalog::connect(&request.asked, settings).await?;
     let address = format!("/api/v1/search?q={}", escape(&request.words));
     let found: Found = catalog.ask_all(&address).await?;
     if request.format == Format::Json {

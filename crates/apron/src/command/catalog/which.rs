@@ -1,7 +1,6 @@
 //! `which`: the packages that bring a kind.
 
-use super::{Catalog, escape};
-use crate::args::registry::RegistryArguments;
+use super::{Catalog, CatalogChoice, escape};
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Format, table};
 use crate::settings::Settings;
@@ -14,14 +13,13 @@ const VERSIONS_SHOWN: usize = 3;
 /// Which kind, and whom to ask.
 pub(crate) struct Request {
     pub(crate) kind: String,
-    pub(crate) host: Option<String>,
+    pub(crate) asked: CatalogChoice,
     pub(crate) format: Format,
-    pub(crate) registry: RegistryArguments,
 }
 
 /// Prints which packages bring a kind.
 pub(crate) async fn run(request: &Request, settings: &Settings) -> Outcome {
-    let catalog = Catalog::connect(request.host.as_deref(), &request.registry, settings).await?;
+    let catalog = Catalog::connect(&request.asked, settings).await?;
     let (text, version) = match request.kind.split_once('/') {
         Some((text, version)) if !text.contains('.') => (text, Some(version)),
         _ => (request.kind.as_str(), None),
@@ -44,12 +42,8 @@ pub(crate) async fn run(request: &Request, settings: &Settings) -> Outcome {
 async fn find(catalog: &Catalog, name: &str, version: Option<&str>) -> Outcome<KindReference> {
     let address = format!("/api/v1/crds?limit=1000&q={}", escape(name));
     let page: Page<KindSummary> = catalog.ask_all(&address).await?;
-    let is_called = |summary: &&KindSummary| {
-        let it = &summary.definition;
-        let names = [&it.kind, &it.plural, &it.singular].into_iter().chain(&it.short_names);
-        names.into_iter().any(|one| one.eq_ignore_ascii_case(name))
-    };
-    let called: Vec<&KindSummary> = page.items.iter().filter(is_called).collect();
+    let called: Vec<&KindSummary> =
+        page.items.iter().filter(|summary| summary.definition.is_called(name)).collect();
     match called.as_slice() {
         [only] => Ok(KindReference {
             name: Some(only.definition.plural.clone()),
@@ -96,14 +90,14 @@ async fn tell(catalog: &Catalog, kind: &KindReference, format: Format) -> Outcom
     let (name, scope) = (found.kind.as_deref().unwrap_or("?"), found.scope.as_deref());
     let scope = scope.unwrap_or("?");
     output::print(format_args!("{} ({name}, {scope})", output::bold(&found.crd)));
-    let rows: Vec<Vec<String>> = found.packages.iter().map(|it| row(it, catalog.host())).collect();
+    let rows: Vec<Vec<String>> = found.packages.iter().map(|it| row(it, catalog)).collect();
     let header = ["PACKAGE", "TYPE", "VERSIONS", "SERVES"];
     table::table(&header, &rows).iter().for_each(output::print);
-    advise(&found, catalog.host());
+    advise(&found, catalog);
     Ok(())
 }
 
-fn row(definer: &Definer, host: &str) -> Vec<String> {
+fn row(definer: &Definer, catalog: &Catalog) -> Vec<String> {
     let newest = definer.versions.first();
     let tags = definer.versions.iter().filter_map(|version| version.tags.first());
     let mut versions: Vec<&str> = tags.map(String::as_str).take(VERSIONS_SHOWN).collect();
@@ -115,7 +109,7 @@ fn row(definer: &Definer, host: &str) -> Vec<String> {
     let served: Vec<&str> = served.map(|version| version.name.as_str()).collect();
     let note = if definer.installs { "" } else { " (input of a function)" };
     vec![
-        format!("{host}/{}", definer.repository),
+        catalog.full_name(&definer.repository),
         definer.kind.clone(),
         versions.join(", "),
         format!("{}{note}", served.join(", ")),
@@ -123,17 +117,17 @@ fn row(definer: &Definer, host: &str) -> Vec<String> {
 }
 
 /// Says what to type next.
-fn advise(found: &Definers, host: &str) {
+fn advise(found: &Definers, catalog: &Catalog) {
     let mut installing = found.packages.iter().filter(|definer| definer.installs);
     match (installing.next(), installing.next()) {
         (Some(_), Some(_)) => {
             output::say("several packages bring it: install one of them, not all");
         }
         (Some(definer), None) => {
-            let newest = definer.versions.first();
+            let (newest, name) = (definer.versions.first(), catalog.full_name(&definer.repository));
             let reference = newest.map(|version| match version.tags.first() {
-                Some(tag) => format!("{host}/{}:{tag}", definer.repository),
-                None => format!("{host}/{}@{}", definer.repository, version.digest),
+                Some(tag) => format!("{name}:{tag}"),
+                None => format!("{name}@{}", version.digest),
             });
             let kind = definer.kind.to_lowercase();
             if let Some(reference) = reference {

@@ -49,7 +49,7 @@ pub(crate) enum Format {
 pub(crate) async fn run(request: &Request, settings: &Settings) -> Outcome {
     let objects = list_objects(request)?;
     if request.dry_run {
-        return print(request.format, &objects);
+        return print_objects(request.format == Format::Json, &objects);
     }
     let cluster = Cluster::connect(&request.cluster, settings).await?;
     refuse_rival(&cluster, &request.cluster).await?;
@@ -66,7 +66,7 @@ pub(crate) async fn run(request: &Request, settings: &Settings) -> Outcome {
     }
     match request.format {
         Format::Text => Ok(()),
-        format => print(format, &objects),
+        format => print_objects(format == Format::Json, &objects),
     }
 }
 
@@ -129,8 +129,8 @@ async fn refuse_rival(cluster: &Cluster, arguments: &ClusterArguments) -> Outcom
     ))
 }
 
-fn print(format: Format, objects: &[Json]) -> Outcome {
-    if format == Format::Json {
+pub(crate) fn print_objects(is_json: bool, objects: &[Json]) -> Outcome {
+    if is_json {
         return output::print_json(&json!({"apiVersion": "v1", "kind": "List", "items": objects}));
     }
     for object in objects {

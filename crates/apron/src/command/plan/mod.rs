@@ -26,7 +26,7 @@ use controller::fetch::Fetcher;
 use controller::rehearsal::{
     Checks, Imagined, Preview, Rehearsed, Target, rehearse, standing_conflicts,
 };
-use controller::{Entry, Hands, Movement};
+use controller::{CatalogAddress, Entry, Hands, Movement};
 use serde_json::{Value as Json, json};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -43,6 +43,8 @@ pub(crate) struct Request {
     /// Whether the API server checks every object.
     pub(crate) checks: bool,
     pub(crate) may_downgrade: bool,
+    /// Catalogs that the manager asks, besides that of the own registry.
+    pub(crate) catalogs: Vec<CatalogAddress>,
     /// What the manager lets packages bring and ask for.
     pub(crate) authority: AuthorityArguments,
     pub(crate) format: Format,
@@ -200,6 +202,7 @@ async fn hands(
         namespace: request.cluster.namespace.clone(),
         group_suffix: request.cluster.group_suffix.clone(),
         default_registry: request.registry.default_registry.clone(),
+        catalogs: catalogs(request, cluster),
         movement: if request.may_downgrade { Movement::Any } else { Movement::Upgrades },
         installs_definitions: false,
         // Nothing runs on a cluster that is only imagined.
@@ -212,6 +215,13 @@ async fn hands(
     let remote = crate::registry::remote(&request.registry);
     hands.fetch = Fetcher::new(transport, remote, keychain, cache);
     Ok(hands)
+}
+
+/// The catalogs that the manager would ask: that of the control plane's own registry, and those that
+/// are named.
+fn catalogs(request: &Request, cluster: &Cluster) -> Vec<CatalogAddress> {
+    let own = cluster.own_registry().map(|registry| CatalogAddress { registry, stands_in: true });
+    own.into_iter().chain(request.catalogs.iter().cloned()).collect()
 }
 
 /// Asks the imagined cluster for what is wished for.

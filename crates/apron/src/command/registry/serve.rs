@@ -71,6 +71,7 @@ pub(crate) async fn run(request: &Request, environment: &environment::Settings) 
     let mut options = Options::guarded(auth.clone());
     options.hosts = hosts(request, address);
     options.budgets = request.limits.budgets.clone();
+    options.extensions.push(catalog::EXTENSION);
     options.mirrors =
         mirror::mirrors(&request.mirror, environment, &registry, &*options.access).await?;
     let index = catalog::opened(Index::open(&request.directory.join(catalog::FILE)))?;

@@ -169,10 +169,13 @@ fn allow(directory: &Path, who: &str, repositories: &str, actions: &str) -> Outc
     let changed = Users::change(directory, |users| {
         users.rules.retain(|it| !(it.who == rule.who && it.repositories == rule.repositories));
         users.rules.push(rule);
-        Ok(())
+        Ok(users.users.contains_key(who) || who == ANONYMOUS || who == EVERYBODY)
     });
-    changed.map_err(|error| failed(&error))?;
+    let is_known = changed.map_err(|error| failed(&error))?;
     output::print(format_args!("{who} may {actions} in {repositories}"));
+    if !is_known {
+        output::warn(format_args!("no user here is called {who}: `apron registry user add {who}`"));
+    }
     Ok(())
 }
 

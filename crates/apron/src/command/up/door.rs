@@ -10,6 +10,7 @@ use crate::failure::{Failure, Outcome};
 use crate::output;
 use ::catalog::Index;
 use ::explorer::pass::Pass;
+use ::explorer::plane::PlaneSource;
 use ::registry::auth::{Auth, Mode, Users};
 use ::registry::hosts::Hosts;
 use ::registry::{Options, Registry};
@@ -40,7 +41,12 @@ pub(super) struct Images {
 }
 
 /// Opens the registry of a control plane that listens there.
-pub(super) fn images(request: &Request, home: &Home, address: SocketAddr) -> Outcome<Images> {
+pub(super) fn images(
+    request: &Request,
+    home: &Home,
+    address: SocketAddr,
+    source: Arc<dyn PlaneSource>,
+) -> Outcome<Images> {
     let directory = home.join("registry");
     let settings = ::registry::Settings::default();
     let registry = if request.in_memory {
@@ -57,15 +63,20 @@ pub(super) fn images(request: &Request, home: &Home, address: SocketAddr) -> Out
         ..::registry::auth::Settings::new(&directory)
     };
     let auth = Auth::open(settings).map_err(|error| cannot_guard(&error))?;
-    let options = Options { hosts: Hosts::of(address, &[]).always(), ..Options::guarded(auth) };
+    let (hosts, extensions) = (Hosts::of(address, &[]).always(), vec![catalog::EXTENSION]);
+    let options = Options { hosts, extensions, ..Options::guarded(auth) };
     let index = open_catalog(request, home)?;
     let pass = Pass::from_key(&password, address);
     let outer = ::registry::router(registry.clone(), options.clone()).merge(catalog::routes(
         index.clone(),
         options,
-        Some(pass.clone()),
+        Some(catalog::ShownPlane { pass: pass.clone(), source }),
     ));
-    let inner = ::registry::router(registry.clone(), Options::open());
+    let inner = ::registry::router(registry.clone(), Options::open()).merge(catalog::routes(
+        index.clone(),
+        Options::open(),
+        None,
+    ));
     Ok(Images {
         outer: vouched.within(outer, Some(&password)),
         inner: vouched.within(inner, None),

@@ -8,6 +8,7 @@ use crate::cluster::wait::{self, Goal};
 use crate::failure::{Failure, Outcome};
 use crate::output;
 use crate::settings::Settings;
+use api::meta::PackageKind;
 use serde_json::json;
 use std::path::Path;
 use std::time::Duration;
@@ -43,12 +44,23 @@ pub(super) async fn install(
     // What they need may have been healthy once and not be any more, as after a restart.
     let found = tops.iter().filter_map(|top| inventory.find(top).ok());
     let all: Vec<&Installed> = found.flat_map(|top| inventory.closure(top)).collect();
+    tell_without_effect(&all);
     if all.iter().all(|one| one.state().is_well()) {
         return crate::command::status::draw(&inventory, &tops);
     }
     let all: Vec<Which> = all.into_iter().map(Installed::which).collect();
     let inventory = wait::until(&plane.cluster, &all, Goal::Healthy, time).await?;
     crate::command::status::draw(&inventory, &tops)
+}
+
+/// Says what is kept here and acted on nowhere, so that nobody waits for it.
+fn tell_without_effect(installed: &[&Installed]) {
+    if installed.iter().any(|one| one.kind == PackageKind::Configuration) {
+        output::say(
+            "nothing composes here: composite resources, usages and operations take effect where \
+             Crossplane's core runs",
+        );
+    }
 }
 
 /// Waits until the manager has made the API server know its kinds.

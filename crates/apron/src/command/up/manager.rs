@@ -9,18 +9,20 @@ use crate::output;
 use crate::registry::auth_files;
 use crate::settings::Settings;
 use controller::cache::Cache;
-use controller::{Entry, Manager, Voice};
+use controller::{CatalogAddress, Entry, Manager, Voice};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use store::auth::Keychain;
 use store::remote::Transport;
 use tokio::sync::watch::Receiver;
 
-/// A manager for that API server, who fetches packages that way.
+/// A manager for that API server, who fetches packages that way; the catalog of the own registry,
+/// which listens there, is the first that it asks.
 pub(super) async fn manager(
     request: &Request,
     home: &Home,
     client: kube::Client,
-    transport: Transport,
+    (registry, transport): (SocketAddr, Transport),
     environment: &Settings,
 ) -> Outcome<Manager> {
     let cache = Cache::open(home.join("packages")).map_err(|error| {
@@ -34,7 +36,10 @@ pub(super) async fn manager(
     })?;
     let silent = |_: &Entry<'_>| {};
     let voice: Voice = if request.verbose { Arc::new(say) } else { Arc::new(silent) };
-    let settings = request.open.clone().applied(settings());
+    let own = CatalogAddress { registry: registry.to_string(), stands_in: true };
+    let mut settings = request.open.clone().applied(settings());
+    settings.catalogs = vec![own];
+    settings.catalogs.extend(request.catalogs.iter().cloned());
     Ok(Manager::new(assemble(client, transport, keychain, cache, settings, voice)))
 }
 

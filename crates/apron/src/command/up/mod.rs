@@ -39,6 +39,8 @@ pub(crate) struct Request {
     pub(crate) registry_listen: Option<SocketAddr>,
     /// Certificate authorities of other registries, besides the system's.
     pub(crate) ca_bundle: Option<PathBuf>,
+    /// Catalogs to ask after the own registry's.
+    pub(crate) catalogs: Vec<controller::CatalogAddress>,
     /// Credentials for other registries, before the user's own.
     pub(crate) auth_file: Option<PathBuf>,
     pub(crate) exit_when_ready: bool,

@@ -86,6 +86,7 @@ fn request(root: PathBuf, file: &Path) -> build::Request {
         kind: None,
         strict: false,
         report: Report::Quiet,
+        ca_file: None,
     }
 }
 
@@ -128,6 +129,7 @@ fn names(metas: &[&Meta]) -> Outcome<Vec<(Repository, bool)>> {
         .iter()
         .flat_map(|meta| meta.dependencies())
         .filter_map(|dependency| dependency.target.as_ref())
+        .filter(|target| target.crd().is_none())
         .filter_map(|target| {
             let repository = named(&target.package)?;
             let last = repository.path().rsplit('/').next()?.to_owned();

@@ -9,6 +9,7 @@ use crate::cluster::Cluster;
 use crate::cluster::kubeconfig::OwnRegistry;
 use crate::command::apiserver;
 use crate::command::deploy;
+use crate::command::explorer::ClusterSource;
 use crate::command::permissions;
 use crate::command::registry::{self as own_registry, catalog, serve};
 use crate::failure::{Failure, Outcome};
@@ -21,6 +22,7 @@ use ::registry::Registry;
 use edge::accept;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 use store::auth::Keychain;
 use store::remote::{Client, HttpSettings, Transport, http_client, transport};
@@ -67,8 +69,9 @@ impl Plane {
         let mut tasks = JoinSet::new();
         let listener = bind(request.registry_listen, REGISTRY, "--registry-listen").await?;
         let registry = address(&listener)?;
+        let source = Arc::new(ClusterSource::new(told.clone()));
         let Images { registry: images, index, outer, inner, vouched, explorer, own } =
-            door::images(request, home, registry)?;
+            door::images(request, home, registry, source.clone())?;
         let (doors, limits) = own_registry::doors();
         tasks.spawn(accept::serve(listener, outer, doors, limits, done(&told)));
         tasks.spawn(serve::collect_regularly(images.clone(), COLLECT_INTERVAL, done(&told)));
@@ -83,7 +86,10 @@ impl Plane {
         let (door, limits) = prepared.door();
         tasks.spawn(accept::serve(listener, prepared.router(), door, limits, done(&told)));
 
-        let cluster = Cluster::of(prepared.client(), format!("https://{api}"), ::api::crd::SUFFIX);
+        let of_client =
+            || Cluster::of(prepared.client(), format!("https://{api}"), ::api::crd::SUFFIX);
+        let cluster = of_client();
+        source.set_cluster(of_client());
         permissions::ensure_gathered(&cluster).await?;
         deploy::ensure_people(&cluster).await?;
         let packages = Client::new(
@@ -94,7 +100,8 @@ impl Plane {
         // In this process nobody asks for the credential.
         let near = OwnRegistry { address: registry, credential: None };
         let world = nearby(transport(inner), &near, world(request, settings)?);
-        let manager = manager::manager(request, home, prepared.client(), world, settings).await?;
+        let manager =
+            manager::manager(request, home, prepared.client(), (registry, world), settings).await?;
         tasks.spawn(manager::run(manager, told));
         let kept = if request.in_memory {
             "memory only".to_owned()
@@ -133,6 +140,8 @@ impl Plane {
             "  log in    apron registry password | \
              docker login --username apron --password-stdin {registry}"
         ));
+        let next = "apron status; kubectl get crds; apron init configuration my-platform";
+        output::print(format_args!("  next      {next}"));
     }
 
     /// Lets everybody finish what they do.

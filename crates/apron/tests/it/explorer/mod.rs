@@ -2,6 +2,7 @@
 //! what people with other eyes and hands need.
 
 mod browser;
+mod plane;
 
 use crate::registry::Served;
 use crate::support::{Scratch, apron, patiently, peer_path};
@@ -31,8 +32,11 @@ fn serve(scratch: &Scratch) -> Served {
     push("provider", "platform/provider-harbour:v0.1.0");
     let definition = provider.join("crds/storage.harbour.example.org_buckets.yaml");
     let text = fs_err::read_to_string(&definition).unwrap();
-    fs_err::write(&definition, text.replace("A Bucket of", "A bucket, second edition, of"))
-        .unwrap();
+    let text = text.replace("A Bucket of", "A bucket, second edition, of");
+    let added = "required: [region, depth]\n                properties:\n                  \
+                 depth: {type: integer, description: How deep it lies.}\n";
+    let fields = "required: [region]\n                properties:\n";
+    fs_err::write(&definition, text.replace(fields, added)).unwrap();
     push("provider", "platform/provider-harbour:v0.2.0");
     scratch.copy_package_from(&examples.join("function"), "function");
     push("function", "platform/function-moor:v0.1.0");
@@ -60,7 +64,7 @@ fn add_annotations(metadata: &Path) {
 }
 
 /// Every page there is.
-const PAGES: [(&str, &str); 14] = [
+const PAGES: [(&str, &str); 18] = [
     ("home", "/"),
     ("home-filtered", "/?type=Provider"),
     ("search", "/search?q=bucket"),
@@ -71,6 +75,10 @@ const PAGES: [(&str, &str); 14] = [
     ("package-kinds", "/p/platform/provider-harbour?view=kinds"),
     ("package-needs", "/p/platform/platform?view=needs"),
     ("package-permissions", "/p/platform/provider-harbour?view=permissions"),
+    ("search-fields", "/search?q=forProvider.region"),
+    ("diff", "/diff/platform/provider-harbour"),
+    ("diff-nothing", "/diff/platform/platform"),
+    ("api", "/api"),
     ("package-versions", "/p/platform/provider-harbour?view=versions"),
     ("kind", "/crd/buckets.storage.harbour.example.org"),
     ("kind-filtered", "/crd/buckets.storage.harbour.example.org?filter=region"),
@@ -145,6 +153,19 @@ fn everything_can_be_reached_without_scripts() {
     browser.click(".tabs a[href$='view=versions']");
     browser.comes_to("view=versions");
     browser.shows("table", "v0.2.0");
+    // What changed between two versions, and the other way round.
+    browser.click("a[href='/diff/platform/provider-harbour?from=v0.1.0&to=v0.2.0']");
+    browser.shows("h1", "What changed in provider-harbour");
+    browser.shows(".changes.bad", "spec.forProvider.depth");
+    browser.click("select[name=from] option[value='v0.2.0']");
+    browser.click("select[name=to] option[value='v0.1.0']");
+    browser.click(".choice button");
+    browser.comes_to("from=v0.2.0&to=v0.1.0");
+    browser.shows("[role=status]", "Nothing breaks.");
+    // A field leads to its place in the schema.
+    browser.open(&format!("{home}/search?q=forProvider.region"));
+    browser.click("td a[href*='field=spec.forProvider.region']");
+    browser.comes_to("/crd/buckets.storage.harbour.example.org/v1alpha1");
     browser.open(&format!("{home}/?type=Function"));
     assert_eq!(browser.count(".card"), 1);
     browser.open(&format!("{home}/p/no/such"));
@@ -200,6 +221,13 @@ fn the_keyboard_alone_is_enough() {
     assert_eq!(browser.complaints(), Vec::<String>::new());
 }
 
+/// Whether a page has to be moved sideways.
+fn is_too_wide(browser: &Browser) -> bool {
+    let script =
+        "return document.documentElement.scrollWidth > document.documentElement.clientWidth";
+    browser.run(script) == true
+}
+
 /// Findings of axe that are serious or critical.
 fn barriers(browser: &Browser, axe: &str) -> Vec<String> {
     let script = format!(
@@ -226,10 +254,7 @@ fn every_page_is_open_to_everybody_in_light_and_dark_wide_and_narrow() {
             browser.open(&format!("http://{}{path}", served.address()));
             let shade = if is_dark { "dark" } else { "light" };
             let place = format!("{name}-{width}-{shade}");
-            let wide = browser.run(
-                "return document.documentElement.scrollWidth > document.documentElement.clientWidth",
-            );
-            if wide == true {
+            if is_too_wide(&browser) {
                 complaints.push(format!("{place} is wider than the screen"));
             }
             let found = barriers(&browser, &axe);

@@ -526,7 +526,7 @@ fn a_definition_can_be_needed(stage: &Stage) {
     let expected = format!(
         "cannot resolve package dependencies: {} v1.0.0 needs the CRD {definition}; no package \
          that is installed brings the CRD {definition}; hint: install a package that brings \
-         {definition}",
+         {definition}, or give the manager a catalog with --catalog",
         stage.registry.reference("wants"),
     );
     assert_eq!(unhealthy(stage, CONFIGURATION, "wants", "no package"), expected);

@@ -10,8 +10,10 @@ mod authority;
 mod dependencies;
 mod e2e;
 mod functions;
+mod git_sources;
 mod guide;
 mod handover;
+mod kinds;
 mod made_up;
 mod mistakes;
 mod packages;
@@ -22,6 +24,7 @@ mod retention;
 mod revisions;
 mod runtimes;
 mod signer;
+mod stacks;
 mod stage;
 mod standing;
 mod trust;
@@ -33,7 +36,7 @@ use stage::{Backend, Manner, Stage};
 type Scenario = (&'static str, fn(&Stage));
 
 /// Everything there is to play on a stage that others share.
-const CHAPTERS: [&[Scenario]; 16] = [
+const CHAPTERS: [&[Scenario]; 17] = [
     adoption::ALL,
     authority::ALL,
     dependencies::ALL,
@@ -48,6 +51,7 @@ const CHAPTERS: [&[Scenario]; 16] = [
     retention::ALL,
     revisions::ALL,
     runtimes::ALL,
+    stacks::ALL,
     trust::ALL,
     upstream::ALL,
 ];
@@ -129,6 +133,16 @@ fn revisions_become_objects_on_a_real_server() {
 }
 
 #[test]
+fn packages_of_the_first_system_are_installed_on_the_embedded_server() {
+    play(Backend::Embedded, stacks::ALL);
+}
+
+#[test]
+fn packages_of_the_first_system_are_installed_on_a_real_server() {
+    play(Backend::Real, stacks::ALL);
+}
+
+#[test]
 fn what_lives_is_kept_on_the_embedded_server() {
     play(Backend::Embedded, retention::ALL);
 }
@@ -202,6 +216,16 @@ fn upstreams_scenarios_end_as_upstream_expects_on_the_embedded_server() {
 fn upstreams_scenarios_end_as_upstream_expects_on_a_real_server() {
     let stage = Stage::open_with(Backend::Real, Manner::Told(&e2e::WORDS));
     play_on(stage, e2e::ALL, |_| {});
+}
+
+#[test]
+fn packages_are_found_by_their_kinds_on_the_embedded_server() {
+    play_on(Stage::open_with(Backend::Embedded, Manner::Cataloged), kinds::ALL, |_| {});
+}
+
+#[test]
+fn packages_are_found_by_their_kinds_on_a_real_server() {
+    play_on(Stage::open_with(Backend::Real, Manner::Cataloged), kinds::ALL, |_| {});
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! From packages to revisions: pull policies, activation, history, pause.
 
 use super::Scenario;
-use super::stage::{Gate, Stage, condition};
+use super::stage::{Gate, Stage, condition, packages};
 use crate::support::until;
 use serde_json::json;
 
@@ -13,6 +13,7 @@ pub(super) const ALL: &[Scenario] = &[
     ("what is paused is left alone", what_is_paused_is_left_alone),
     ("a file in the cache needs no registry", a_file_in_the_cache_needs_no_registry),
     ("what is cached is not asked for", what_is_cached_is_not_asked_for),
+    ("a tag that was pushed again is asked for", a_tag_that_was_pushed_again_is_asked_for),
     ("a mirror is used where one is configured", a_mirror_is_used_where_one_is_configured),
 ];
 
@@ -152,6 +153,35 @@ fn what_is_cached_is_not_asked_for(stage: &Stage) {
         (again != uid).then_some(())
     });
     stage.condition("Provider", "kept", "Installed", "True", "ActivePackageRevision");
+}
+
+/// What another package had, or this one before it was uninstalled, is not what the tag means now.
+fn a_tag_that_was_pushed_again_is_asked_for(stage: &Stage) {
+    const KIND: &str = "Configuration";
+    let tag = stage.registry.reference("edgy:edge");
+    let revision = |name: &str| {
+        stage.condition(KIND, name, "Installed", "True", "ActivePackageRevision");
+        stage.revisions(KIND, name).pop().unwrap().2
+    };
+    stage.push_as(KIND, "edgy", "v1.0.0", &tag);
+    stage.install(KIND, "edgy", &json!({"package": tag}));
+    let first = revision("edgy");
+    stage.push_as(KIND, "edgy", "v1.1.0", &tag);
+    let path = format!("{}/edgy", packages(KIND));
+    stage.change("DELETE", &path, "application/json", &json!({}));
+    until("the package is gone", || stage.is_absent(&path).then_some(()));
+    stage.install(KIND, "edgy", &json!({"package": tag}));
+    let second = revision("edgy");
+    assert_ne!(second, first);
+    // One that is installed stays what it is, whatever others ask for.
+    stage.push_as(KIND, "edgy", "v1.2.0", &tag);
+    stage.merge(KIND, "edgy", &json!({"spec": {"revisionHistoryLimit": 3}}));
+    let generation = stage.package(KIND, "edgy")["metadata"]["generation"].clone();
+    until("it was looked at", || {
+        let healthy = condition(&stage.package(KIND, "edgy"), "Healthy")?;
+        (healthy["observedGeneration"] == generation).then_some(())
+    });
+    assert_eq!(revision("edgy"), second);
 }
 
 fn a_mirror_is_used_where_one_is_configured(stage: &Stage) {

@@ -150,7 +150,7 @@ fn a_plan_can_be_checked_by_the_server(stage: &Stage) {
     let mut unsound = definition("unsound.example.org", &[("v1", &["size"])]);
     unsound["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["x-kubernetes-validations"] =
         json!([{"rule": "self.nowhere == 1"}]);
-    let package = stage.push_package("Provider", "unsound", "v1.0.0", &json!({}), &[unsound]);
+    let package = stage.push_unsound("Provider", "unsound", "v1.0.0", &[unsound]);
     plan(stage, &[&package]).ok();
     let told = stage.apron(&["plan", &package, "--check"]).failed();
     let refused = "the API server refuses CustomResourceDefinition things.unsound.example.org";

@@ -250,7 +250,7 @@ fn what_is_refused_leaves_nothing_behind(stage: &Stage) {
     bad["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["x-kubernetes-validations"] =
         json!([{"rule": "self.nowhere == 1"}]);
     let documents = [crd(group, "alphas", &["a"]), bad, crd(group, "omegas", &["a"])];
-    let package = stage.push_objects(kind, "refused", "v1.0.0", &documents);
+    let package = stage.push_unsound(kind, "refused", "v1.0.0", &documents);
     stage.install(kind, "refused", &json!({"package": package}));
     let begin = format!(
         "cannot establish control of object: the API server refuses CustomResourceDefinition \

@@ -18,6 +18,7 @@ pub(super) const ALL: &[Scenario] = &[
     ("a key that is not there is named", a_key_that_is_not_there_is_named),
     ("a bundle is a signature, too", a_bundle_is_a_signature_too),
     ("a private mirror serves revisions", a_private_mirror_serves_revisions),
+    ("what is cached needs its credentials", what_is_cached_needs_its_credentials),
     ("pull secrets open a private registry", pull_secrets_open_a_private_registry),
     ("other pull secrets are tried", other_pull_secrets_are_tried),
     ("a private package is moved with its own secret", a_private_package_is_moved),
@@ -294,6 +295,20 @@ fn fed(scratch: &Scratch, words: &[&str]) -> Ran {
     let mut child = command.spawn().unwrap();
     child.stdin.take().unwrap().write_all(b"a password\n").unwrap();
     child.wait_with_output().unwrap().into()
+}
+
+/// That one package could fetch something does not give it to another.
+fn what_is_cached_needs_its_credentials(stage: &Stage) {
+    let private = Private::start();
+    let package = private.push(stage, "Function", "locked");
+    stage.secret("locked", ".dockerconfigjson", &private.credentials());
+    let spec = json!({"package": package, "packagePullSecrets": [{"name": "locked"}]});
+    stage.install("Function", "locked", &spec);
+    is_installed(stage, "Function", "locked");
+    stage.install("Function", "unlocked", &json!({"package": package}));
+    let said = stage.condition("Function", "unlocked", "Installed", "False", "UnpackingPackage");
+    assert!(said.contains("name a secret with credentials for"), "{said}");
+    assert_eq!(stage.revisions("Function", "unlocked"), []);
 }
 
 fn a_private_mirror_serves_revisions(stage: &Stage) {

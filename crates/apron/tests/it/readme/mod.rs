@@ -2,20 +2,20 @@
 
 mod named;
 mod rows;
-mod typed;
+pub(crate) mod typed;
 
 use crate::support::{Scratch, apron};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-fn repository() -> PathBuf {
+pub(crate) fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
 /// A command of a document and the lines that it prints there.
-struct Shown {
-    command: String,
-    lines: Vec<String>,
+pub(crate) struct Shown {
+    pub(crate) command: String,
+    pub(crate) lines: Vec<String>,
 }
 
 /// The commands of a page in their order: those of console blocks with what they print, and those
@@ -44,7 +44,7 @@ fn commands(page: &str) -> Vec<Shown> {
 }
 
 impl Shown {
-    fn of(command: &str) -> Self {
+    pub(crate) fn of(command: &str) -> Self {
         Self { command: command.to_owned(), lines: Vec::new() }
     }
 }
@@ -67,7 +67,7 @@ fn fits(shown: &str, printed: &str) -> bool {
 
 /// Holds what was printed against what is shown, line by line.
 #[track_caller]
-fn assert_shown(shown: &Shown, printed: &str) {
+pub(crate) fn assert_shown(shown: &Shown, printed: &str) {
     let mut printed = printed.lines();
     let mut may_skip = false;
     for line in shown.lines.iter().map(|line| line.trim_end()).filter(|line| !line.is_empty()) {
@@ -140,7 +140,7 @@ fn digests_are_shown_where_they_are_checked_and_nowhere_else() {
             .iter()
             .map(|name| repository().join(name))
             .collect();
-    pages.extend(fs_err::read_dir(repository().join("docs")).unwrap().map(|it| it.unwrap().path()));
+    pages.extend(crate::manual::page_paths());
     for page in pages.iter().filter(|page| page.extension().is_some_and(|it| it == "md")) {
         let text = fs_err::read_to_string(page).unwrap();
         let hex = |word: &&str| word.len() >= 6 && word.bytes().all(|it| it.is_ascii_hexdigit());

@@ -12,17 +12,35 @@ fn pages() -> Vec<PathBuf> {
             .map(|name| repository().join(name))
             .filter(|path| path.exists())
             .collect();
-    let documents = fs_err::read_dir(repository().join("docs")).unwrap();
-    pages.extend(documents.map(|it| it.unwrap().path()));
-    pages.retain(|page| page.extension().is_some_and(|it| it == "md"));
+    pages.extend(crate::manual::page_paths());
     pages
 }
 
-/// What stands between backticks and begins with apron's name, on one line each.
+/// What stands between backticks and begins with apron's name, on one line each, and such lines of
+/// blocks that a reader copies into a shell of theirs.
 fn named_commands(page: &str) -> Vec<String> {
-    let text = page.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut outside = String::new();
+    let (mut named, mut language) = (Vec::new(), None);
+    for line in page.replace("\\\n", " ").lines() {
+        language = match (line.trim_start().strip_prefix("```"), language) {
+            (Some(opened), None) => Some(opened.to_owned()),
+            (Some(_), Some(_)) => None,
+            (None, Some(within)) => {
+                let is_shell = within == "sh" && line.trim_start().starts_with("apron ");
+                named.extend(is_shell.then(|| line.trim().to_owned()));
+                Some(within)
+            }
+            (None, None) => {
+                outside.push_str(line);
+                outside.push(' ');
+                None
+            }
+        };
+    }
+    let text = outside.split_whitespace().collect::<Vec<_>>().join(" ");
     let spans = text.split('`').skip(1).step_by(2);
-    spans.filter(|span| span.starts_with("apron ")).map(str::to_owned).collect()
+    named.extend(spans.filter(|span| span.starts_with("apron ")).map(str::to_owned));
+    named
 }
 
 /// The words of a command up to what the reader puts in, and its flags.
@@ -84,6 +102,8 @@ fn a_command_that_is_not_there_is_noticed() {
     let scratch = Scratch::new();
     assert_eq!(words_and_flags("apron install REF --wait 2m"), (vec!["install"], vec!["--wait"]));
     assert_eq!(named_commands("see `apron\nup [DIR]` and `other`"), ["apron up [DIR]"]);
+    let copied = "```sh\napron push \\\n  REF\n```\n```text\napron fly\n```\n";
+    assert_eq!(named_commands(copied), ["apron push    REF"]);
     assert!(help_of(&scratch, &["fly"]).is_none());
     assert!(help_of(&scratch, &["registry", "serve"]).is_some());
 }

@@ -13,10 +13,10 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 /// Commands that are too large to be typed within a test: these are looked at, not run.
-const LOOKED_AT: [&str; 3] = ["make demo", "make test", "make install"];
+const LOOKED_AT: [&str; 4] = ["make demo", "make test", "make docs", "make install"];
 
 /// A server that ends with the test.
-struct Server {
+pub(crate) struct Server {
     child: Child,
     said: PathBuf,
 }
@@ -30,7 +30,7 @@ impl Drop for Server {
 
 impl Server {
     /// Starts one, and waits until it has said something.
-    fn start(mut command: Command, said: PathBuf, sign: &str) -> Self {
+    pub(crate) fn start(mut command: Command, said: PathBuf, sign: &str) -> Self {
         let file = fs_err::File::create(&said).unwrap();
         let copy = file.try_clone().unwrap();
         command.stdout(Stdio::from(file.into_file())).stderr(Stdio::from(copy.into_file()));
@@ -44,12 +44,12 @@ impl Server {
         server
     }
 
-    fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         fs_err::read_to_string(&self.said).unwrap()
     }
 
     /// What follows in the line that begins so.
-    fn rest(&self, start: &str) -> String {
+    pub(crate) fn rest(&self, start: &str) -> String {
         let text = self.text();
         let rest = text.lines().find_map(|line| line.strip_prefix(start));
         rest.unwrap_or_else(|| panic!("`{start}` is not in\n{text}")).to_owned()

@@ -8,12 +8,14 @@ mod versions;
 
 use super::PageSite;
 use super::layout::{Frame, Section};
-use super::parts::{state_tag, type_tag};
+use super::parts::{state_tag, type_tag, version_label, version_name};
 use crate::icon;
 use crate::link;
-use crate::words::{byte_size, group_digits, last_part, short_digest};
+use crate::words::{byte_size, group_digits, last_part};
 use catalog::Definition;
-use catalog::answer::{Dependent, State, VersionDetail, VersionSummary};
+use catalog::answer::{
+    DependencyGraph, Dependent, State, VersionDetail, VersionSeal, VersionSummary,
+};
 use maud::{Markup, html};
 use std::collections::BTreeMap;
 
@@ -29,6 +31,10 @@ pub(crate) struct PackageView<'page> {
     pub(crate) versions: Vec<VersionSummary>,
     pub(crate) definitions: Vec<Definition>,
     pub(crate) dependents: Vec<Dependent>,
+    /// Signatures and the like that are there.
+    pub(crate) seals: Vec<VersionSeal>,
+    /// What it needs, and what that needs.
+    pub(crate) graph: Option<DependencyGraph>,
     /// Repositories of this registry, by what dependencies call them.
     pub(crate) neighbours: BTreeMap<String, String>,
     pub(crate) part: PackagePart,
@@ -130,21 +136,18 @@ impl PackageView<'_> {
     /// The versions to choose from, newest first.
     fn draw_picker(&self) -> Markup {
         let VersionDetail { repository, summary, .. } = &self.detail;
-        let label = |version: &VersionSummary| {
-            version.tags.first().cloned().unwrap_or_else(|| short_digest(&version.digest))
-        };
         let is_newest = self.versions.first().is_some_and(|it| it.digest == summary.digest);
         html! {
             details class="picker" {
-                summary { span class="unseen" { "Version " } (label(summary)) @if is_newest { " " small { "newest" } } }
+                summary { span class="unseen" { "Version " } (version_label(summary)) @if is_newest { " " small { "newest" } } }
                 ul {
                     @for version in self.versions.iter().take(OFFERED_MAX) {
                         @let is_this = version.digest == summary.digest;
-                        @let named = version.tags.first().unwrap_or(&version.digest);
+                        @let named = version_name(version);
                         li {
                             a class="mono" aria-current=[is_this.then_some("page")]
                                 href=(link::package_view(repository, Some(named), self.part.name())) {
-                                (label(version))
+                                (version_label(version))
                             }
                         }
                     }

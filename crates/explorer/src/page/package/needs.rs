@@ -1,10 +1,11 @@
 //! What a package needs, and what needs it.
 
 use super::PackageView;
+use crate::diagram::{Diagram, DiagramEdge, DiagramNode, NodeTone};
 use crate::link;
 use crate::page::parts::{empty_state, type_tag};
-use crate::words::{count_noun, short_digest};
-use catalog::answer::Dependent;
+use crate::words::{count_noun, last_part, short_digest};
+use catalog::answer::{DependencyGraph, Dependent, GraphEdge, GraphNode};
 use maud::{Markup, html};
 use std::collections::BTreeMap;
 
@@ -15,6 +16,9 @@ impl PackageView<'_> {
     pub(super) fn draw_needs(&self) -> Markup {
         html! {
             section { h2 { "Depends on" } (self.draw_dependencies()) }
+            @if let Some(graph) = self.graph.as_ref().filter(|graph| graph.edges.len() > 1) {
+                section { h2 { "All that comes with it" } (self.draw_graph(graph)) }
+            }
             section { h2 { "Needed by" } (self.draw_dependents()) }
         }
     }
@@ -47,6 +51,38 @@ impl PackageView<'_> {
                 }
             }
         }
+    }
+
+    /// What it needs, and what that needs, as far as this registry knows.
+    fn draw_graph(&self, graph: &DependencyGraph) -> Markup {
+        let node = |node: &GraphNode| {
+            let is_known = node.digest.is_some();
+            let named = node.tag.as_deref().or(node.digest.as_deref());
+            DiagramNode {
+                id: node.repository.clone(),
+                label: last_part(&node.repository).to_owned(),
+                detail: match &node.tag {
+                    Some(tag) => tag.clone(),
+                    None if is_known => "no tag".to_owned(),
+                    None => "not in this registry".to_owned(),
+                },
+                address: is_known.then(|| link::package_page(&node.repository, named)),
+                tone: match () {
+                    () if node.repository == graph.root => NodeTone::Chosen,
+                    () if is_known => NodeTone::Plain,
+                    () => NodeTone::Absent,
+                },
+            }
+        };
+        let edge = |edge: &GraphEdge| DiagramEdge {
+            from: edge.from.clone(),
+            to: edge.to.clone(),
+            label: edge.constraint.clone(),
+            is_broken: false,
+        };
+        let nodes = graph.nodes.iter().map(node).collect();
+        let edges = graph.edges.iter().map(edge).collect();
+        Diagram { nodes, edges }.draw_both("Dependencies")
     }
 
     /// The repository here that a dependency means.

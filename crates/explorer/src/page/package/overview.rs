@@ -35,6 +35,7 @@ impl PackageView<'_> {
                 aside aria-label="Install and facts" {
                     (self.draw_install())
                     (self.draw_facts())
+                    (self.draw_seals())
                 }
             }
         }
@@ -88,6 +89,29 @@ impl PackageView<'_> {
                             (copy_box(&format!("{label} command"), text))
                         }
                     }
+                }
+            }
+        }
+    }
+
+    /// What is kept beside the package; apart from what its author says, and with what it is worth.
+    fn draw_seals(&self) -> Markup {
+        if self.detail.summary.state != State::Read {
+            return html! {};
+        }
+        html! {
+            section class="panel" {
+                h2 { "Signatures" }
+                @if self.seals.is_empty() {
+                    p class="inner faint small-lead" { "None under the tags that cosign uses." }
+                } @else {
+                    dl {
+                        @for seal in &self.seals {
+                            dt { (seal.kind) }
+                            dd class="mono" title=(seal.digest) { (short_digest(&seal.digest)) }
+                        }
+                    }
+                    p class="inner faint small-lead" { "Present, not verified: a control plane verifies with the keys of its image configuration." }
                 }
             }
         }

@@ -2,7 +2,7 @@
 
 use super::{PackagePart, PackageView};
 use crate::link::{self, with_query};
-use crate::page::parts::{pager, state_tag};
+use crate::page::parts::{pager, state_tag, version_label, version_name};
 use crate::words::{byte_size, group_digits, short_digest};
 use maud::{Markup, html};
 
@@ -30,10 +30,11 @@ impl PackageView<'_> {
                             th scope="col" { "Kinds" }
                             th scope="col" { "Size" }
                             th scope="col" { "Made" }
+                            th scope="col" { "What changed" }
                         }
                     }
                     tbody {
-                        @for version in self.versions.iter().skip(first).take(VERSIONS) {
+                        @for (at, version) in self.versions.iter().enumerate().skip(first).take(VERSIONS) {
                             tr {
                                 td {
                                     @if version.tags.is_empty() {
@@ -49,6 +50,13 @@ impl PackageView<'_> {
                                 td { (group_digits(version.kinds)) }
                                 td { @if version.package.size > 0 { (byte_size(version.package.size)) } }
                                 td { (version.package.created.as_deref().unwrap_or_default()) }
+                                td {
+                                    @if let Some(before) = self.versions.get(at + 1) {
+                                        a href=(link::changes_page(repository, version_name(before), version_name(version))) {
+                                            "since " (version_label(before))
+                                        }
+                                    }
+                                }
                             }
                         }
                     }

@@ -1,17 +1,22 @@
 //! A cluster and a registry in a few lines of text, and everybody doing their part.
 
 use crate::image_config::{Names, Treatment};
-use crate::lock::{Contents, Counts, Decided, Report, Verdict, Whose, World, decide};
+use crate::lock::{
+    Contents, Counts, Decided, KindCandidate, KindPins, KindSources, Report, Verdict, Whose, World,
+    decide,
+};
 use crate::package;
 use crate::package::pull::Image;
 use crate::signature::Trust;
 use crate::step::{Action, Expect, Need, Step, Wake};
+use api::kind_reference::KindReference;
 use api::meta::{Meta, PackageKind};
 use api::pkg::revision::Revision;
 use api::pkg::{ImageConfig, Package};
 use oci::{Digest, Reference};
 use serde_json::{Value as Json, json};
 use std::collections::{BTreeMap, BTreeSet};
+use xpkg::lint::Resource;
 
 /// More rounds than any of these worlds takes.
 const ROUNDS_MAX: usize = 30;
@@ -31,15 +36,34 @@ pub(super) struct Cluster {
     pub(super) refuses: BTreeSet<String>,
     /// Packages that do not run, where that is waited for.
     pub(super) stands: BTreeSet<String>,
+    /// What the API server serves without a package, as `plural.group/version`.
+    pub(super) served: BTreeSet<String>,
+    /// Whether the manager has the packages of revisions at hand, not only what the lock remembers.
+    pub(super) has_cache: bool,
+    /// What is said of kinds beside what is in the registry.
+    pub(super) catalog: Catalog,
+}
+
+/// A catalog of the registry.
+#[derive(Default)]
+pub(super) struct Catalog {
+    /// Why it cannot be asked, if so.
+    pub(super) away: Option<String>,
+    /// Repositories that it says to bring everything.
+    pub(super) lies: Vec<String>,
+    /// Whether there is none.
+    pub(super) is_absent: bool,
 }
 
 /// A cluster without packages, and a registry with these, one per line:
 ///
 /// ```text
 /// r.io/a v1.0.0 Provider: r.io/b >=v1.0.0 as Function, crd things.org, brings others.org
+/// r.io/c v1.0.0 Configuration: kind buckets.s3.org/v1, brings queues.s3.org/v1
 /// ```
 pub(super) fn cluster(packages: &str) -> Cluster {
     let mut cluster = Cluster::default();
+    cluster.world.pins.command = "apron pin".to_owned();
     cluster.world.now = "2026-01-01T00:00:00Z".to_owned();
     cluster.publish(packages);
     cluster
@@ -109,6 +133,14 @@ impl Cluster {
 
     /// Asks for a decision, and finds out what it takes.
     pub(super) fn decide(&mut self) -> Decided {
+        if self.has_cache {
+            let revisions = self.world.revisions.iter();
+            let read = revisions.filter_map(|one| {
+                let (_, inside) = self.find(&one.spec.image).ok()?;
+                Some((one.metadata.name.clone(), inside.clone()))
+            });
+            self.world.known.revisions = read.collect();
+        }
         for _ in 0..ROUNDS_MAX {
             match decide(&self.world) {
                 Ok(decided) => return decided,
@@ -150,6 +182,12 @@ impl Cluster {
                 let before = self.world.known.digests.insert(reference.name(), answer);
                 assert!(before.is_none(), "asked twice for {reference}");
             }
+            Need::Kind(kind) => {
+                self.asked.push(format!("packages with {kind}"));
+                let answer = Ok(self.sources_of(&kind));
+                let before = self.world.known.kinds.insert(kind.clone(), answer);
+                assert!(before.is_none(), "asked twice for {kind}");
+            }
             Need::Object(target) => {
                 self.asked.push(format!("{} {}", target.kind, target.name));
                 let properties = if self.prunes { json!({}) } else { record() };
@@ -159,6 +197,61 @@ impl Cluster {
             }
             other => panic!("no business of a lock: {other:?}"),
         }
+    }
+
+    /// What the API server and the catalog say of a kind.
+    fn sources_of(&self, kind: &KindReference) -> KindSources {
+        let mut sources = KindSources::default();
+        for served in &self.served {
+            let one = KindReference::parse(served).unwrap();
+            let crd = one.bare();
+            let name = one.name.unwrap();
+            if kind.names_definition(&one.group, &name, &name, &name) {
+                let offered = sources.kinds.entry(crd).or_default();
+                offered.is_served |= kind.accepts_version(&one.version.unwrap());
+            }
+        }
+        let is_there = sources.kinds.values().any(|one| one.is_served);
+        if self.catalog.is_absent || is_there && kind.name.is_some() {
+            return sources;
+        }
+        sources.catalogs.push("r.io".to_owned());
+        sources.silent.clone_from(&self.catalog.away);
+        if sources.silent.is_none() {
+            self.offers_of(kind, &mut sources);
+        }
+        sources
+    }
+
+    fn offers_of(&self, kind: &KindReference, sources: &mut KindSources) {
+        for (repository, tags) in &self.registry {
+            let mut offers: BTreeMap<String, Vec<String>> = BTreeMap::new();
+            for (tag, inside) in tags {
+                for resource in inside.resources.iter().filter(|one| one.is_meant_by(kind)) {
+                    let crd = format!("{}.{}", resource.plural, resource.group);
+                    if resource.served.iter().any(|version| kind.accepts_version(version)) {
+                        offers.entry(crd).or_default().push(tag.clone());
+                    } else {
+                        let offered = sources.kinds.entry(crd).or_default();
+                        offered.other_versions.extend(resource.served.clone());
+                    }
+                }
+            }
+            if self.catalog.lies.contains(repository) {
+                offers.insert(kind.bare(), tags.keys().cloned().collect());
+            }
+            for (crd, tags) in offers {
+                let (repository, catalog) = (repository.clone(), "r.io".to_owned());
+                let candidate = KindCandidate { repository, tags, catalog };
+                sources.kinds.entry(crd).or_default().candidates.push(candidate);
+            }
+        }
+    }
+
+    /// An administrator chooses a package for a kind.
+    pub(super) fn pin(&mut self, kind: &str, repository: &str) {
+        let pins = &mut self.world.pins.repositories;
+        pins.insert(kind.to_owned(), repository.to_owned());
     }
 
     /// What packages ask for is installed already, and well.
@@ -175,6 +268,7 @@ impl Cluster {
             self.world.known.tags.clear();
             self.world.known.contents.clear();
             self.world.known.digests.clear();
+            self.world.known.kinds.clear();
             self.world.known.definition = None;
             let mut busy = self.packages();
             let decided = self.decide();
@@ -220,6 +314,8 @@ impl Cluster {
                 treatment: Treatment::default(),
                 trust: Trust::default(),
                 owners: BTreeMap::new(),
+                kinds: None,
+                pins: KindPins::default(),
                 refused: Vec::new(),
                 settings: package::Settings {
                     default_registry: self.world.settings.default_registry.clone(),
@@ -387,6 +483,7 @@ fn contents(kind: &str, needs: &str, line: &str) -> Contents {
     for need in needs.split(", ").filter(|need| !need.is_empty()) {
         match need.split(' ').collect::<Vec<_>>()[..] {
             ["brings", crd] => brings.push(("CustomResourceDefinition", crd)),
+            ["kind", kind] => depends.push(json!({"crd": kind})),
             ["composition", name] => brings.push(("Composition", name)),
             ["bytes", of] => of.clone_into(&mut bytes),
             ["first"] => dialect = "meta.pkg.ibm.crossplane.io/v1alpha1",
@@ -414,7 +511,19 @@ fn contents(kind: &str, needs: &str, line: &str) -> Contents {
     let mut contents = Contents::new(Digest::of(bytes.as_bytes()), &meta);
     contents.fault = fault;
     for (kind, name) in brings {
+        let (name, version) = name.split_once('/').unwrap_or((name, ""));
         contents.bring(kind, name);
+        let (plural, group) = name.split_once('.').unwrap_or((name, ""));
+        if !version.is_empty() {
+            contents.resources.push(Resource {
+                group: group.to_owned(),
+                plural: plural.to_owned(),
+                kind: plural.trim_end_matches('s').to_owned(),
+                served: vec![version.to_owned()],
+                versions: vec![version.to_owned()],
+                ..Resource::default()
+            });
+        }
     }
     contents
 }

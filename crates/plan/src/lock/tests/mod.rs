@@ -3,6 +3,7 @@
 mod cluster;
 mod dialects;
 mod keepers;
+mod kinds;
 mod limits;
 mod names;
 mod record;

@@ -23,6 +23,7 @@ use super::{Registry, blocking};
 use crate::error::{Error, OpenError};
 use crate::limits::SPACE_CHECK_INTERVAL;
 use crate::name::Name;
+use crate::observe::Event;
 use bytes::Bytes;
 use futures::{Stream, StreamExt};
 use gather::Gathered;
@@ -327,6 +328,8 @@ impl Registry {
         drop(held);
         if recorded? {
             self.view_later();
+            let repository = upload.repository.clone();
+            self.tell(Event::Completed { repository, digest: digest.clone() });
         }
         Ok(())
     }

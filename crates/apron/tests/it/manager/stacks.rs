@@ -1,0 +1,376 @@
+//! Packages of the first system: install objects become Providers, and go without a trace.
+
+use super::Scenario;
+use super::runtimes::{deployments, role};
+use super::stage::{Stage, condition, packages};
+use crate::support::{apron, patiently, shared, until};
+use serde_json::{Value as Json, json};
+
+pub(super) const ALL: &[Scenario] = &[
+    ("a stack comes and goes", a_stack_comes_and_goes),
+    ("the sample stack comes and goes", the_sample_stack_comes_and_goes),
+    ("a stack is upgraded", a_stack_is_upgraded_by_its_install_object),
+    ("namespaces share a stack", namespaces_share_a_stack_and_its_rights_stay_within_them),
+    ("a stack of templates", a_stack_of_templates_is_run_by_its_engine),
+    ("a stack that runs nothing", a_stack_that_runs_nothing_brings_its_definitions),
+    ("what does not fit is told", what_does_not_fit_is_told_and_not_installed),
+];
+
+const GROUP: &str = "/apis/packages.crossplane.io/v1alpha1";
+const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+const MERGE: &str = "application/merge-patch+json";
+const INSTALL: &str = "apiVersion: apps/v1
+kind: Deployment
+metadata: {name: controller}
+spec:
+  selector: {matchLabels: {core.crossplane.io/name: mine}}
+  template:
+    metadata: {name: controller, labels: {core.crossplane.io/name: mine}}
+    spec:
+      containers:
+      - {name: controller, args: [--debug], env: }
+";
+
+/// A package to be made.
+struct StackSource<'s> {
+    name: &'s str,
+    app: &'s str,
+    install: Option<&'s str>,
+    behavior: Option<&'s str>,
+}
+
+impl<'s> StackSource<'s> {
+    fn new(name: &'s str, app: &'s str) -> Self {
+        Self { name, app, install: Some(INSTALL), behavior: None }
+    }
+}
+
+/// Builds and pushes a stack with one definition in a group of its name, and gives its repository.
+fn push_stack(stage: &Stage, source: &StackSource<'_>, tag: &str) -> String {
+    let StackSource { name, app, install, behavior } = source;
+    let root = format!("stacks/{name}-{tag}");
+    let group = format!("{name}.example.org");
+    let definition = format!(
+        "apiVersion: apiextensions.k8s.io/v1beta1\nkind: CustomResourceDefinition\nmetadata: {{name: things.{group}}}\n\
+         spec: {{group: {group}, names: {{kind: Thing, plural: things}}, scope: Namespaced, version: v1alpha1}}\n"
+    );
+    let mut files = vec![
+        ("app.yaml", (*app).to_owned()),
+        ("icon.svg", "<svg/>".to_owned()),
+        ("resources/group/group.yaml", "title: The group\n".to_owned()),
+        ("resources/group/thing/resource.yaml", "id: thing\ntitle: A thing\n".to_owned()),
+        ("resources/group/thing/thing.ui-schema.yaml", "version: 1\n".to_owned()),
+        ("resources/group/thing/thing.crd.yaml", definition),
+    ];
+    files.extend(install.map(|text| ("install.yaml", text.to_owned())));
+    files.extend(behavior.map(|text| ("behavior.yaml", text.to_owned())));
+    for (path, text) in files {
+        stage.scratch.write(&format!("{root}/.registry/{path}"), text);
+    }
+    let file = format!("stacks/{name}-{tag}.xpkg");
+    apron(&stage.scratch, ["build", &root, "-o", &file]).ok();
+    let reference = stage.registry.reference(&format!("team/{name}:{tag}"));
+    apron(&stage.scratch, ["push", &reference, "-f", &file]).ok();
+    format!("team/{name}:{tag}")
+}
+
+fn collection(namespace: &str, kind: &str) -> String {
+    format!("{GROUP}/namespaces/{namespace}/{}s", kind.to_lowercase())
+}
+
+fn object_path(namespace: &str, kind: &str, name: &str) -> String {
+    format!("{}/{name}", collection(namespace, kind))
+}
+
+/// Makes an install object of a package in the stage's registry.
+fn ask_for(stage: &Stage, kind: &str, namespace: &str, name: &str, package: &str) {
+    let object = json!({
+        "apiVersion": "packages.crossplane.io/v1alpha1", "kind": kind,
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"source": stage.registry.reference("").trim_end_matches('/'), "package": package},
+    });
+    let path = collection(namespace, kind);
+    until(&format!("{path} is served"), || stage.ask(&path));
+    stage.make(&path, &object);
+}
+
+/// Waits until an install object is ready, and says that its controller runs where nobody else does.
+#[track_caller]
+fn is_ready(stage: &Stage, path: &str, provider: &str) -> Json {
+    patiently(|| {
+        for (_, state, revision) in stage.revisions("Provider", provider) {
+            let deployment = deployments(&revision);
+            if state == "Active" && stage.is_real() && stage.ask(&deployment).is_some() {
+                stage.make_available(&deployment);
+            }
+        }
+        let object = stage.ask(path).unwrap_or_default();
+        let ready = condition(&object, "Ready").unwrap_or_default();
+        if ready["status"] == "True" { Ok(object) } else { Err(format!("{path} says {object}")) }
+    })
+}
+
+/// Waits until a condition of an install object is so for this reason.
+#[track_caller]
+fn says(stage: &Stage, path: &str, of: &str, expected: &str) {
+    patiently(|| {
+        let object = stage.ask(path).unwrap_or_default();
+        let said = condition(&object, of).unwrap_or_default();
+        let message = said["message"].as_str().unwrap_or_default();
+        if said["status"] == "False" && message.contains(expected) {
+            return Ok(());
+        }
+        Err(format!("{path} says {said} instead of {expected}"))
+    });
+}
+
+/// Deletes an install object, and waits until nothing is left of what it brought.
+#[track_caller]
+fn goes(stage: &Stage, path: &str, rest: &[String]) {
+    stage.change("DELETE", path, "application/json", &Json::Null);
+    for path in [path.to_owned()].iter().chain(rest) {
+        until(&format!("{path} is gone"), || stage.is_absent(path).then_some(()));
+    }
+}
+
+/// Everything that an install of a package comes to, but for its revisions.
+fn brought(stage: &Stage, namespace: &str, name: &str, provider: &str) -> Vec<String> {
+    let mut all = vec![
+        object_path(namespace, "Package", name),
+        format!("{}/{provider}", packages("Provider")),
+        format!("/apis/pkg.crossplane.io/v1beta1/deploymentruntimeconfigs/{provider}"),
+    ];
+    for (_, _, revision) in stage.revisions("Provider", provider) {
+        all.extend([role(&revision), deployments(&revision)]);
+        all.push(format!("{}/{revision}", packages("ProviderRevision")));
+    }
+    all
+}
+
+fn a_stack_comes_and_goes(stage: &Stage) {
+    let app =
+        "title: The stack\nversion: 1.0.0\npermissionScope: Cluster\noverviewShort: About it\n";
+    let package = push_stack(stage, &StackSource::new("comes", app), "v1.0.0");
+    ask_for(stage, "ClusterPackageInstall", "default", "comes", &package);
+    let path = object_path("default", "ClusterPackageInstall", "comes");
+    let object = is_ready(stage, &path, "team-comes");
+    let status = &object["status"];
+    assert_eq!(status["conditions"], status["conditionedStatus"]["conditions"]);
+    assert_eq!(condition(&object, "Synced").unwrap()["reason"], "ReconcileSuccess");
+    assert_eq!(condition(&object, "Creating"), None);
+    // Its definition, with what the files beside it say.
+    let definition = format!("{CRDS}/things.comes.example.org");
+    let found = stage.ask(&definition).unwrap();
+    let annotation = |key: &str| {
+        found["metadata"]["annotations"][format!("packages.crossplane.io/{key}")].clone()
+    };
+    assert_eq!(annotation("package-title"), "The stack");
+    assert_eq!(annotation("group-title"), "The group");
+    assert_eq!(annotation("resource-title"), "A thing");
+    assert_eq!(annotation("ui-schema"), "version: 1\n");
+    assert_eq!(annotation("icon-data-uri"), "data:image/svg+xml;base64,PHN2Zy8+");
+    let labels = &found["metadata"]["labels"];
+    assert_eq!(labels["app.kubernetes.io/managed-by"], "package-manager");
+    assert_eq!(labels["crossplane.io/scope"], "environment");
+    assert_eq!(labels["core.crossplane.io/parent-name"], "comes");
+    assert_eq!(labels["parent.packages.crossplane.io/default-comes"], "true");
+    // Its record, and what it says of itself.
+    let record = until("the record is ready", || {
+        let record = stage.ask(&object_path("default", "Package", "comes"))?;
+        (condition(&record, "Ready")?["status"] == "True").then_some(record)
+    });
+    assert_eq!(record["spec"]["overviewShort"], "About it");
+    assert_eq!(record["spec"]["customresourcedefinitions"][0]["kind"], "Thing");
+    assert_eq!(status["packageRecord"]["uid"], record["metadata"]["uid"]);
+    // What runs is the package's own image, by digest, without privileges.
+    let (_, _, revision) = stage.revisions("Provider", "team-comes").pop().unwrap();
+    let deployment = stage.ask(&deployments(&revision)).unwrap();
+    let pod = &deployment["spec"]["template"];
+    assert_eq!(pod["metadata"]["labels"]["core.crossplane.io/name"], "mine");
+    let container = &pod["spec"]["containers"][0];
+    assert!(
+        container["image"].as_str().unwrap().contains("team/comes:v1.0.0@sha256:"),
+        "{container}"
+    );
+    assert_eq!(container["args"], json!(["--debug"]));
+    assert_eq!(container["securityContext"]["privileged"], false);
+    assert_eq!(container["securityContext"]["allowPrivilegeEscalation"], false);
+    assert_eq!(pod["spec"]["securityContext"]["runAsNonRoot"], true);
+    let rest = brought(stage, "default", "comes", "team-comes");
+    for path in &rest {
+        assert!(stage.ask(path).is_some(), "{path}");
+    }
+    goes(stage, &path, &[rest, vec![definition]].concat());
+}
+
+fn the_sample_stack_comes_and_goes(stage: &Stage) {
+    let Some(sample) = shared("corpus/packages/sample-stack-v1") else { return };
+    stage.scratch.copy_package_from(&sample, "stacks/sample");
+    apron(&stage.scratch, ["build", "stacks/sample", "-o", "stacks/sample.xpkg"]).ok();
+    let reference = stage.registry.reference("crossplane/sample-stack:v0.0.1");
+    apron(&stage.scratch, ["push", &reference, "-f", "stacks/sample.xpkg"]).ok();
+    let package = "crossplane/sample-stack:v0.0.1";
+    ask_for(stage, "ClusterPackageInstall", "default", "sample", package);
+    let path = object_path("default", "ClusterPackageInstall", "sample");
+    is_ready(stage, &path, "crossplane-sample-stack");
+    let (_, _, revision) = stage.revisions("Provider", "crossplane-sample-stack").pop().unwrap();
+    let deployment = stage.ask(&deployments(&revision)).unwrap();
+    // The controller's image comes from where the package comes from.
+    let image = &deployment["spec"]["template"]["spec"]["containers"][0]["image"];
+    assert_eq!(*image, stage.registry.reference("crossplane/sample-stack:latest"));
+    let mut rest = brought(stage, "default", "sample", "crossplane-sample-stack");
+    rest.push(format!("{CRDS}/mytypes.samples.upbound.io"));
+    for path in &rest {
+        assert!(stage.ask(path).is_some(), "{path}");
+    }
+    goes(stage, &path, &rest);
+}
+
+fn a_stack_is_upgraded_by_its_install_object(stage: &Stage) {
+    let app = "title: One\npermissionScope: Cluster\n";
+    let first = push_stack(stage, &StackSource::new("moves", app), "v1.0.0");
+    let app = "title: Two\npermissionScope: Cluster\n";
+    let second = push_stack(stage, &StackSource::new("moves", app), "v2.0.0");
+    let app = "title: Three\npermissionScope: Namespaced\n";
+    let third = push_stack(stage, &StackSource::new("moves", app), "v3.0.0");
+    ask_for(stage, "ClusterPackageInstall", "default", "moves", &first);
+    let path = object_path("default", "ClusterPackageInstall", "moves");
+    is_ready(stage, &path, "team-moves");
+    let record = object_path("default", "Package", "moves");
+    let version = || stage.ask(&record).map(|it| it["spec"]["version"].clone()).unwrap_or_default();
+    assert_eq!(version(), "v1.0.0", "what app.yaml does not say the tag does");
+    stage.change("PATCH", &path, MERGE, &json!({"spec": {"package": second}}));
+    stage.states("Provider", "team-moves", &[(1, "Inactive"), (2, "Active")]);
+    is_ready(stage, &path, "team-moves");
+    until("the record is of the new version", || (version() == "v2.0.0").then_some(()));
+    // A version that does not fit changes nothing of what works.
+    stage.change("PATCH", &path, MERGE, &json!({"spec": {"package": third}}));
+    says(stage, &path, "Synced", "the package has permissionScope Namespaced");
+    stage.states("Provider", "team-moves", &[(1, "Inactive"), (2, "Active"), (3, "Inactive")]);
+    assert_eq!(version(), "v2.0.0");
+    let rest = brought(stage, "default", "moves", "team-moves");
+    goes(stage, &path, &rest);
+}
+
+fn namespaces_share_a_stack_and_its_rights_stay_within_them(stage: &Stage) {
+    let app = "title: Shared\nversion: 1.0.0\npermissionScope: Namespaced\n";
+    let package = push_stack(stage, &StackSource::new("shares", app), "v1.0.0");
+    for namespace in ["shares-one", "shares-two"] {
+        stage.make(
+            "/api/v1/namespaces",
+            &json!({
+                "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace},
+            }),
+        );
+        ask_for(stage, "PackageInstall", namespace, "shared", &package);
+    }
+    let [one, two] =
+        ["shares-one", "shares-two"].map(|it| object_path(it, "PackageInstall", "shared"));
+    for path in [&one, &two] {
+        is_ready(stage, path, "team-shares");
+    }
+    let (_, _, revision) = stage.revisions("Provider", "team-shares").pop().unwrap();
+    let binding = |namespace: &str| {
+        let name = format!("crossplane%3Aprovider%3A{revision}%3Asystem");
+        format!("/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}/rolebindings/{name}")
+    };
+    let everywhere = role(&revision).replace("clusterroles", "clusterrolebindings");
+    for namespace in ["shares-one", "shares-two"] {
+        until("there is a binding in each namespace", || stage.ask(&binding(namespace)));
+        assert!(stage.ask(&object_path(namespace, "Package", "shared")).is_some());
+    }
+    assert!(stage.is_absent(&everywhere));
+    // Who asks for another version, or for all of the cluster, is told who has it.
+    ask_for(stage, "ClusterPackageInstall", "shares-one", "all", &package);
+    let all = object_path("shares-one", "ClusterPackageInstall", "all");
+    says(stage, &all, "Synced", "can be in a cluster only once with rights in all of it");
+    goes(stage, &all, &[]);
+    goes(stage, &one, &[object_path("shares-one", "Package", "shared"), binding("shares-one")]);
+    is_ready(stage, &two, "team-shares");
+    let definition = format!("{CRDS}/things.shares.example.org");
+    until("the definition says whom it is for", || {
+        let labels = stage.ask(&definition)?["metadata"]["labels"].clone();
+        let (gone, stays) =
+            ("namespace.crossplane.io/shares-one", "namespace.crossplane.io/shares-two");
+        (labels[gone].is_null() && labels[stays] == "true").then_some(())
+    });
+    let rest = brought(stage, "shares-two", "shared", "team-shares");
+    goes(stage, &two, &[rest, vec![definition, binding("shares-two")]].concat());
+}
+
+fn a_stack_of_templates_is_run_by_its_engine(stage: &Stage) {
+    let app = "title: Templates\nversion: 1.0.0\npermissionScope: Cluster\n";
+    let behavior = "crd: {apiVersion: templates.example.org/v1alpha1, kind: Thing}\n\
+                    engine: {type: helm2, controllerImage: team/templating:v1}\nsource: {path: charts}\n";
+    let mut source = StackSource::new("templates", app);
+    (source.install, source.behavior) = (None, Some(behavior));
+    let package = push_stack(stage, &source, "v1.0.0");
+    ask_for(stage, "ClusterPackageInstall", "default", "templates", &package);
+    let path = object_path("default", "ClusterPackageInstall", "templates");
+    is_ready(stage, &path, "team-templates");
+    let template = object_path("default", "StackDefinition", "templates");
+    let found = stage.ask(&template).unwrap();
+    let image = stage.registry.reference("team/templates:v1.0.0");
+    assert_eq!(found["spec"]["behavior"]["source"]["image"], *image);
+    let (_, _, revision) = stage.revisions("Provider", "team-templates").pop().unwrap();
+    let deployment = stage.ask(&deployments(&revision)).unwrap();
+    let pod = &deployment["spec"]["template"]["spec"];
+    assert_eq!(pod["initContainers"][0]["image"], *image);
+    assert_eq!(pod["containers"][0]["image"], *stage.registry.reference("team/templating:v1"));
+    let mut rest = brought(stage, "default", "templates", "team-templates");
+    rest.push(template);
+    goes(stage, &path, &rest);
+}
+
+fn a_stack_that_runs_nothing_brings_its_definitions(stage: &Stage) {
+    let mut source = StackSource::new("rests", "title: Rests\nversion: 1.0.0\n");
+    source.install = None;
+    let package = push_stack(stage, &source, "v1.0.0");
+    ask_for(stage, "ClusterPackageInstall", "default", "rests", &package);
+    let path = object_path("default", "ClusterPackageInstall", "rests");
+    is_ready(stage, &path, "team-rests");
+    let (_, _, revision) = stage.revisions("Provider", "team-rests").pop().unwrap();
+    assert_eq!(stage.ask(&deployments(&revision)).unwrap()["spec"]["replicas"], 0);
+    let rest = brought(stage, "default", "rests", "team-rests");
+    goes(stage, &path, &[rest, vec![format!("{CRDS}/things.rests.example.org")]].concat());
+}
+
+fn what_does_not_fit_is_told_and_not_installed(stage: &Stage) {
+    let tell = |kind: &str, source: &StackSource<'_>, tag: &str, expected: &str| {
+        let package = push_stack(stage, source, tag);
+        ask_for(stage, kind, "default", source.name, &package);
+        let path = object_path("default", kind, source.name);
+        says(stage, &path, "Synced", expected);
+        let definition = format!("{CRDS}/things.{}.example.org", source.name);
+        assert!(stage.is_absent(&definition), "{definition}");
+        goes(
+            stage,
+            &path,
+            &brought(stage, "default", source.name, &format!("team-{}", source.name)),
+        );
+    };
+    let app = "title: T\npermissionScope: Cluster\n";
+    tell("PackageInstall", &StackSource::new("mismatch", app), "v1.0.0", "permissionScope Cluster");
+    let app = "title: T\nversion: 2.0.0\n";
+    let source = StackSource::new("mistagged", app);
+    tell("ClusterPackageInstall", &source, "v1.0.0", "app.yaml says version 2.0.0");
+    let install = INSTALL.replace("containers:", "hostNetwork: true\n      containers:");
+    let source =
+        StackSource { install: Some(&install), ..StackSource::new("reaches", "title: T\n") };
+    tell("ClusterPackageInstall", &source, "v1.0.0", "spec.template.spec.hostNetwork");
+    // The API server itself takes only one of package and definition.
+    let path = collection("default", "PackageInstall");
+    until(&format!("{path} is served"), || stage.ask(&path));
+    for spec in [json!({}), json!({"package": "a", "crd": "b.example.org/v1"})] {
+        let object = json!({
+            "apiVersion": "packages.crossplane.io/v1alpha1", "kind": "PackageInstall",
+            "metadata": {"name": "both", "namespace": "default"}, "spec": spec,
+        });
+        let said = stage.asked.send("POST", &path, "application/json", &object).unwrap_err();
+        assert!(said.to_string().contains("exactly one of package and crd must be set"), "{said}");
+    }
+    let absent = object_path("default", "ClusterPackageInstall", "absent");
+    ask_for(stage, "ClusterPackageInstall", "default", "absent", "team/nowhere:v1.0.0");
+    says(stage, &absent, "Ready", "team/nowhere:v1.0.0");
+    goes(stage, &absent, &[]);
+}

@@ -1,0 +1,175 @@
+//! Install objects of the first package system, each of which becomes a Provider.
+
+use crate::cluster::{self, Which};
+use crate::forbidden::Subject;
+use crate::kind::{Kind, Learnt, Meta, Wakes, Watch};
+use crate::package::typed;
+use crate::{Hands, held};
+use api::condition::types;
+use api::pkg::LABEL_PACKAGE;
+use api::pkg::revision::Revision;
+use api::stacks::{
+    CLUSTER_INSTALL, NAMESPACE_INSTALL, PackageInstall, RECORD, STACKS_VERSION, TEMPLATE_RECORD,
+};
+use plan::stacks::image::install_image;
+use plan::stacks::{
+    ANNOTATION_INSTALLS, InstallSettings, InstallWorld, decide_install, provider_name,
+};
+use plan::step::{Need, Refusal, Step, Target};
+use serde_json::Value as Json;
+
+/// Install objects of one kind.
+pub struct Installs(pub &'static str);
+
+const PROVIDER: &str = "Provider";
+const REVISION: &str = "ProviderRevision";
+const RUNTIME_CONFIG: &str = "DeploymentRuntimeConfig";
+
+impl Installs {
+    fn target(&self, hands: &Hands, key: &str) -> Option<Target> {
+        let (namespace, name) = key.split_once('/')?;
+        Some(Target {
+            api_version: api_version(hands),
+            kind: self.0.to_owned(),
+            namespace: Some(namespace.to_owned()),
+            name: name.to_owned(),
+        })
+    }
+}
+
+impl Kind for Installs {
+    type World = InstallWorld;
+
+    fn name(&self) -> String {
+        self.0.to_lowercase()
+    }
+
+    fn watches(&self, hands: &Hands) -> Vec<Watch> {
+        let (group, own) = (hands.settings.group(), api_version(hands));
+        let (stable, beta) = (format!("{group}/v1"), format!("{group}/v1beta1"));
+        let mut watches = vec![
+            Watch::itself(&own, self.0).for_content(),
+            Watch::new(&stable, PROVIDER, concerned_installs),
+            Watch::new(&beta, RUNTIME_CONFIG, concerned_installs),
+        ];
+        // Who asks for a package decides for whom else it is.
+        for kind in [CLUSTER_INSTALL, NAMESPACE_INSTALL] {
+            watches.push(Watch::for_everyone(&own, kind).for_content());
+        }
+        for kind in [RECORD, TEMPLATE_RECORD] {
+            let owner = self.0;
+            let wakes = move |meta: &Meta| owning_installs(meta, owner);
+            watches.push(Watch::new(&own, kind, wakes).for_content());
+        }
+        watches
+    }
+
+    fn subject(&self, hands: &Hands, key: &str) -> Option<Subject> {
+        Some((self.target(hands, key)?, types::SYNCED))
+    }
+
+    async fn gather(
+        &self,
+        hands: &Hands,
+        key: &str,
+    ) -> Result<Option<InstallWorld>, cluster::Error> {
+        let Some(target) = self.target(hands, key) else { return Ok(None) };
+        let Some(found) = hands.cluster.get(&target).await? else { return Ok(None) };
+        let install: PackageInstall = typed(found)?;
+        let settings = InstallSettings {
+            group: hands.settings.group(),
+            stacks_group: hands.settings.stacks_group(),
+            default_registry: hands.settings.default_registry.clone(),
+        };
+        let mut world = InstallWorld { settings, now: hands.now(), ..InstallWorld::default() };
+        for kind in [CLUSTER_INSTALL, NAMESPACE_INSTALL] {
+            let all = hands.cluster.list(&target.api_version, kind, Which::default()).await?;
+            for one in all {
+                world.installs.push(typed(one)?);
+            }
+        }
+        let of_kind = |kind: &str| Target { kind: kind.to_owned(), ..target.clone() };
+        world.record = hands.cluster.get(&of_kind(RECORD)).await?;
+        world.template_record = hands.cluster.get(&of_kind(TEMPLATE_RECORD)).await?;
+        if let Ok(image) = install_image(&install.spec, &world.settings.default_registry) {
+            gather_provider(hands, &provider_name(&image), &mut world).await?;
+        }
+        Ok(Some(InstallWorld { install, ..world }))
+    }
+
+    fn step(&self, world: &InstallWorld) -> Step {
+        decide_install(world)
+    }
+
+    async fn learn(
+        &self,
+        _: &Hands,
+        _: &mut InstallWorld,
+        need: Need,
+    ) -> Result<Learnt, cluster::Error> {
+        Err(cluster::Error::Refused(format!("an install object asks for {need:?}")))
+    }
+
+    fn refuse(&self, world: &mut InstallWorld, refusals: Vec<Refusal>) {
+        world.refused = refusals;
+    }
+}
+
+fn api_version(hands: &Hands) -> String {
+    format!("{}/{STACKS_VERSION}", hands.settings.stacks_group())
+}
+
+/// Install objects that an object was made for, as it says itself.
+fn concerned_installs(meta: &Meta) -> Wakes {
+    let annotations = meta.metadata.annotations.as_ref();
+    let named = annotations.and_then(|all| all.get(ANNOTATION_INSTALLS));
+    let keys = named.into_iter().flat_map(|named| named.split(','));
+    Wakes::These(keys.filter(|key| !key.is_empty()).map(str::to_owned).collect())
+}
+
+/// Install objects of a kind that own an object of their namespace.
+fn owning_installs(meta: &Meta, kind: &str) -> Wakes {
+    let namespace = meta.metadata.namespace.as_deref().unwrap_or_default();
+    let owners = meta.metadata.owner_references.iter().flatten();
+    let owners = owners.filter(|one| one.kind == kind);
+    Wakes::These(owners.map(|one| format!("{namespace}/{}", one.name)).collect())
+}
+
+/// The Provider of that name, how it is run, and what is in its package.
+async fn gather_provider(
+    hands: &Hands,
+    name: &str,
+    world: &mut InstallWorld,
+) -> Result<(), cluster::Error> {
+    let group = &world.settings.group;
+    let (stable, beta) = (format!("{group}/v1"), format!("{group}/v1beta1"));
+    let target = |api_version: &str, kind: &str, name: &str| Target {
+        api_version: api_version.to_owned(),
+        kind: kind.to_owned(),
+        namespace: None,
+        name: name.to_owned(),
+    };
+    world.provider = hands.cluster.get(&target(&stable, PROVIDER, name)).await?;
+    world.runtime_config = hands.cluster.get(&target(&beta, RUNTIME_CONFIG, name)).await?;
+    let labels = format!("{LABEL_PACKAGE}={name}");
+    let which = Which { labels: Some(&labels), ..Which::default() };
+    world.has_revisions = !hands.cluster.list_metadata(&stable, REVISION, which).await?.is_empty();
+    let provider = world.provider.as_ref();
+    let current = provider.and_then(|it| it["status"]["currentRevision"].as_str());
+    let Some(current) = current else { return Ok(()) };
+    let found = hands.cluster.get(&target(&stable, REVISION, current)).await?;
+    if let Some(found) = found {
+        world.contents = read_record(hands, &typed(found)?).await;
+    }
+    Ok(())
+}
+
+/// What the package of a revision says of itself, if it is at hand; null if it is one of today.
+async fn read_record(hands: &Hands, revision: &Revision) -> Option<Json> {
+    let digest = held::digest(hands, revision)?;
+    let read = |text: &str| {
+        let mut metadata: Json = serde_json::from_str(text).unwrap_or_default();
+        metadata.get_mut(stack::RECORD_FIELD).map(Json::take).unwrap_or_default()
+    };
+    hands.cache.document(&digest, 0, read).await.ok()
+}
