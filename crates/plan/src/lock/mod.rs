@@ -240,9 +240,10 @@ fn settle(
     match (entries::write(world, &entries, !troubles.is_empty())?, refused) {
         (None, _) => plan.actions.extend(tell(world, &status, &report.conflicts, members)),
         // What is written makes another state, which the status is then told of, and those who
-        // come into the lock with it.
+        // come into the lock with it. The lock comes first: why a package was chosen is known only
+        // until it is there, so a plan that ends early must not leave the package without the reason.
         (Some(action), None) => {
-            plan.actions.push(action);
+            plan.actions.insert(0, action);
             verdicts::withhold(&mut verdicts, members, None);
         }
         (Some(_), Some(Refusal { message, .. })) => {

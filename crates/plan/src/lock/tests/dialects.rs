@@ -11,8 +11,8 @@ fn a_version_of_the_first_dialect_that_is_none_is_the_tag_it_names() {
     );
     cluster.install("Configuration", "app", "r.io/app:v1.0.0");
     insta::assert_snapshot!(cluster.run(), @"
-    create Provider dep r.io/dep:nightly
     lock r.io/app v1.0.0
+    create Provider dep r.io/dep:nightly
     --
     lock r.io/app v1.0.0, r.io/dep nightly
     ");
@@ -80,8 +80,8 @@ fn somebody_who_has_the_tag_by_another_name_is_moved_to_it() {
     cluster.begin();
     cluster.install("Configuration", "app", "r.io/app:v1.0.0");
     insta::assert_snapshot!(cluster.run(), @"
-    set Provider dep r.io/dep:nightly
     lock r.io/app v1.0.0, r.io/dep v1.0.0
+    set Provider dep r.io/dep:nightly
     --
     lock r.io/app v1.0.0, r.io/dep nightly
     ");

@@ -36,8 +36,8 @@ fn remembered(cluster: &Cluster) -> String {
 fn the_only_package_that_brings_a_kind_is_installed_for_it_in_its_newest_release() {
     let mut cluster = cluster(STORAGE);
     assert_snapshot!(install(&mut cluster), @"
-    create Provider s3 r.io/s3:v1.2.0
     lock r.io/app v1.0.0
+    create Provider s3 r.io/s3:v1.2.0
     --
     lock r.io/app v1.0.0, r.io/s3 v1.2.0
     ==
@@ -72,8 +72,8 @@ fn several_packages_are_named_and_none_is_chosen_until_one_is_pinned() {
     ");
     cluster.pin("buckets.s3.example.org", "r.io/s3");
     assert_snapshot!(install(&mut cluster), @"
-    create Provider s3 r.io/s3:v1.2.0
     lock r.io/app v1.0.0
+    create Provider s3 r.io/s3:v1.2.0
     --
     lock r.io/app v1.0.0, r.io/s3 v1.2.0
     ==
@@ -89,8 +89,8 @@ fn a_pin_may_be_for_a_whole_group_and_needs_no_catalog() {
     cluster.catalog.is_absent = true;
     cluster.pin("_.s3.example.org", "r.io/s3");
     assert_snapshot!(install(&mut cluster), @"
-    create Provider s3 r.io/s3:v1.2.0
     lock r.io/app v1.0.0
+    create Provider s3 r.io/s3:v1.2.0
     --
     lock r.io/app v1.0.0, r.io/s3 v1.2.0
     ==
@@ -106,8 +106,8 @@ fn what_was_chosen_once_is_chosen_again_though_others_bring_it_by_now() {
     cluster.publish("r.io/squat v9.0.0 Provider: brings buckets.s3.example.org/v1");
     cluster.uninstall("s3");
     assert_snapshot!(cluster.run(), @"
-    create Provider s3 r.io/s3:v1.2.0
     lock r.io/app v1.0.0
+    create Provider s3 r.io/s3:v1.2.0
     --
     lock r.io/app v1.0.0, r.io/s3 v1.2.0
     ");
@@ -127,8 +127,8 @@ fn a_kind_that_no_package_brings_is_missed_and_installed_for_once_there_is_one()
     ");
     cluster.publish("r.io/s3 v1.0.0 Provider: brings buckets.s3.example.org/v1");
     assert_snapshot!(install(&mut cluster), @"
-    create Provider s3 r.io/s3:v1.0.0
     lock r.io/app v1.0.0
+    create Provider s3 r.io/s3:v1.0.0
     --
     lock r.io/app v1.0.0, r.io/s3 v1.0.0
     ==
@@ -182,8 +182,8 @@ fn a_kind_that_a_package_brings_already_or_will_is_not_looked_for() {
          r.io/app v1.0.0 Configuration: kind buckets.s3.example.org/v1, r.io/fork *",
     );
     assert_snapshot!(install(&mut both), @"
-    create Provider fork r.io/fork:v1.0.0
     lock r.io/app v1.0.0
+    create Provider fork r.io/fork:v1.0.0
     --
     lock r.io/app v1.0.0, r.io/fork v1.0.0
     ==
@@ -215,9 +215,9 @@ fn all_kinds_of_a_group_come_from_all_packages_that_bring_some() {
          r.io/old v1.0.0 Provider: brings tapes.aws.example.org/v1alpha1",
     );
     assert_snapshot!(install(&mut cluster), @"
+    lock r.io/app v1.0.0
     create Provider s3 r.io/s3:v1.0.0
     create Provider sqs r.io/sqs:v1.0.0
-    lock r.io/app v1.0.0
     --
     lock r.io/app v1.0.0, r.io/s3 v1.0.0, r.io/sqs v1.0.0
     ==
@@ -251,8 +251,8 @@ fn a_package_with_one_kind_of_a_group_does_not_stand_for_the_others() {
     cluster.install("Provider", "s3", "r.io/s3:v1.0.0");
     cluster.run();
     assert_snapshot!(install(&mut cluster), @"
-    create Provider sqs r.io/sqs:v1.0.0
     lock r.io/app v1.0.0, r.io/s3 v1.0.0
+    create Provider sqs r.io/sqs:v1.0.0
     --
     lock r.io/app v1.0.0, r.io/s3 v1.0.0, r.io/sqs v1.0.0
     ==
@@ -307,8 +307,8 @@ fn a_catalog_that_is_away_keeps_only_those_waiting_that_need_it() {
     cluster.catalog.away = Some("r.io: connection refused".to_owned());
     cluster.install("Configuration", "other", "r.io/other:v1.0.0");
     assert_snapshot!(install(&mut cluster), @"
-    create Provider db r.io/db:v1.0.0
     lock r.io/other v1.0.0
+    create Provider db r.io/db:v1.0.0
     # again in 60 s
     --
     lock r.io/db v1.0.0, r.io/other v1.0.0
@@ -342,4 +342,21 @@ fn a_conflict_over_versions_says_where_the_kind_comes_from() {
     assert!(told.contains("r.io/old v1.0.0 needs r.io/s3 =v1.0.0"), "{told}");
     assert!(told.contains("the CRD buckets.s3.example.org/v1 comes with r.io/s3"), "{told}");
     assert!(told.contains("Provider s3 r.io/s3:v1.0.0 resolved"), "{told}");
+}
+
+#[test]
+fn why_a_package_was_chosen_is_known_wherever_a_plan_ended() {
+    for count in 0..2 {
+        let mut cluster = cluster(STORAGE);
+        cluster.install("Configuration", "app", "r.io/app:v1.0.0");
+        cluster.packages();
+        let plan = cluster.decide().plan;
+        assert_eq!(plan.actions.len(), 2, "{plan:#?}");
+        for action in plan.actions.into_iter().take(count) {
+            cluster.carry_out(action);
+        }
+        cluster.run();
+        let told = remembered(&cluster);
+        assert!(told.ends_with("only it brings the kind, says r.io"), "after {count}: {told}");
+    }
 }

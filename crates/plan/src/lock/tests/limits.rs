@@ -35,10 +35,10 @@ fn the_example_of_two_configurations_goes_from_version_to_version() {
     told.push(format!("\nconfig2 is to be v0.0.2\n{}", cluster.run()));
     told.extend([cluster.show(), cluster.resolved(), cluster.run()]);
     assert_snapshot!(told.join("\n"), @r"
+    lock r.io/config1 v0.0.1, r.io/config2 v0.0.1
     create Provider transitive r.io/transitive:v0.0.1
     create Configuration dep1 r.io/dep1:v0.0.1
     create Configuration dep2 r.io/dep2:v0.0.1
-    lock r.io/config1 v0.0.1, r.io/config2 v0.0.1
     --
     lock r.io/config1 v0.0.1, r.io/config2 v0.0.1, r.io/dep1 v0.0.1, r.io/dep2 v0.0.1, r.io/transitive v0.0.1
 
@@ -61,10 +61,10 @@ fn the_example_of_two_configurations_goes_from_version_to_version() {
     Resolved=False DependencyResolutionFailed (Error occurred during dependency resolution of config1: r.io/config1 v0.0.2 needs r.io/dep1 v0.0.2; r.io/dep1 v0.0.2 needs r.io/transitive v0.0.2; r.io/config2 v0.0.1 needs r.io/dep2 v0.0.1; r.io/dep2 v0.0.1 needs r.io/transitive v0.0.1; there is no version of r.io/transitive that satisfies them all (there are v0.0.1, v0.0.2 and v0.0.3); hint: accept more versions in one of these, or remove a package)
 
     config2 is to be v0.0.2
+    lock r.io/config1 v0.0.2, r.io/config2 v0.0.2, r.io/dep1 v0.0.1, r.io/dep2 v0.0.1, r.io/transitive v0.0.1
     set Provider transitive r.io/transitive:v0.0.2
     set Configuration dep1 r.io/dep1:v0.0.2
     set Configuration dep2 r.io/dep2:v0.0.2
-    lock r.io/config1 v0.0.2, r.io/config2 v0.0.2, r.io/dep1 v0.0.1, r.io/dep2 v0.0.1, r.io/transitive v0.0.1
     --
     lock r.io/config1 v0.0.2, r.io/config2 v0.0.2, r.io/dep1 v0.0.2, r.io/dep2 v0.0.2, r.io/transitive v0.0.2
 
@@ -88,10 +88,10 @@ fn all_that_is_missing_is_installed_at_once_and_what_is_needed_first() {
     );
     cluster.install("Configuration", "top", "r.io/top:v1.0.0");
     assert_snapshot!(cluster.run(), @r"
+    lock r.io/top v1.0.0
     create Function c r.io/c:v1.0.0
     create Configuration a r.io/a:v1.0.0
     create Provider b r.io/b:v1.0.0
-    lock r.io/top v1.0.0
     --
     lock r.io/a v1.0.0, r.io/b v1.0.0, r.io/c v1.0.0, r.io/top v1.0.0
     ");
@@ -142,8 +142,8 @@ fn a_bad_constraint_in_one_package_blocks_nobody_else() {
     cluster.install("Configuration", "good", "r.io/good:v1.0.0");
     let told = [cluster.run(), cluster.show(), cluster.resolved()];
     assert_snapshot!(told.join("\n"), @r#"
-    create Provider c r.io/c:v1.0.0
     lock r.io/good v1.0.0
+    create Provider c r.io/c:v1.0.0
     # again in 60 s
     --
     lock r.io/c v1.0.0, r.io/good v1.0.0
@@ -193,8 +193,8 @@ fn an_unreachable_registry_blocks_only_who_needs_it_and_is_asked_again() {
     cluster.publish("r.io/gone v1.0.0 Provider");
     told.extend([format!("\nit is back\n{}", cluster.run()), cluster.show()]);
     assert_snapshot!(told.join("\n"), @r"
-    create Provider c r.io/c:v1.0.0
     lock r.io/good v1.0.0
+    create Provider c r.io/c:v1.0.0
     # again in 60 s
     --
     lock r.io/c v1.0.0, r.io/good v1.0.0
@@ -208,8 +208,8 @@ fn an_unreachable_registry_blocks_only_who_needs_it_and_is_asked_again() {
     Provider c r.io/c:v1.0.0 resolved 0/0/0
 
     it is back
-    create Provider gone r.io/gone:v1.0.0
     lock r.io/a v1.0.0, r.io/c v1.0.0, r.io/good v1.0.0
+    create Provider gone r.io/gone:v1.0.0
     --
     lock r.io/a v1.0.0, r.io/c v1.0.0, r.io/gone v1.0.0, r.io/good v1.0.0
 
@@ -664,8 +664,8 @@ fn a_package_under_manual_waits_for_somebody_and_so_does_who_needs_it() {
     Provider c r.io/c:v1.0.0 resolved 0/0/0
 
     a needs more
-    set Provider c r.io/c:v1.2.0
     lock r.io/a v2.0.0, r.io/c v1.0.0
+    set Provider c r.io/c:v1.2.0
     Configuration a r.io/a:v2.0.0 waiting: missing dependencies: "r.io/c" (>=v1.2.0), of which c is v1.0.0
     Provider c r.io/c:v1.2.0 resolved 0/0/0
 
@@ -695,8 +695,8 @@ fn what_the_api_server_will_not_have_is_told_and_not_tried_again() {
         message: "no more than 3 providers".to_owned(),
     }];
     assert_snapshot!(format!("{}{}", cluster.run(), cluster.resolved()), @r"
-    create Provider d r.io/d:v1.0.0
     lock r.io/a v1.0.0
+    create Provider d r.io/d:v1.0.0
     # again in 60 s
     --
     lock r.io/a v1.0.0, r.io/d v1.0.0

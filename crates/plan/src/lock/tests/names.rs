@@ -77,10 +77,10 @@ fn a_name_that_is_taken_is_not_taken_away() {
     cluster.install("Configuration", "a", "r.io/a:v1.0.0");
     let told = cluster.run();
     assert_snapshot!(format!("{told}\n{}", cluster.show()), @r"
+    lock r.io/a v1.0.0, r.io/else v1.0.0
     create Provider acme-c r.io/acme/c:v1.0.0
     create Provider acme-c-4db64a3a15eb s.io/acme/c:v1.0.0
     create Provider t-io-acme-c t.io/acme/c:v1.0.0
-    lock r.io/a v1.0.0, r.io/else v1.0.0
     --
     lock r.io/a v1.0.0, s.io/acme/c v1.0.0, r.io/acme/c v1.0.0, r.io/else v1.0.0, t.io/acme/c v1.0.0
 
