@@ -59,12 +59,21 @@ impl Package {
 
     /// With a dependency.
     #[must_use]
-    pub fn needing(mut self, kind: &str, package: &str, version: &str) -> Self {
-        let spec = &mut self.documents[0]["spec"];
-        let wanted = json!({
+    pub fn needing(self, kind: &str, package: &str, version: &str) -> Self {
+        self.depending_on(json!({
             "apiVersion": "pkg.crossplane.io/v1", "kind": kind,
             "package": package, "version": version,
-        });
+        }))
+    }
+
+    /// With a dependency on a kind, whoever brings it.
+    #[must_use]
+    pub fn needing_kind(self, kind: &str) -> Self {
+        self.depending_on(json!({"crd": kind}))
+    }
+
+    fn depending_on(mut self, wanted: Json) -> Self {
+        let spec = &mut self.documents[0]["spec"];
         match spec["dependsOn"].as_array_mut() {
             Some(all) => all.push(wanted),
             None => spec["dependsOn"] = json!([wanted]),

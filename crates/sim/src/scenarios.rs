@@ -45,6 +45,7 @@ pub const ALL: &[Scenario] = &[
     scenario!("function", stocked, install_function),
     scenario!("configuration", stocked, install_configuration),
     scenario!("dependencies", stocked, install_all),
+    scenario!("kinds", pinned, install_seeker),
     scenario!("activate", waiting, activate),
     scenario!("history", upgraded, upgrade_again),
     scenario!("contest", installed, contest),
@@ -201,6 +202,24 @@ async fn install_configuration(stage: &mut Stage) -> Result<(), Failure> {
 async fn install_all(stage: &mut Stage) -> Result<(), Failure> {
     let spec = json!({"package": format!("{HOST}/team/top:v1.0.0")});
     create(stage, "Configuration", "top", spec).await
+}
+
+/// A configuration that needs a kind, and an administrator's word on which package brings it.
+async fn pinned(stage: &mut Stage) -> Result<(), Failure> {
+    stocked(stage).await?;
+    let seeker = Package::new("Configuration", "seeker").needing_kind("things.nop.example.org/v1");
+    stage.push(&seeker, &format!("{HOST}/team/seeker:v1.0.0")).await?;
+    let pins = json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": api::manager::PINS},
+        "data": {"things.nop.example.org": format!("{HOST}/team/nop")},
+    });
+    let path = format!("/api/v1/namespaces/{}/configmaps", api::manager::MANAGER_NAMESPACE);
+    stage.ask(Method::POST, &path, &pins).await.map(|_| ())
+}
+
+async fn install_seeker(stage: &mut Stage) -> Result<(), Failure> {
+    let spec = json!({"package": format!("{HOST}/team/seeker:v1.0.0")});
+    create(stage, "Configuration", "seeker", spec).await
 }
 
 /// The next version is there and waits for somebody to activate it.

@@ -68,6 +68,9 @@ pub const ANNOTATION_AUTOMATIC: &str = "pkg.crossplane.io/automatic";
 pub const ANNOTATION_CHOSEN_PACKAGE: &str = "pkg.crossplane.io/chosen-package";
 /// The annotation of the same package with the kind that the image was chosen for.
 pub const ANNOTATION_CHOSEN_FOR: &str = "pkg.crossplane.io/chosen-for";
+/// The annotation of a package that was installed for kinds, with why it was chosen: a line of
+/// `KIND REASON` for each.
+pub const ANNOTATION_CHOSEN_BECAUSE: &str = "pkg.crossplane.io/chosen-because";
 /// The annotation of a provider's Deployment that tells how far it has come in taking over from the
 /// Deployment of the revision before.
 pub const ANNOTATION_HANDOVER: &str = "pkg.crossplane.io/handover";

@@ -2,12 +2,15 @@
 
 use super::World;
 use super::members::Members;
+use super::origins;
 use super::question::Question;
 use super::report::Report;
 use crate::image_config::Name;
 use crate::step::{Action, Expect, Plan, Target};
 use api::meta::PackageKind;
-use api::pkg::{ANNOTATION_AUTOMATIC, ANNOTATION_CHOSEN_PACKAGE, Package};
+use api::pkg::{
+    ANNOTATION_AUTOMATIC, ANNOTATION_CHOSEN_BECAUSE, ANNOTATION_CHOSEN_PACKAGE, Package,
+};
 use oci::Digest;
 use serde_json::json;
 use solver::{Change, Pin};
@@ -67,10 +70,14 @@ fn install(
         ));
     }
     taken.insert((kind.as_str().to_owned(), object.clone()));
+    let mut annotations = json!({ANNOTATION_AUTOMATIC: "true"});
+    if let Some(reasons) = origins::write_reasons(question, &change.source) {
+        annotations[ANNOTATION_CHOSEN_BECAUSE] = json!(reasons);
+    }
     let object = json!({
         "apiVersion": format!("{}/v1", world.settings.group),
         "kind": kind.as_str(),
-        "metadata": {"name": object, "annotations": {ANNOTATION_AUTOMATIC: "true"}},
+        "metadata": {"name": object, "annotations": annotations},
         "spec": {"package": image(&name.written, &change.to)},
     });
     plan.actions.push(Action::Apply { object, expect: Expect::Absent });

@@ -34,16 +34,17 @@ pub(super) fn of(
 ) -> Entries {
     let mut packages = Vec::new();
     let mut brought: Vec<(String, &Contents)> = Vec::new();
+    let mut bringers = Vec::new();
     for member in &members.all {
         let Some((entry, contents)) = granted(member, conflicts) else { continue };
-        packages.push(entry);
         let package = member.package;
+        let (source, digest) = (entry.source.clone(), entry.digest.clone());
+        bringers.push(origins::Granted { package, source, digest, contents });
+        packages.push(entry);
         brought.push((owner(&package.kind, &package.metadata.name), contents));
     }
-    let all: Vec<(LockPackage, &Contents)> =
-        packages.iter().cloned().zip(brought.iter().map(|(_, contents)| *contents)).collect();
     for package in &mut packages {
-        origins::record_origins(world, question, &all, &mut package.dependencies);
+        origins::record_origins(world, question, &bringers, &mut package.dependencies);
     }
     packages.sort_by(|one, two| (&one.name, &one.kind).cmp(&(&two.name, &two.kind)));
     let lock = world.lock.as_ref();

@@ -425,7 +425,9 @@ impl Cluster {
             let seen = self.world.packages.iter();
             let is_there = { seen }.any(|it| it.kind == kind && it.metadata.name == name);
             assert_eq!(is_there, *expect != Expect::Absent, "{object}");
-            self.install(kind, name, image);
+            let annotations = object["metadata"]["annotations"].clone();
+            let package = self.install(kind, name, image);
+            package.metadata.annotations = serde_json::from_value(annotations).unwrap();
         }
     }
 

@@ -345,6 +345,23 @@ fn a_conflict_over_versions_says_where_the_kind_comes_from() {
 }
 
 #[test]
+fn why_a_package_was_chosen_is_known_though_who_needs_it_comes_into_the_lock_later() {
+    let mut cluster = cluster(STORAGE);
+    cluster.install("Configuration", "app", "r.io/app:v1.0.0");
+    // No revision of it is there yet.
+    for action in cluster.decide().plan.actions {
+        cluster.carry_out(action);
+    }
+    assert_snapshot!(cluster.show(), @"
+    Configuration app r.io/app:v1.0.0 no revision
+    Provider s3 r.io/s3:v1.2.0 no revision
+    ");
+    cluster.run();
+    let told = remembered(&cluster);
+    assert!(told.ends_with("only it brings the kind, says r.io"), "{told}");
+}
+
+#[test]
 fn why_a_package_was_chosen_is_known_wherever_a_plan_ended() {
     for count in 0..2 {
         let mut cluster = cluster(STORAGE);
