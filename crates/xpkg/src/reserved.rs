@@ -49,10 +49,12 @@ const BUILT_IN: [&str; 25] = [
     "storagemigration.k8s.io",
 ];
 
-/// The groups of Crossplane's core; what lies under them is its own, too.
-const CORE: [&str; 6] = [
+/// The groups of Crossplane's core, of today and of its first package system; what lies under them
+/// is its own, too.
+const CORE: [&str; 7] = [
     "apiextensions.crossplane.io",
     "ops.crossplane.io",
+    "packages.crossplane.io",
     "pkg.crossplane.io",
     "protection.crossplane.io",
     "rbac.crossplane.io",
@@ -105,6 +107,7 @@ mod tests {
             ("anything.kubernetes.io", Some(Reserved::Community)),
             ("pkg.crossplane.io", Some(Reserved::Manager)),
             ("meta.pkg.crossplane.io", Some(Reserved::Manager)),
+            ("packages.crossplane.io", Some(Reserved::Manager)),
             ("pkg.ibm.crossplane.io", Some(Reserved::Manager)),
             ("meta.pkg.example.org", Some(Reserved::Manager)),
             ("apiextensions.crossplane.io", Some(Reserved::Manager)),
