@@ -44,10 +44,25 @@ impl From<LayerError> for StreamError {
 
 /// The stream of the package in an image's layers; nothing if there is no `/.registry/`.
 pub fn read_stream(layers: &dyn LayerSource) -> Result<Option<String>, StreamError> {
+    Ok(open_layers(layers)?.map(|stack| stack.to_stream()))
+}
+
+/// The same for those who show packages and install none: with its texts and pictures, and without
+/// its record.
+pub fn read_described(layers: &dyn LayerSource) -> Result<Option<String>, StreamError> {
+    let describe = |stack: Stack| {
+        let converted = convert_stack(&stack, &ConvertOptions { name: None, image: None });
+        let documents = converted.files.into_iter().map(|(_, document)| document);
+        write_documents(&documents.collect::<Vec<Json>>())
+    };
+    Ok(open_layers(layers)?.map(describe))
+}
+
+fn open_layers(layers: &dyn LayerSource) -> Result<Option<Stack>, StreamError> {
     let limits = StackLimits::default();
     let Some(files) = read_layers(layers, &limits)? else { return Ok(None) };
     let (stack, findings) = read_stack(&files, &limits);
-    stack.map(|stack| Some(stack.to_stream())).ok_or(StreamError::Findings(findings))
+    stack.map(Some).ok_or(StreamError::Findings(findings))
 }
 
 impl Stack {

@@ -34,6 +34,8 @@ const UNMARKED_SIZE_MAX: u64 = 64 << 20;
 /// Bytes of all schemas of a package, compressed.
 const SCHEMAS_SIZE_MAX: usize = 64 << 20;
 
+/// How packages of the first format are told from those of today.
+const STACK_DIALECT: &str = "packages.crossplane.io/v1alpha1";
 /// Objects of a package that are kept for comparisons, beside definitions.
 const OBJECTS_MAX: usize = 10_000;
 /// The longest name of an object, or of its kind, that an API server takes.
@@ -197,7 +199,11 @@ impl LayerSource for Layers {
 /// Reads the package in some layers.
 fn open(layers: &Layers, limits: &xpkg::Limits, is_marked: bool) -> Result<Package, Stop> {
     let mut gathered = Gathered::default();
-    let stream = xpkg::open::package_yaml(layers, limits);
+    let (stream, is_stack) = match xpkg::open::package_yaml(layers, limits) {
+        // What is no package of today may be one of the first format.
+        Err(OpenError::NotAPackage) if !is_marked => (Ok(read_stack(layers)?), true),
+        stream => (stream, false),
+    };
     let opened = stream.and_then(|reader| {
         let make = |_: &yaml::RawDocument, node: Option<&yaml::Node<'_>>| {
             node.map(MadeDocument::of).unwrap_or_default()
@@ -215,7 +221,20 @@ fn open(layers: &Layers, limits: &xpkg::Limits, is_marked: bool) -> Result<Packa
         return Err(broken(problem.unwrap_or_else(|| "it has no metadata".to_owned())));
     };
     let is_function = meta.kind() == api::meta::PackageKind::Function;
-    Ok(gathered.finish(is_function, Package { problem, ..metadata::describe(meta) }))
+    let mut package = Package { problem, ..metadata::describe(meta) };
+    if is_stack {
+        STACK_DIALECT.clone_into(&mut package.dialect);
+    }
+    Ok(gathered.finish(is_function, package))
+}
+
+/// The stream of a package of the first format.
+fn read_stack<'s>(layers: &Layers) -> Result<Box<dyn Read + 's>, Stop> {
+    match stack::read_described(layers) {
+        Ok(Some(text)) => Ok(Box::new(io::Cursor::new(text))),
+        Ok(None) | Err(stack::StreamError::Layer(_)) => Err(Stop::Outcome(Outcome::Other)),
+        Err(error) => Err(broken(error.to_string())),
+    }
 }
 
 /// What one document turned out to be.

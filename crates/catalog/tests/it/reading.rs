@@ -1,6 +1,6 @@
 //! From images to outcomes: packages, what only looks like one, and what is made to do harm.
 
-use crate::support::{image, index_of, look, manifest};
+use crate::support::{image, image_of, index_of, look, manifest};
 use catalog::{Incomplete, Origin, Outcome, Package};
 use oci::{Descriptor, MediaType};
 use serde_json::json;
@@ -83,6 +83,36 @@ async fn a_package_is_read_with_what_it_says_and_brings() {
     assert_eq!(package.schemas.len(), 1, "two versions share one schema");
     let digests = package.definitions[0].versions.iter().map(|it| it.schema.as_deref());
     assert!(digests.eq([Some(package.schemas[0].digest.as_str()); 2]));
+}
+
+#[tokio::test]
+async fn a_package_of_the_first_format_is_read_by_its_directory() {
+    let app = "title: Sample\noverviewShort: does little\nreadme: A longer text.\ncategory: Storage\n\
+               keywords: [cloud]\npermissionScope: Cluster\n";
+    let crd = CRD.trim_start_matches("---\n");
+    let files: [(&str, &[u8]); 3] = [
+        ("bin/controller", b"program"),
+        (".registry/app.yaml", app.as_bytes()),
+        (".registry/resources/crd.yaml", crd.as_bytes()),
+    ];
+    let (memory, raw) = image_of(&files, false).await;
+    let Outcome::Package(package) = look(&memory, &raw.digest).await.unwrap() else { panic!() };
+    assert_eq!(package.dialect, "packages.crossplane.io/v1alpha1");
+    assert_eq!((package.kind.as_str(), package.name.as_str()), ("Provider", "sample"));
+    assert_eq!(package.description.as_deref(), Some("does little"));
+    assert_eq!(package.readme.as_deref(), Some("A longer text."));
+    assert_eq!(
+        (package.category.as_deref(), package.keywords.join(" ")),
+        (Some("Storage"), "cloud".into())
+    );
+    let names: Vec<&str> = package.definitions.iter().map(|it| it.name.as_str()).collect();
+    assert_eq!(names, ["nops.example.org"]);
+    assert!(package.definitions[0].origin.installs());
+    // One that cannot be read is listed with the reason.
+    let files: [(&str, &[u8]); 1] = [(".registry/app.yaml", b"title: [")];
+    let (memory, raw) = image_of(&files, false).await;
+    let Outcome::Broken(reason) = look(&memory, &raw.digest).await.unwrap() else { panic!() };
+    assert!(reason.contains(".registry/app.yaml line 1"), "{reason}");
 }
 
 #[tokio::test]

@@ -80,10 +80,17 @@ pub(crate) fn read(package: Package) -> Outcome {
 
 /// A repository in memory with an image whose layer has this file.
 pub(crate) async fn image(file: &str, text: &[u8], is_marked: bool) -> (Memory, Raw) {
+    image_of(&[(file, text)], is_marked).await
+}
+
+/// The same with several files.
+pub(crate) async fn image_of(files: &[(&str, &[u8])], is_marked: bool) -> (Memory, Raw) {
     let memory = Memory::new();
     let mut writer = LayerWriter::new(Vec::new()).unwrap();
-    writer.start_file(file, text.len() as u64).unwrap();
-    writer.write_all(text).unwrap();
+    for (file, text) in files {
+        writer.start_file(file, text.len() as u64).unwrap();
+        writer.write_all(text).unwrap();
+    }
     let (bytes, written) = writer.finish().unwrap();
     let mut layer = written.descriptor;
     memory.put_blob(&layer, &Bytes::from(bytes)).await.unwrap();
