@@ -29,34 +29,42 @@ enum Look {
     At(BTreeSet<Name>),
 }
 
-/// Keeps the catalog true until there is a reason to stop. Layers are spooled in `temporary`; what goes
-/// wrong is told once.
+/// Keeps the catalog true until there is a reason to stop; then there is no more news of it. Layers are
+/// spooled in `temporary`; what goes wrong is told once.
 pub async fn follow(
     registry: Registry,
     index: Arc<Index>,
     temporary: PathBuf,
     stop: impl Future<Output = ()>,
+    tell: impl FnMut(&Trouble),
+) {
+    tokio::select! {
+        () = keep_true(registry, index.clone(), temporary, tell) => {}
+        () = stop => {}
+    }
+    index.end_news();
+}
+
+/// Compares the catalog with the registry, again and again.
+async fn keep_true(
+    registry: Registry,
+    index: Arc<Index>,
+    temporary: PathBuf,
     mut tell: impl FnMut(&Trouble),
 ) {
-    let mut stop = std::pin::pin!(stop);
     // Before the first comparison: what happens during it is looked at again.
     let mut events = registry.observe();
     let mut follower = Follower::new(registry, index, temporary);
     let mut look = Look::All;
     loop {
-        tokio::select! {
-            done = contain_panic(follower.compare(&look)) => {
-                if let Some(trouble) = follower.note_end(done.unwrap_or(Ok(()))) {
-                    tell(&trouble);
-                }
-            }
-            () = &mut stop => return,
+        let done = contain_panic(Box::pin(follower.compare(&look))).await;
+        if let Some(trouble) = follower.note_end(done.unwrap_or(Ok(()))) {
+            tell(&trouble);
         }
         let is_behind = follower.is_behind;
         look = tokio::select! {
             look = next_look(&mut events, &follower.awaiting) => look,
             () = tokio::time::sleep(RETRY_INTERVAL), if is_behind => Look::All,
-            () = &mut stop => return,
         };
     }
 }

@@ -4,7 +4,8 @@
 use crate::registry::{Served, ask};
 use crate::support::{Ran, Scratch, apron, command, patiently};
 use serde_json::Value as Json;
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 use std::process::Stdio;
 
 const NOP: &str = "nopresources.nop.crossplane.io";
@@ -368,4 +369,28 @@ fn a_kind_is_explained_without_a_cluster() {
     error: no package brings Bucket
     hint: look for it with `apron search Bucket`, or name a package with --package
     ");
+}
+
+#[test]
+fn a_registry_that_stops_ends_the_news_of_those_who_listen() {
+    let scratch = Scratch::new();
+    let served = Served::start(&scratch);
+    let host = served.reference("");
+    let mut listener = TcpStream::connect(host.trim_end_matches('/')).unwrap();
+    let request =
+        format!("GET /api/v1/events HTTP/1.1\r\nHost: {}\r\n\r\n", host.trim_end_matches('/'));
+    listener.write_all(request.as_bytes()).unwrap();
+    let mut news = Vec::new();
+    while !String::from_utf8_lossy(&news).contains(": listening") {
+        let mut part = [0; 1024];
+        let count = listener.read(&mut part).unwrap();
+        assert_ne!(count, 0, "{}", String::from_utf8_lossy(&news));
+        news.extend_from_slice(&part[..count]);
+    }
+    let stopping = std::thread::spawn(move || served.stop());
+    listener.read_to_end(&mut news).unwrap();
+    // A stream that is cut off has no last chunk.
+    let news = String::from_utf8_lossy(&news);
+    assert!(news.ends_with("\r\n0\r\n\r\n"), "{news:?}");
+    assert!(stopping.join().unwrap().success());
 }

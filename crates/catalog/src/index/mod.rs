@@ -105,7 +105,8 @@ pub struct Index {
     path: PathBuf,
     writer: Mutex<Connection>,
     readers: Mutex<Vec<Reader>>,
-    news: broadcast::Sender<String>,
+    /// Nothing once there is no more news.
+    news: Mutex<Option<broadcast::Sender<String>>>,
 }
 
 impl Index {
@@ -128,17 +129,25 @@ impl Index {
     fn with_writer(path: &Path, writer: Connection) -> Self {
         let (news, _) = broadcast::channel(NEWS_MAX);
         let (path, writer) = (path.to_owned(), Mutex::new(writer));
-        Self { path, writer, readers: Mutex::default(), news }
+        Self { path, writer, readers: Mutex::default(), news: Mutex::new(Some(news)) }
     }
 
     /// Tells the names of repositories whose packages change from now on.
     pub fn observe(&self) -> broadcast::Receiver<String> {
-        self.news.subscribe()
+        let news = self.news.lock().unwrap_or_else(PoisonError::into_inner);
+        news.as_ref().map_or_else(|| broadcast::channel(1).1, broadcast::Sender::subscribe)
+    }
+
+    /// Lets observers know that nothing more will be told: a server that stops need not wait for them.
+    pub fn end_news(&self) {
+        self.news.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
 
     /// Tells observers of a repository; without any there is nothing to do.
     fn tell_news(&self, repository: &str) {
-        let _ = self.news.send(repository.to_owned());
+        if let Some(news) = &*self.news.lock().unwrap_or_else(PoisonError::into_inner) {
+            let _ = news.send(repository.to_owned());
+        }
     }
 
     /// Makes a new index in a file, in place of any that is there.

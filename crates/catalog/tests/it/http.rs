@@ -325,4 +325,7 @@ async fn news_are_told_to_those_who_may_read_what_changed() {
     index.settle("private/new", &[crate::support::head("d1", &["v1.0.0"])]).unwrap();
     index.settle("team/new", &[crate::support::head("d1", &["v1.0.0"])]).unwrap();
     assert_eq!(next().await, "event: changed\ndata: {\"repository\":\"team/new\"}\n\n");
+    index.end_news();
+    assert!(body.frame().await.is_none(), "who stops has no more news");
+    assert!(index.observe().recv().await.is_err(), "nor for those who come later");
 }

@@ -18,6 +18,7 @@ use ::registry::hosts::Hosts;
 use ::registry::limits::BLOB_SIZE_MAX;
 use ::registry::{Collect, Missing, Options, Registry, Settings, Versions};
 use edge::network::Network;
+use futures::FutureExt as _;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -83,22 +84,14 @@ pub(crate) async fn run(request: &Request, environment: &environment::Settings) 
     if let Some(tls) = &tls {
         tokio::spawn(tls.clone().keep_fresh());
     }
-    if !request.gc_interval.is_zero() {
-        tokio::spawn(collect_regularly(
-            registry.clone(),
-            request.gc_interval,
-            std::future::pending(),
-        ));
-    }
-    tokio::spawn(catalog::follow(
-        registry.clone(),
-        index,
-        environment.temporary.clone(),
-        std::future::pending(),
-    ));
-    control::listen(&request.directory, registry.clone());
     // Before anybody is told that it serves: whoever ends it at once ends it cleanly.
-    let stop = listen::stop()?;
+    let stop = listen::stop()?.shared();
+    if !request.gc_interval.is_zero() {
+        tokio::spawn(collect_regularly(registry.clone(), request.gc_interval, stop.clone()));
+    }
+    let temporary = environment.temporary.clone();
+    tokio::spawn(catalog::follow(registry.clone(), index, temporary, stop.clone()));
+    control::listen(&request.directory, registry.clone());
     introduce(request, address);
     let router = forwarded::within(router, proxies.clone(), is_secure(request));
     let doors = Doors::new(&request.limits, tls, proxies);
