@@ -64,7 +64,7 @@ fn tell_without_effect(installed: &[&Installed]) {
 }
 
 /// Waits until the manager has made the API server know its kinds.
-async fn kinds_served(plane: &Plane, time: Duration) -> Outcome<Inventory> {
+pub(super) async fn kinds_served(plane: &Plane, time: Duration) -> Outcome<Inventory> {
     let end = Instant::now() + time;
     loop {
         match Inventory::gather(&plane.cluster).await {

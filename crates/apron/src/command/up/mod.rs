@@ -63,6 +63,14 @@ pub(crate) async fn run(request: &Request, settings: &Settings) -> Outcome {
     }
     let home = Home::open(request, settings)?;
     let plane = Plane::start(request, &home, settings).await?;
+    // Whoever is told of the plane finds the kinds of packages there.
+    tokio::select! {
+        served = install::kinds_served(&plane, request.timeout) => drop(served?),
+        () = &mut stop => {
+            plane.stop().await;
+            return Ok(());
+        }
+    }
     plane.introduce();
     let work = async {
         if let Some(directory) = &request.packages {
