@@ -175,8 +175,11 @@ impl World {
                 let is_told =
                     |live: &&Json| is_observed(live) && Turn::of(live).as_ref() == Some(&turn);
                 let outcome = self.availability(live.filter(is_told));
-                if let (Err(_), Ok(left @ 1..)) = (&outcome, u64::try_from(left)) {
-                    work.look_after(Duration::from_secs(left));
+                if outcome.is_err() {
+                    // After the deadline, too: that the one before stood back may have been read late,
+                    // and nothing tells of it again.
+                    let left = u64::try_from(left).ok().filter(|left| *left > 0);
+                    work.look_after(left.map_or(super::RETRY, Duration::from_secs));
                 }
                 outcome
             }

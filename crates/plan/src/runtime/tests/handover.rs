@@ -178,6 +178,23 @@ fn a_provider_comes_back_if_the_next_one_is_not_available_in_time() {
 }
 
 #[test]
+fn a_late_one_is_looked_at_again_although_nothing_tells_of_it() {
+    let mut family = Family::upgraded(world());
+    family.settles("p-2");
+    family.pass(600);
+    // An answer from the past: the one before has not stood back yet.
+    let mut late = family.0[1].clone();
+    for before in &mut late.deployments {
+        before["metadata"]["annotations"]["pkg.crossplane.io/standby"] = Json::Null;
+        before["spec"]["replicas"] = json!(1);
+    }
+    let Step::Do(plan) = step(&late) else { panic!("everything is known") };
+    assert_eq!(plan.wake, Wake::After(RETRY), "{:?}", plan.report);
+    family.settles("p-2");
+    assert_eq!(family.running(), ["p-1"]);
+}
+
+#[test]
 fn a_change_of_the_revision_or_its_configuration_is_another_try() {
     for change in [change_generation, change_configuration] {
         let mut family = Family::upgraded(world());

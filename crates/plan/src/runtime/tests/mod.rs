@@ -8,7 +8,7 @@ mod flow;
 mod handover;
 mod upstream;
 
-use super::{Certificate, Lifetimes, Managed, Package, Settings, World, step};
+use super::{Certificate, Lifetimes, Managed, Package, RETRY, Settings, World, step};
 use crate::authority::Allowed;
 use crate::step::{Action, Expect, MANAGER, Need, Refusal, Step, Target, Wake};
 use api::meta::PackageKind;
