@@ -105,6 +105,15 @@ impl Kind for Runtimes {
             let which = Which { labels: Some(&labels), ..Which::default() };
             let all = hands.cluster.list(&stable, &self.revision(), which).await?;
             siblings = all.into_iter().map(typed).collect::<Result<Vec<Revision>, _>>()?;
+            let is_it = |one: &Revision| {
+                one.metadata.name == key && one.spec.desired_state == revision.spec.desired_state
+            };
+            if !siblings.iter().any(is_it) {
+                // Without the revision that follows, what works would be deleted as nobody's.
+                let kind = self.revision();
+                let message = format!("the list of {kind} is of another moment than {key}");
+                return Err(cluster::Error::Stale(message));
+            }
             siblings.retain(|one| one.metadata.name != key);
         }
         let package = held::held(hands, &revision).await.and_then(|contents| {

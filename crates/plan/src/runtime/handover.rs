@@ -279,11 +279,12 @@ impl World {
         )
     }
 
-    /// Takes away what a Deployment noted while its revision was not active, once it is again.
+    /// Takes away what a Deployment noted while its revision was not active, once it runs again. Until
+    /// then the note says that it ran well, should its revision have to stand back once more.
     pub(super) fn forget_standby(&self, live: Option<&Json>) -> Option<Action> {
         let live = live.filter(|live| is_controlled_by(live, &self.revision) && !is_going(live))?;
-        let noted = &live["metadata"]["annotations"][ANNOTATION_STANDBY];
-        (!noted.is_null()).then(|| {
+        let runs = wished_pods(live) > 0 && is_available(live);
+        (runs && Standby::of(live).is_some()).then(|| {
             let change = json!({"metadata": {"annotations": {ANNOTATION_STANDBY: null}}});
             Action::Merge { target: Target::of(live), change, expect: Expect::as_found(Some(live)) }
         })
@@ -310,6 +311,7 @@ impl World {
     fn give_way(&self, own: &Json, next: Option<&Json>, successor: &Revision, work: &mut Work) {
         let turn = next.and_then(Turn::of);
         let noted = Standby::of(own);
+        let own_note = noted.is_some();
         let ran_well = condition::find(self.revision.conditions(), types::RUNTIME_HEALTHY)
             .is_some_and(|one| one.status == "True");
         let is_given_up = turn.as_ref().is_some_and(|turn| turn.phase == Phase::GivenUp);
@@ -321,7 +323,8 @@ impl World {
             if wished_pods(own) > 0 && is_due {
                 let noted = Standby { replicas: wished_pods(own), turn };
                 let why = format!("so that {} can start", name_of(next));
-                let comes_back = ran_well || !others().any(|one| Standby::of(one).is_some());
+                let comes_back =
+                    ran_well || own_note || !others().any(|one| Standby::of(one).is_some());
                 scale_deployment(own, 0, comes_back.then_some(noted), &why, work);
             } else if let Some(noted) = noted.filter(|_| is_due && !is_noted) {
                 let noted = Standby { turn, ..noted };

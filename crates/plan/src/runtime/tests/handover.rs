@@ -36,6 +36,17 @@ impl Family {
         self.share();
     }
 
+    /// Makes one revision the active one, in another generation.
+    fn activate(&mut self, at: usize, generation: i64) {
+        for (other, world) in self.0.iter_mut().enumerate() {
+            let state = if other == at { "Active" } else { "Inactive" };
+            world.revision.spec.desired_state = state.to_owned();
+            world.revision.metadata.generation = Some(generation);
+        }
+        established(&mut self.0[at], true);
+        self.share();
+    }
+
     /// Lets one revision look and act, and gives what it did.
     fn look(&mut self, at: usize) -> String {
         let told = act(&mut self.0[at]);
@@ -240,18 +251,33 @@ fn going_back_while_the_next_one_starts_starts_what_was_there() {
     let mut family = Family::upgraded(world());
     family.settles("p-2");
     assert_eq!(family.running(), ["p-2"]);
-    for (at, state) in [(0, "Active"), (1, "Inactive")] {
-        let revision = &mut family.0[at].revision;
-        revision.spec.desired_state = state.to_owned();
-        revision.metadata.generation = Some(5);
-    }
-    established(&mut family.0[0], true);
-    family.share();
+    family.activate(0, 5);
     family.settles("p-2");
     assert_eq!(family.running(), ["p-1"]);
     let back = live(&family.0[0], "Deployment", "p-1").unwrap();
     assert!(back["metadata"]["annotations"]["pkg.crossplane.io/standby"].is_null(), "{back}");
     assert!(live(&family.0[0], "Deployment", "p-2").is_none());
+}
+
+#[test]
+fn what_worked_is_not_forgotten_if_it_is_wanted_again_for_a_moment() {
+    // How far it comes in that moment: not to be seen, waiting, or so far that it has pods.
+    for looks in 0..4 {
+        let mut family = Family::upgraded(world());
+        family.settles("p-2");
+        family.activate(0, 5);
+        for _ in 0..looks {
+            family.look(0);
+            family.look(1);
+            family.follow("p-1");
+        }
+        family.activate(1, 6);
+        family.settles("p-2");
+        assert_eq!(family.running(), ["p-2"], "{looks}");
+        family.pass(600);
+        family.settles("p-2");
+        assert_eq!(family.running(), ["p-1"], "{looks}: {}", family.health(1));
+    }
 }
 
 #[test]
