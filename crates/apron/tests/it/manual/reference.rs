@@ -273,6 +273,7 @@ fn every_limit_is_in_the_reference() {
         "apiserver",
         "controller",
         "edge",
+        "embed",
         "apron",
     ] {
         let mut rows = String::new();

@@ -170,7 +170,7 @@ pub(super) mod tests {
     const SERVER: Holder<'_> = Holder::Server(&["localhost"]);
 
     /// What was made before certificates had an end: until the year 4096.
-    pub(in super::super) fn endless() -> (Pair, Pair) {
+    pub(crate) fn endless() -> (Pair, Pair) {
         let mut params = CertificateParams::new(Vec::new()).unwrap();
         params.distinguished_name = name(AUTHORITY, None);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);

@@ -3,10 +3,9 @@
 //! are signed with. Kept beside the data; certificates are made anew before they end.
 
 use super::certificate::{Holder, Pair, is_authority_due, is_due, make_authority, sign};
-use crate::cluster::kubeconfig::OwnRegistry;
-use crate::failure::{Failure, Outcome};
-use crate::private;
 use base64::Engine;
+use ground::failure::{Failure, Outcome};
+use ground::private;
 use rcgen::KeyPair;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -20,7 +19,7 @@ const HOSTS: [&str; 5] = ["localhost", "127.0.0.1", "::1", "kubernetes", "kubern
 
 /// Certificates and keys as PEM, and the administrator's token.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Identity {
+pub struct Identity {
     pub(super) authority: Pair,
     pub(super) server: Pair,
     admin: Pair,
@@ -91,19 +90,19 @@ impl Identity {
     }
 
     /// The certificates by which the server is known.
-    pub(super) fn authority(&self) -> &str {
+    pub fn authority(&self) -> &str {
         &self.authority.certificate
     }
 
     /// The administrator, as a certificate would show them.
     #[expect(clippy::unused_self, reason = "who the administrator is belongs to the identity")]
-    pub(super) fn administrator(&self) -> apiserver::Identity {
+    pub fn administrator(&self) -> apiserver::Identity {
         let (user, groups) = (ADMIN.to_owned(), vec![MASTERS.to_owned()]);
         apiserver::Identity { user, groups, credential: None }
     }
 
     /// The administrator's token.
-    pub(super) fn admin_token(&self) -> apiserver::auth::Token {
+    pub fn admin_token(&self) -> apiserver::auth::Token {
         let user = apiserver::auth::User {
             name: ADMIN.to_owned(),
             groups: vec![MASTERS.to_owned()],
@@ -113,7 +112,7 @@ impl Identity {
     }
 
     /// What signs the tokens of service accounts.
-    pub(super) fn signer(&self) -> Outcome<Arc<apiserver::auth::Signer>> {
+    pub fn signer(&self) -> Outcome<Arc<apiserver::auth::Signer>> {
         let failed = |error: &dyn std::error::Error| {
             let hint = "remove this file from the directory pki in the data directory to have a \
                         new key made; tokens of service accounts must then be made again";
@@ -124,23 +123,22 @@ impl Identity {
         signer.map(Arc::new).map_err(|error| failed(&error))
     }
 
-    /// Writes a kubeconfig with everything in it, readable by its owner only.
+    /// Writes a kubeconfig with everything in it, readable by its owner only; `extensions` are
+    /// the lines that its cluster has besides.
     pub(super) fn write_kubeconfig(
         &self,
         path: &Path,
         address: SocketAddr,
-        registry: Option<&OwnRegistry>,
+        extensions: &str,
     ) -> Outcome {
-        let extensions = registry.map(OwnRegistry::as_extension);
         let code = |text: &str| base64::engine::general_purpose::STANDARD.encode(text);
         let text = format!(
             "apiVersion: v1\nkind: Config\ncurrent-context: apron\nclusters:\n- name: apron\n  \
-             cluster:\n    server: https://{address}\n    certificate-authority-data: {}\n{}users:\n\
-             - name: apron-admin\n  user:\n    client-certificate-data: {}\n    \
+             cluster:\n    server: https://{address}\n    certificate-authority-data: {}\n\
+             {extensions}users:\n- name: apron-admin\n  user:\n    client-certificate-data: {}\n    \
              client-key-data: {}\ncontexts:\n- name: apron\n  context:\n    cluster: apron\n    \
              user: apron-admin\n",
             code(&self.authority.certificate),
-            extensions.unwrap_or_default(),
             code(&self.admin.certificate),
             code(&self.admin.key)
         );
