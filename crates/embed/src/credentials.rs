@@ -119,7 +119,7 @@ pub fn now() -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::certificate::{LIFE, end_of, tests::endless};
+    use crate::certificate::{Holder, LIFE, end_of, sign, tests::endless};
     use rustls::pki_types::ServerName;
     use std::os::unix::fs::PermissionsExt as _;
 
@@ -129,6 +129,11 @@ mod tests {
 
     /// The certificate that a client is shown who trusts this authority.
     async fn shown(credentials: &Credentials, authority: &str) -> Option<Vec<u8>> {
+        shown_to(credentials, authority, "localhost").await
+    }
+
+    /// The certificate that a client is shown who asks for the server by a name.
+    async fn shown_to(credentials: &Credentials, authority: &str, name: &str) -> Option<Vec<u8>> {
         let mut roots = rustls::RootCertStore::empty();
         roots.add(CertificateDer::from_pem_slice(authority.as_bytes()).unwrap()).unwrap();
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
@@ -139,7 +144,7 @@ mod tests {
             .with_no_client_auth();
         let (client, server) = tokio::io::duplex(64 << 10);
         let connector = tokio_rustls::TlsConnector::from(Arc::new(config));
-        let name = ServerName::try_from("localhost").unwrap();
+        let name = ServerName::try_from(name.to_owned()).unwrap();
         let acceptor = credentials.acceptor();
         let (met, _) = tokio::join!(connector.connect(name, client), acceptor.accept(server));
         let chain = met.ok()?.get_ref().1.peer_certificates()?.to_vec();
@@ -207,6 +212,47 @@ mod tests {
         }
         assert!(shown(&credentials, &read(pki, "ca.crt")).await.is_some());
         assert_eq!(shown(&credentials, &authority.certificate).await, None);
+        let again = Credentials::open(pki, now()).unwrap();
+        assert_eq!(again.identity(), credentials.identity(), "once");
+    }
+
+    /// Programs in a cluster reach the server by names of its Service; a directory whose certificate
+    /// lacks them gets a new one, of the same authority, at the next start.
+    #[tokio::test]
+    async fn clients_in_the_cluster_reach_the_server_by_each_of_its_names() {
+        let directory = tempfile::tempdir().unwrap();
+        let pki = directory.path();
+        let first = Credentials::open(pki, now()).unwrap();
+        let authority = first.identity().authority;
+        let fewer = Holder::Server(&["localhost", "127.0.0.1", "::1", "kubernetes"]);
+        let old = sign(&authority, fewer, now()).unwrap();
+        fs_err::write(pki.join("server.crt"), &old.certificate).unwrap();
+        fs_err::write(pki.join("server.key"), &old.key).unwrap();
+
+        let credentials = Credentials::open(pki, now()).unwrap();
+        assert_eq!(read(pki, "ca.crt"), authority.certificate, "clients know the same authority");
+        let served = Some(der(&read(pki, "server.crt")));
+        assert_ne!(served, Some(der(&old.certificate)));
+        for name in [
+            "localhost",
+            "127.0.0.1",
+            "::1",
+            "10.96.0.1",
+            "kubernetes",
+            "kubernetes.default",
+            "kubernetes.default.svc",
+            "kubernetes.default.svc.cluster.local",
+        ] {
+            let met = shown_to(&credentials, &authority.certificate, name).await;
+            assert_eq!(met, served, "{name}");
+        }
+        for other in ["example.org", "10.96.0.2", "kubernetes.other"] {
+            assert_eq!(
+                shown_to(&credentials, &authority.certificate, other).await,
+                None,
+                "{other}"
+            );
+        }
         let again = Credentials::open(pki, now()).unwrap();
         assert_eq!(again.identity(), credentials.identity(), "once");
     }

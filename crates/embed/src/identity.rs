@@ -14,8 +14,17 @@ use std::sync::Arc;
 const ADMIN: &str = "admin";
 const MASTERS: &str = "system:masters";
 
-/// Names by which the server is reached.
-const HOSTS: [&str; 5] = ["localhost", "127.0.0.1", "::1", "kubernetes", "kubernetes.default.svc"];
+/// Names by which the server is reached: from this machine, and as programs in a cluster reach it.
+const HOSTS: [&str; 8] = [
+    "localhost",
+    "127.0.0.1",
+    "::1",
+    "10.96.0.1",
+    "kubernetes",
+    "kubernetes.default",
+    "kubernetes.default.svc",
+    "kubernetes.default.svc.cluster.local",
+];
 
 /// Certificates and keys as PEM, and the administrator's token.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,10 +63,10 @@ impl Identity {
         Ok(identity)
     }
 
-    /// The same, with new certificates for those that end before long.
+    /// The same, with new certificates for those that end before long or lack a name.
     pub(super) fn renewed(&self, now: i64) -> Outcome<Self> {
         let renew = |old: &Pair, holder: Holder<'_>| {
-            if is_due(old, &self.authority, now) {
+            if is_due(old, &self.authority, holder, now) {
                 return sign(&self.authority, holder, now).map_err(|error| cannot_make(&error));
             }
             Ok(old.clone())
