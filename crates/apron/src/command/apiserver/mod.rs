@@ -194,4 +194,5 @@ fn announce(request: &Request, address: SocketAddr, path: &std::path::Path) {
     output::print(format_args!("Serving the Kubernetes API on https://{address} (data: {kept})"));
     output::print(format_args!("Use it:  export KUBECONFIG={}", path.display()));
     output::print("         kubectl api-resources");
+    output::print("Runtime: simulated: Deployments are called available, and nothing of them runs");
 }
