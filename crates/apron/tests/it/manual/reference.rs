@@ -258,6 +258,7 @@ fn every_limit_is_in_the_reference() {
     let constant = constant.unwrap();
     let mut page = LIMITS_HEAD.to_owned();
     for room in [
+        "api",
         "oci",
         "yaml",
         "xpkg",
@@ -265,8 +266,10 @@ fn every_limit_is_in_the_reference() {
         "solver",
         "plan",
         "store",
+        "git",
         "registry",
         "catalog",
+        "follow",
         "explorer",
         "schema",
         "apply",
@@ -274,6 +277,7 @@ fn every_limit_is_in_the_reference() {
         "controller",
         "edge",
         "embed",
+        "ground",
         "apron",
     ] {
         let mut rows = String::new();
