@@ -62,10 +62,13 @@ install: build ## Install apron, its manual pages and completions, and the link 
 	install -D target/dist/apron $(prefix)/bin/apron
 	ln -sf apron $(prefix)/bin/kubectl-crossplane
 	target/dist/apron man $(prefix)/share/man/man1
-	install -d $(prefix)/share/bash-completion/completions $(prefix)/share/zsh/site-functions $(prefix)/share/fish/vendor_completions.d
+	install -d $(prefix)/share/bash-completion/completions $(prefix)/share/zsh/site-functions $(prefix)/share/fish/vendor_completions.d \
+		$(prefix)/share/nushell/vendor/autoload $(prefix)/share/pwsh/completions
 	target/dist/apron completion bash >$(prefix)/share/bash-completion/completions/apron
 	target/dist/apron completion zsh >$(prefix)/share/zsh/site-functions/_apron
 	target/dist/apron completion fish >$(prefix)/share/fish/vendor_completions.d/apron.fish
+	target/dist/apron completion nushell >$(prefix)/share/nushell/vendor/autoload/apron.nu
+	target/dist/apron completion powershell >$(prefix)/share/pwsh/completions/_apron.ps1
 
 .PHONY: bench
 bench: ## Time and memory of apron beside upstream's CLI, on the same input in one run
