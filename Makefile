@@ -53,8 +53,10 @@ check: ## The quick part of `test`: formatting, lints, tests of the rooms withou
 	cargo test --workspace --lib
 
 .PHONY: build
-build: ## The binary that is shipped, target/dist/apron
-	cargo build --profile dist --locked -p apron
+build: commit = $(or $(APRON_COMMIT),$(if $(wildcard .git),$(shell git describe --always --abbrev=40 --dirty --exclude='*')))
+build: source_time = $(or $(SOURCE_DATE_EPOCH),$(if $(wildcard .git),$(shell git show -s --format=%ct HEAD)))
+build: ## The binary that is shipped, target/dist/apron; `apron version -o json` tells the commit
+	APRON_COMMIT='$(commit)' APRON_SOURCE_TIME='$(source_time)' cargo build --profile dist --locked -p apron
 
 .PHONY: install
 install: prefix = $(DESTDIR)$(or $(PREFIX),/usr/local)
