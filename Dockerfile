@@ -15,6 +15,9 @@ RUN apt-get update && apt-get install -y --no-install-recommends cmake && rm -rf
 WORKDIR /src
 COPY . .
 ENV AWS_LC_SYS_USE_SYSTEM=0
+# What `apron version -o json` tells of the source; nothing, unless it is said.
+ARG APRON_COMMIT=
+ARG APRON_SOURCE_TIME=
 RUN cargo build --profile dist --locked -p apron
 
 FROM ${RUN_IMAGE}

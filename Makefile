@@ -53,8 +53,10 @@ check: ## The quick part of `test`: formatting, lints, tests of the rooms withou
 	cargo test --workspace --lib
 
 .PHONY: build
-build: ## The binary that is shipped, target/dist/apron
-	cargo build --profile dist --locked -p apron
+build: commit = $(or $(APRON_COMMIT),$(if $(wildcard .git),$(shell git describe --always --abbrev=40 --dirty --exclude='*')))
+build: source_time = $(or $(SOURCE_DATE_EPOCH),$(if $(wildcard .git),$(shell git show -s --format=%ct HEAD)))
+build: ## The binary that is shipped, target/dist/apron; `apron version -o json` tells the commit
+	APRON_COMMIT='$(commit)' APRON_SOURCE_TIME='$(source_time)' cargo build --profile dist --locked -p apron
 
 .PHONY: install
 install: prefix = $(DESTDIR)$(or $(PREFIX),/usr/local)
@@ -62,10 +64,13 @@ install: build ## Install apron, its manual pages and completions, and the link 
 	install -D target/dist/apron $(prefix)/bin/apron
 	ln -sf apron $(prefix)/bin/kubectl-crossplane
 	target/dist/apron man $(prefix)/share/man/man1
-	install -d $(prefix)/share/bash-completion/completions $(prefix)/share/zsh/site-functions $(prefix)/share/fish/vendor_completions.d
+	install -d $(prefix)/share/bash-completion/completions $(prefix)/share/zsh/site-functions $(prefix)/share/fish/vendor_completions.d \
+		$(prefix)/share/nushell/vendor/autoload $(prefix)/share/pwsh/completions
 	target/dist/apron completion bash >$(prefix)/share/bash-completion/completions/apron
 	target/dist/apron completion zsh >$(prefix)/share/zsh/site-functions/_apron
 	target/dist/apron completion fish >$(prefix)/share/fish/vendor_completions.d/apron.fish
+	target/dist/apron completion nushell >$(prefix)/share/nushell/vendor/autoload/apron.nu
+	target/dist/apron completion powershell >$(prefix)/share/pwsh/completions/_apron.ps1
 
 .PHONY: bench
 bench: ## Time and memory of apron beside upstream's CLI, on the same input in one run

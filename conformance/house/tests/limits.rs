@@ -7,7 +7,7 @@ use house::{Figures, House};
 use std::path::Path;
 
 const LIMITS: Figures = Figures {
-    largest_room: 17_235,
+    largest_room: 17_000,
     longest_file: 599,
     longest_function: 96,
     one_word_functions: 59.2,

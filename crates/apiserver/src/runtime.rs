@@ -2,9 +2,9 @@
 //! something that has them.
 //!
 //! The server keeps a Deployment's status true to what its [`Runtime`] says. [`Simulated`]
-//! says that all is well at once, which is what a control plane without machines needs; a
-//! runtime that starts processes says what became of them, and calls
-//! [`crate::Server::look_again`] whenever that changes.
+//! says that all is well at once, which is what a control plane without machines needs, and that
+//! this is all it does ([`Runtime::remark`]); a runtime that starts processes says what became of
+//! them, and calls [`crate::Server::look_again`] whenever that changes.
 
 use serde_json::Value;
 
@@ -29,7 +29,16 @@ pub trait Runtime: std::fmt::Debug + Send + Sync {
 
     /// Takes in that a Deployment is gone.
     fn stop(&self, namespace: &str, name: &str);
+
+    /// What users are to know of every Deployment that is called available although nothing of it
+    /// runs; none where pods are what they are said to be.
+    fn remark(&self) -> Option<&str> {
+        None
+    }
 }
+
+/// What is said of everything that is only simulated.
+const NOTHING_RUNS: &str = "nothing runs here: pods are only simulated";
 
 /// A runtime without pods: every wish is true as soon as it is uttered.
 #[derive(Debug, Clone, Copy, Default)]
@@ -48,4 +57,8 @@ impl Runtime for Simulated {
     }
 
     fn stop(&self, _namespace: &str, _name: &str) {}
+
+    fn remark(&self) -> Option<&str> {
+        Some(NOTHING_RUNS)
+    }
 }

@@ -67,6 +67,9 @@ pub struct PlanePackage {
     /// What is in the way, in sentences.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub messages: Vec<String>,
+    /// What is to be known of it although all is well: that it is only simulated, say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remark: Option<String>,
     /// Its revisions, the newest first.
     pub revisions: Vec<PlaneRevision>,
     /// What it needs.

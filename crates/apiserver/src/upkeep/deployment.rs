@@ -11,6 +11,9 @@ use crate::rest::Own;
 use crate::runtime::Pods;
 use schema::object::{map_at, meta_text, metadata, time};
 
+/// The condition of a Deployment whose pods are only said to be there.
+const SIMULATED: &str = "Simulated";
+
 /// Makes a Deployment's status say what its pods are.
 pub(super) async fn settle(server: &Arc<Server>, key: &str) -> Outcome {
     let Some(runtime) = &server.options.runtime else { return Outcome::Done };
@@ -29,7 +32,7 @@ pub(super) async fn settle(server: &Arc<Server>, key: &str) -> Outcome {
         .amend(server, &uid, |object| {
             // A later wish is judged when we come back for it.
             if metadata(object).get("generation") == seen.as_ref() {
-                tell(object, pods, &now);
+                tell(object, pods, runtime.remark(), &now);
             }
         })
         .await;
@@ -39,8 +42,9 @@ pub(super) async fn settle(server: &Arc<Server>, key: &str) -> Outcome {
     }
 }
 
-fn tell(object: &mut Value, pods: Pods, now: &str) {
-    let conditions = [available(object, pods), progressing(object, pods)];
+fn tell(object: &mut Value, pods: Pods, remark: Option<&str>, now: &str) {
+    let mut conditions = vec![available(object, pods, remark), progressing(object, pods)];
+    conditions.extend(remark.map(|it| (SIMULATED, ("True", "NothingRuns", it.to_owned()))));
     let generation = metadata(object).get("generation").cloned();
     let status = map_at(object, "status");
     status.insert("observedGeneration".to_owned(), generation.unwrap_or(json!(0)));
@@ -60,19 +64,24 @@ fn tell(object: &mut Value, pods: Pods, now: &str) {
     for (kind, said) in conditions {
         condition(status, kind, &said, now);
     }
+    if remark.is_none() {
+        withdraw_condition(status, SIMULATED);
+    }
 }
 
 /// What a condition says: status, reason, message.
 type Said = (&'static str, &'static str, String);
 
-fn available(object: &Value, pods: Pods) -> (&'static str, Said) {
+fn available(object: &Value, pods: Pods, remark: Option<&str>) -> (&'static str, Said) {
     let wished = wished(object);
-    let said = if pods.available >= wished.saturating_sub(unavailable_max(object, wished)) {
-        ("True", "MinimumReplicasAvailable", "Deployment has minimum availability.")
-    } else {
-        ("False", "MinimumReplicasUnavailable", "Deployment does not have minimum availability.")
-    };
-    ("Available", (said.0, said.1, said.2.to_owned()))
+    let (status, reason, message) =
+        if pods.available >= wished.saturating_sub(unavailable_max(object, wished)) {
+            ("True", "MinimumReplicasAvailable", "Deployment has minimum availability")
+        } else {
+            ("False", "MinimumReplicasUnavailable", "Deployment does not have minimum availability")
+        };
+    let remark = remark.map(|it| format!("; {it}")).unwrap_or_default();
+    ("Available", (status, reason, format!("{message}{remark}.")))
 }
 
 fn progressing(object: &Value, pods: Pods) -> (&'static str, Said) {
@@ -121,10 +130,17 @@ fn condition(status: &mut Map<String, Value>, kind: &str, said: &Said, now: &str
         return;
     };
     if old.get("status") == new.get("status") {
-        if old.get("reason") == new.get("reason") {
+        if old.get("reason") == new.get("reason") && old.get("message") == new.get("message") {
             return;
         }
         new["lastTransitionTime"] = old["lastTransitionTime"].clone();
     }
     *old = new;
+}
+
+/// Takes back what an earlier runtime said.
+fn withdraw_condition(status: &mut Map<String, Value>, kind: &str) {
+    if let Some(Value::Array(list)) = status.get_mut("conditions") {
+        list.retain(|one| one.get("type") != Some(&json!(kind)));
+    }
 }

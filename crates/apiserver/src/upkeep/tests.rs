@@ -315,6 +315,45 @@ async fn a_simulated_deployment_is_available_and_follows_its_wishes() {
     assert_eq!(status(&server).await, "Failure", "it is gone");
 }
 
+/// What is only simulated says so, also where an earlier version said nothing; a runtime that runs
+/// something takes it back.
+#[tokio::test]
+async fn a_deployment_says_that_it_is_only_simulated_as_long_as_it_is() {
+    const REMARK: &str = "nothing runs here: pods are only simulated";
+    const PLAIN: &str = "Deployment has minimum availability.";
+    let log = Log::in_memory();
+    let pods = crate::runtime::Pods { total: 2, updated: 2, ready: 2, available: 2 };
+    let runs = || Scripted { pods: Mutex::new(pods), ..Scripted::default() };
+    let start = async |runtime: Arc<dyn crate::runtime::Runtime>| {
+        let options = Options { runtime: Some(runtime), ..Options::default() };
+        server_with(log.clone(), options).await
+    };
+    let first = start(Arc::new(runs())).await;
+    ask(&first, "POST", DEPLOYMENTS_PATH, deployment(2)).await;
+    let plain = status(&first).await;
+    let kinds = |status: &Value| -> Vec<String> {
+        let all = status["conditions"].as_array().unwrap().iter();
+        all.map(|one| one["type"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(kinds(&plain), ["Available", "Progressing"]);
+    assert_eq!(condition(&plain, "Available")["message"], PLAIN);
+
+    let simulated = status(&start(Arc::new(crate::runtime::Simulated)).await).await;
+    assert_eq!(kinds(&simulated), ["Available", "Progressing", "Simulated"]);
+    let said = condition(&simulated, "Simulated");
+    assert_eq!((&said["status"], &said["reason"]), (&json!("True"), &json!("NothingRuns")));
+    assert_eq!(said["message"], REMARK);
+    let available = condition(&simulated, "Available");
+    assert_eq!(available["status"], "True", "dependents go on");
+    assert_eq!(available["message"], format!("Deployment has minimum availability; {REMARK}."));
+    let transition = |status: &Value| condition(status, "Available")["lastTransitionTime"].clone();
+    assert_eq!(transition(&simulated), transition(&plain));
+
+    let again = status(&start(Arc::new(runs())).await).await;
+    assert_eq!(kinds(&again), ["Available", "Progressing"]);
+    assert_eq!(condition(&again, "Available")["message"], PLAIN);
+}
+
 /// A runtime that has what a test says it has, and remembers what it was told.
 #[derive(Debug, Default)]
 struct Scripted {

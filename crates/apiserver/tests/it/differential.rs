@@ -177,7 +177,7 @@ async fn ours_answers_like_the_real_one() {
     crate::openapi::check(&client, &plane).await;
     crate::policy::check(&client, &plane).await;
     let hook = crate::hook::Hook::start().await;
-    let world = apiserver::world::SystemWorld::with(Arc::new(crate::caller::Caller::default()));
+    let world = apiserver::world::SystemWorld::with(Arc::new(embed::Caller::default()));
     let router = apiserver::router_in(Log::in_memory(), options(), Arc::new(world))
         .await
         .expect("our server");

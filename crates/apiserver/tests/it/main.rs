@@ -3,8 +3,6 @@
 
 #![expect(clippy::expect_used, clippy::panic, reason = "a test that cannot go on must stop")]
 
-#[path = "../../../apron/src/command/apiserver/caller.rs"]
-mod caller;
 mod differential;
 mod fuzz;
 mod hook;

@@ -121,6 +121,11 @@ enum Words {
     #[command(flatten)]
     Packages(PackageWords),
     /// Bring up a control plane here: API server, registry and package manager in one process
+    ///
+    /// Providers and functions do not run in it: their Deployments are called available at once, with
+    /// a condition `Simulated`, so that packages, their definitions, rights and dependencies can be
+    /// tried; `apron status` says so of each. Install them in a cluster, or start them beside this
+    /// control plane with its kubeconfig, to have them run.
     Up(UpArguments),
     /// Show the packages of a cluster in a browser: how they are, and what is in the way
     Explorer(ExplorerArguments),

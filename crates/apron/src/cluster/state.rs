@@ -123,6 +123,12 @@ impl Installed {
         self.troubles().into_iter().chain(self.waits()).chain(self.retained()).collect()
     }
 
+    /// What is to be known of a program that is called healthy: that it is only simulated, say.
+    pub(crate) fn remark(&self) -> Option<String> {
+        let said = condition::find(self.current()?.conditions(), types::RUNTIME_HEALTHY)?;
+        said.message.clone().filter(|message| said.status == "True" && !message.is_empty())
+    }
+
     /// What is in the way, in sentences; nothing if all is well.
     fn troubles(&self) -> Vec<String> {
         let state = self.state();
@@ -321,6 +327,20 @@ mod tests {
         let waits = format!("it does not run: {UNESTABLISHED}");
         assert_eq!(one.complaints(), [cause, "Verified is Unknown: R", &waits]);
         assert_eq!(one.progress(&Inventory::default()), format!("unhealthy: {cause}"));
+    }
+
+    #[test]
+    fn what_is_to_be_known_of_a_healthy_program_is_not_in_the_way() {
+        let mut one = installed("nothing runs here");
+        assert_eq!(one.remark(), None, "what is wrong is a complaint");
+        one.revisions[0].status.as_mut().unwrap().conditions.as_mut().unwrap()[0].status =
+            "True".to_owned();
+        assert_eq!(one.remark().as_deref(), Some("nothing runs here"));
+        let healthy = json!({"type": "Healthy", "status": "True", "reason": "R",
+            "lastTransitionTime": "2026-01-31T12:00:00Z"});
+        one.package.status.as_mut().unwrap().conditions.as_mut().unwrap()[1] =
+            serde_json::from_value(healthy).unwrap();
+        assert_eq!((one.state(), one.complaints()), (State::Healthy, Vec::new()));
     }
 
     #[test]

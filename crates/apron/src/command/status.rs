@@ -111,6 +111,7 @@ pub(crate) fn report_package(one: &Installed, inventory: &Inventory) -> PlanePac
         is_well: one.state().is_well(),
         waiting: one.waiting().map(|it| version(&it.spec.image)),
         messages: one.complaints(),
+        remark: one.remark(),
         revisions: one.revisions.iter().map(report_revision).collect(),
         dependencies: inventory.needs(one).iter().map(report_need).collect(),
         needed_by: inventory.needed_by(one).into_iter().map(Installed::id).collect(),
@@ -189,6 +190,7 @@ impl Drawing<'_> {
         seen.push(one.id());
         let mut below: Vec<Branch> =
             one.complaints().into_iter().map(|it| Branch::leaf(format!("! {it}"))).collect();
+        below.extend(one.remark().map(Branch::leaf));
         below.extend(one.revisions.iter().map(revision));
         for needed in self.inventory.needs(one) {
             below.push(self.dependency(&needed, seen));

@@ -142,6 +142,50 @@ fn a_control_plane_installs_the_packages_of_a_directory_and_keeps_them() {
     up.stop();
 }
 
+/// Programs of packages are healthy for those who depend on them, and everybody can see that nothing
+/// of them runs.
+#[test]
+fn what_is_only_simulated_says_so_wherever_it_is_looked_at() {
+    const REMARK: &str = "nothing runs here: pods are only simulated";
+    let scratch = Scratch::new();
+    let data = scratch.join("data").display().to_string();
+    let mut up = Up::start(&scratch, &[&example(), "--data-dir", &data]);
+    let told = up.told("  runtime   ");
+    assert!(told.starts_with("simulated: ") && told.contains("do not run"), "{told}");
+    up.told("ready after ");
+    let drawn = up.say(&["status"]).ok().stdout;
+    assert_eq!(drawn.matches(REMARK).count(), 2, "{drawn}");
+    assert!(!drawn.contains('!'), "nothing is in the way: {drawn}");
+    let listed = up.say(&["status", "-o", "json"]).ok().stdout;
+    let listed: serde_json::Value = serde_json::from_str(&listed).unwrap();
+    for one in listed.as_array().unwrap() {
+        let runs_nothing = one["kind"] == "Configuration";
+        let expected = if runs_nothing { serde_json::Value::Null } else { REMARK.into() };
+        assert_eq!((&one["remark"], &one["state"]), (&expected, &"healthy".into()), "{listed:#}");
+    }
+    let asked = Asked::new(&up.kubeconfig);
+    let said = |object: &serde_json::Value, of: &str| -> (String, String) {
+        let all = object["status"]["conditions"].as_array().unwrap().iter();
+        let one = all.filter(|one| one["type"] == of).collect::<Vec<_>>()[0];
+        let text = |field: &str| one[field].as_str().unwrap_or_default().to_owned();
+        (text("status"), text("message"))
+    };
+    let path = "/apis/apps/v1/namespaces/crossplane-system/deployments";
+    let deployments = asked.get(path).unwrap()["items"].as_array().unwrap().clone();
+    assert_eq!(deployments.len(), 2);
+    for one in &deployments {
+        assert_eq!(said(one, "Simulated"), ("True".to_owned(), REMARK.to_owned()), "{one:#}");
+        let (status, message) = said(one, "Available");
+        assert!(status == "True" && message.contains(REMARK), "{one:#}");
+    }
+    for kind in ["providerrevisions", "functionrevisions"] {
+        let found = asked.get(&format!("/apis/pkg.crossplane.io/v1/{kind}")).unwrap();
+        let one = &found["items"][0];
+        assert_eq!(said(one, "RuntimeHealthy"), ("True".to_owned(), REMARK.to_owned()), "{one:#}");
+    }
+    up.stop();
+}
+
 /// The status of a request to a registry.
 fn status(address: &str, head: &str) -> u16 {
     crate::registry::ask(address, &format!("{head}\r\n\r\n"), b"").unwrap().0

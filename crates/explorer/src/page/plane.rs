@@ -143,6 +143,9 @@ impl PlaneView<'_> {
                     p { (shorten(message, SENTENCE_LENGTH_MAX)) }
                 }
             }
+            @if let Some(remark) = &package.remark {
+                div class="note" { p { (shorten(remark, SENTENCE_LENGTH_MAX)) } }
+            }
             div class="two" {
                 div {
                     section { h2 { "Revisions" } (draw_revisions(package)) }
@@ -232,6 +235,9 @@ fn draw_row(package: &PlanePackage) -> Markup {
                 (state_mark(package))
                 @for message in package.messages.iter().take(SENTENCES_MAX) {
                     p { (shorten(message, ROW_SENTENCE_LENGTH_MAX)) }
+                }
+                @if let Some(remark) = &package.remark {
+                    p { (shorten(remark, ROW_SENTENCE_LENGTH_MAX)) }
                 }
             }
         }

@@ -136,6 +136,21 @@ fn report() -> PlaneReport {
 }
 
 #[tokio::test]
+async fn what_is_only_simulated_says_so_in_the_list_and_on_its_page() {
+    let mut report = report();
+    let remark = "nothing runs here: pods are only simulated";
+    report.packages[1] = package("Provider", "harbour", "healthy");
+    report.packages[1].remark = Some(remark.to_owned());
+    let pages = pages(told(report), None);
+    for path in ["/plane", "/plane/provider/harbour"] {
+        let (status, _, page) = get(&pages, path, "").await;
+        assert_eq!((status, page.matches(remark).count()), (StatusCode::OK, 1), "{path}: {page}");
+    }
+    let (_, _, page) = get(&pages, "/plane/configuration/platform", "").await;
+    assert!(!page.contains(remark), "{page}");
+}
+
+#[tokio::test]
 async fn a_control_plane_tells_what_is_installed_how_it_is_and_what_is_in_the_way() {
     let pages = pages(told(report()), None);
     let (status, _, page) = get(&pages, "/plane", "").await;

@@ -2,7 +2,7 @@
 
 use super::certificates::{self, Stop};
 use super::config::{Chosen, Names};
-use super::tell::{Trouble, UNESTABLISHED};
+use super::tell::{Trouble, UNESTABLISHED, simulation_remark};
 use super::{World, called, deployment, objects, package_name};
 use crate::adoption;
 use crate::authority;
@@ -23,6 +23,8 @@ pub(super) struct Work {
     pub(super) report: Vec<String>,
     /// When to look again, where nobody tells of what is waited for.
     again: Option<Duration>,
+    /// What users are to know of a Deployment that is available.
+    pub(super) remark: Option<String>,
 }
 
 /// What another revision had tells only that one when it is gone.
@@ -188,8 +190,9 @@ impl World {
             }
         }
         // What another revision has, or what goes, says nothing of this one.
-        let stays = |live: &&Json| self.controls(live) && !work.removes(live);
-        let available = turn.and_then(|()| self.availability(live.filter(stays)));
+        let own = live.filter(|live| self.controls(live) && !work.removes(live));
+        work.remark = own.and_then(simulation_remark);
+        let available = turn.and_then(|()| self.availability(own));
         Ok(available.and_then(|()| self.has_rights()).map_err(|why| why.during("post")))
     }
 

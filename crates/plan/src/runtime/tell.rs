@@ -40,6 +40,17 @@ pub const STARTING: &str = "has no condition of type \"Available\" yet";
 /// What is said of a runtime whose revision does not have its objects: the revision says why.
 pub const UNESTABLISHED: &str = "Package revision is not healthy yet";
 
+/// The condition of a Deployment that is called available although nothing of it runs.
+const SIMULATED: &str = "Simulated";
+
+/// What a Deployment says of itself if its pods are only simulated: "healthy" without a word is for
+/// what runs.
+pub(super) fn simulation_remark(live: &Json) -> Option<String> {
+    let conditions = live["status"]["conditions"].as_array()?;
+    let said = conditions.iter().find(|one| one["type"] == SIMULATED && one["status"] == "True")?;
+    Some(said["message"].as_str().unwrap_or(SIMULATED).to_owned())
+}
+
 impl World {
     /// Whether the Deployment is available, or why not.
     pub(super) fn availability(&self, live: Option<&Json>) -> Result<(), Trouble> {
@@ -63,7 +74,7 @@ impl World {
     }
 
     pub(super) fn healthy(&self, mut status: RevisionStatus, work: Work) -> Plan {
-        let Work { mut actions, report, .. } = work;
+        let Work { mut actions, report, remark, .. } = work;
         let was = self.condition_of(types::RUNTIME_HEALTHY).is_some_and(|one| one.status == "True");
         if !was {
             let message = "Successfully configured package revision".to_owned();
@@ -72,7 +83,7 @@ impl World {
         let conditions = status.conditions.get_or_insert_default();
         condition::set(
             conditions,
-            self.condition(types::RUNTIME_HEALTHY, true, reasons::HEALTHY, None),
+            self.condition(types::RUNTIME_HEALTHY, true, reasons::HEALTHY, remark),
         );
         let active = if self.is_awaiting_activation() {
             let message = "Package runtime is scaled to zero; awaiting the first \

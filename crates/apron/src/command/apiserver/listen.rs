@@ -1,17 +1,14 @@
 //! The API server's door: TLS, and who the certificate of a client is for.
 
-use super::credentials::Credentials;
-use super::identity::Identity;
 use crate::failure::{Failure, Outcome};
 use apiserver::http::share::Peer;
 use axum::http::Extensions;
 use edge::accept::{Limits, Porter};
 use edge::open_files;
 use edge::seats::{Seat, Seats};
+use embed::Credentials;
 use registry::budget::network;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::server::WebPkiClientVerifier;
+use rustls::pki_types::CertificateDer;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -72,31 +69,4 @@ impl Porter for Door {
         }
         known
     }
-}
-
-/// What connections to the server of this identity are accepted with.
-pub(super) fn acceptor(identity: &Identity) -> Outcome<TlsAcceptor> {
-    let config = config(identity).map_err(|error| {
-        let hint = "remove the directory pki in the data directory to have new certificates made";
-        Failure::new("the certificates cannot be used", hint).because(error.as_ref())
-    })?;
-    Ok(TlsAcceptor::from(Arc::new(config)))
-}
-
-fn config(identity: &Identity) -> Result<rustls::ServerConfig, Box<dyn std::error::Error>> {
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let mut roots = rustls::RootCertStore::empty();
-    roots.add(CertificateDer::from_pem_slice(identity.authority.certificate.as_bytes())?)?;
-    let verifier =
-        WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
-            .allow_unauthenticated()
-            .build()?;
-    let chain = vec![CertificateDer::from_pem_slice(identity.server.certificate.as_bytes())?];
-    let key = PrivateKeyDer::from_pem_slice(identity.server.key.as_bytes())?;
-    let mut config = rustls::ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()?
-        .with_client_cert_verifier(verifier)
-        .with_single_cert(chain, key)?;
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    Ok(config)
 }

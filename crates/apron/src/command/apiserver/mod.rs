@@ -1,27 +1,26 @@
 //! `apiserver`: the Kubernetes API from this process.
 
-mod caller;
-#[cfg(test)]
-mod caller_tests;
-mod certificate;
-mod credentials;
 pub(crate) mod export;
-mod identity;
 mod listen;
-mod tokens;
 
+use crate::cluster::kubeconfig::OwnRegistry;
 use crate::failure::{Failure, Outcome};
 use crate::listen::stop;
 use crate::output;
+use crate::panics::contain;
 use apiserver::log::{Damage, DiskError, Limits, Log, Sqlite};
 use axum::Router;
-use credentials::Credentials;
 use edge::accept::serve;
+use embed::{Caller, Credentials, now, tokens};
 use listen::Door;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 use tower::ServiceExt as _;
+
+/// How often it is looked whether a certificate ends before long.
+const LOOK_INTERVAL: Duration = Duration::from_secs(3600);
 
 /// What to serve, and where.
 pub(crate) struct Request {
@@ -58,7 +57,7 @@ pub(crate) async fn run(request: &Request) -> Outcome {
 pub(crate) async fn prepare(request: &Request) -> Outcome<Prepared> {
     let log = open(request)?;
     let pki = request.data_dir.join("pki");
-    let credentials = Arc::new(Credentials::open(&pki, credentials::now())?);
+    let credentials = Arc::new(Credentials::open(&pki, now())?);
     let identity = credentials.identity();
     let mut tokens = vec![identity.admin_token()];
     if let Some(file) = &request.token_auth_file {
@@ -73,13 +72,25 @@ pub(crate) async fn prepare(request: &Request) -> Outcome<Prepared> {
         root_ca: Some(identity.authority().to_owned()),
         ..apiserver::Options::default()
     };
-    let world = apiserver::world::SystemWorld::with(Arc::new(caller::Caller::default()));
+    let world = apiserver::world::SystemWorld::with(Arc::new(Caller::default()));
     let router = apiserver::router_in(log.clone(), options, Arc::new(world))
         .await
         .map_err(|error| Failure::new("cannot write the first objects", CHECK).because(&error))?;
-    tokio::spawn(Arc::clone(&credentials).keep_fresh());
+    tokio::spawn(keep_fresh(Arc::clone(&credentials)));
     tokio::spawn(tell_trouble(log.trouble()));
     Ok(Prepared { router, credentials, log })
+}
+
+/// Looks again and again whether a certificate ends before long.
+async fn keep_fresh(credentials: Arc<Credentials>) {
+    loop {
+        tokio::time::sleep(LOOK_INTERVAL).await;
+        match contain(async { credentials.renew(now()) }).await {
+            Some(Ok(true)) => output::say("certificates were about to end and were renewed"),
+            Some(Err(failure)) => output::fail(&failure),
+            Some(Ok(false)) | None => {}
+        }
+    }
 }
 
 /// Says once that nothing can be written, and once that this is over.
@@ -137,9 +148,10 @@ impl Prepared {
         &self,
         path: &std::path::Path,
         address: SocketAddr,
-        registry: Option<&crate::cluster::kubeconfig::OwnRegistry>,
+        registry: Option<&OwnRegistry>,
     ) -> Outcome {
-        self.credentials.write_kubeconfig(path, address, registry)
+        let extensions = registry.map(OwnRegistry::as_extension).unwrap_or_default();
+        self.credentials.write_kubeconfig(path, address, &extensions)
     }
 }
 
@@ -182,4 +194,5 @@ fn announce(request: &Request, address: SocketAddr, path: &std::path::Path) {
     output::print(format_args!("Serving the Kubernetes API on https://{address} (data: {kept})"));
     output::print(format_args!("Use it:  export KUBECONFIG={}", path.display()));
     output::print("         kubectl api-resources");
+    output::print("Runtime: simulated: Deployments are called available, and nothing of them runs");
 }

@@ -138,6 +138,10 @@ impl Plane {
             "  log in    apron registry password | \
              docker login --username apron --password-stdin {registry}"
         ));
+        output::print(
+            "  runtime   simulated: providers and functions do not run, their objects are kept \
+             (apron up --help)",
+        );
         let next = "apron status; kubectl get crds; apron init configuration my-platform";
         output::print(format_args!("  next      {next}"));
     }

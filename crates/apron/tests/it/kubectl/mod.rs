@@ -154,7 +154,8 @@ fn settle(real: &Side, name: &str) {
             "lastUpdateTime": "2024-01-02T03:04:05Z", "lastTransitionTime": "2024-01-02T03:04:05Z",
         })
     };
-    let minimum = "Deployment has minimum availability.".to_owned();
+    let remark = "nothing runs here: pods are only simulated";
+    let minimum = format!("Deployment has minimum availability; {remark}.");
     let progressed = format!("Deployment {name:?} has successfully progressed.");
     let status = json!({"status": {
         "observedGeneration": object["metadata"]["generation"], "replicas": count,
@@ -162,6 +163,7 @@ fn settle(real: &Side, name: &str) {
         "conditions": [
             condition("Available", "MinimumReplicasAvailable", minimum),
             condition("Progressing", "NewReplicaSetAvailable", progressed),
+            condition("Simulated", "NothingRuns", remark.to_owned()),
         ],
     }});
     let mut command = words(&format!("kubectl patch deploy {name} --subresource=status"));

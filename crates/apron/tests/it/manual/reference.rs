@@ -258,6 +258,7 @@ fn every_limit_is_in_the_reference() {
     let constant = constant.unwrap();
     let mut page = LIMITS_HEAD.to_owned();
     for room in [
+        "api",
         "oci",
         "yaml",
         "xpkg",
@@ -265,14 +266,18 @@ fn every_limit_is_in_the_reference() {
         "solver",
         "plan",
         "store",
+        "git",
         "registry",
         "catalog",
+        "follow",
         "explorer",
         "schema",
         "apply",
         "apiserver",
         "controller",
         "edge",
+        "embed",
+        "ground",
         "apron",
     ] {
         let mut rows = String::new();

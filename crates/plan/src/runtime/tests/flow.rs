@@ -18,6 +18,23 @@ fn a_provider_is_prepared_then_run_then_healthy() {
 }
 
 #[test]
+fn what_is_only_simulated_is_healthy_with_a_word_until_it_runs() {
+    let mut world = running();
+    let said = json!({"type": "Simulated", "status": "True", "message": "nothing runs here"});
+    let object = world.live.get_mut(&target("Deployment", "p-1")).unwrap().as_mut().unwrap();
+    object["status"]["conditions"].as_array_mut().unwrap().push(said);
+    let told = settle(&mut world);
+    assert!(
+        told.contains("RuntimeHealthy=True HealthyPackageRevision (nothing runs here)"),
+        "{told}"
+    );
+    assert!(!told.contains("event"), "{told}");
+    available(&mut world, "p-1", true, "");
+    let told = settle(&mut world);
+    assert!(told.contains("RuntimeHealthy=True HealthyPackageRevision,"), "{told}");
+}
+
+#[test]
 fn a_function_has_an_endpoint_and_no_client_certificate() {
     let mut world = function();
     let told = settle(&mut world);

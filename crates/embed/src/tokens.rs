@@ -1,12 +1,12 @@
 //! Tokens of further users, from a file in the format that kube-apiserver reads:
 //! `token,user,uid,"group1,group2"` in each line.
 
-use crate::failure::{Failure, Outcome};
 use apiserver::auth::{Token, User};
+use ground::failure::{Failure, Outcome};
 use std::path::Path;
 
 /// Reads the file.
-pub(super) fn read(path: &Path) -> Outcome<Vec<Token>> {
+pub fn read(path: &Path) -> Outcome<Vec<Token>> {
     let text = fs_err::read_to_string(path).map_err(|error| Failure::file(&error))?;
     parse(&text).map_err(|(line, why)| {
         let hint = "a line is a token, a user, a uid and, if any, groups: x1,jane,1,\"devs,ops\"";

@@ -1,26 +1,51 @@
 //! Webhooks that mean no good, called over HTTPS.
 
-use super::caller::Caller;
-use super::credentials::{self, Credentials};
-use super::listen::{Door, LIMITS};
+use crate::caller::Caller;
+use crate::credentials::{Credentials, now};
 use apiserver::outbound::{Call, CallError, Outbound as _, REPLY_MAX};
 use axum::Router;
 use axum::body::Body;
-use axum::http::{StatusCode, header::LOCATION};
+use axum::http::{Extensions, StatusCode, header::LOCATION};
 use axum::routing::post;
 use bytes::Bytes;
+use edge::accept::{Limits, Porter};
+use rustls::pki_types::CertificateDer;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
+use tokio_rustls::TlsAcceptor;
+
+const LIMITS: Limits =
+    Limits { connections: 64, streams: 64, hands: 0, drain: Duration::from_secs(2) };
+
+/// A door that lets everybody in.
+struct OpenDoor(Credentials);
+
+impl Porter for OpenDoor {
+    type Seat = ();
+
+    fn seat(&self, _: IpAddr) -> Option<()> {
+        Some(())
+    }
+
+    fn acceptor(&self) -> Option<TlsAcceptor> {
+        Some(self.0.acceptor())
+    }
+
+    fn know(&self, _: IpAddr, _: &[CertificateDer<'_>]) -> Extensions {
+        Extensions::new()
+    }
+}
 
 /// A webhook that is served as the API server is; gives a way to call it.
 async fn webhook(router: Router) -> impl Fn(&str, &str) -> Call {
     let directory = tempfile::tempdir().unwrap();
-    let credentials = Credentials::open(directory.path(), credentials::now()).unwrap();
+    let credentials = Credentials::open(directory.path(), now()).unwrap();
     let authorities = credentials.identity().authority().as_bytes().to_vec();
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let door = Door::new(Arc::new(credentials));
+    let door = OpenDoor(credentials);
     tokio::spawn(edge::accept::serve(listener, router, door, LIMITS, std::future::pending()));
     move |scheme: &str, path: &str| Call {
         url: format!("{scheme}://localhost:{}{path}", address.port()),

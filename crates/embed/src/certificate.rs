@@ -4,9 +4,10 @@ use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
     Issuer, KeyPair, KeyUsagePurpose, PublicKeyData as _,
 };
+use std::net::IpAddr;
 use time::OffsetDateTime;
 use x509_parser::certificate::X509Certificate;
-use x509_parser::extensions::ParsedExtension;
+use x509_parser::extensions::{GeneralName, ParsedExtension};
 use x509_parser::pem::parse_x509_pem;
 
 const DAY: i64 = 24 * 3600;
@@ -98,11 +99,15 @@ pub(super) fn is_authority_due(authority: &Pair, now: i64) -> bool {
 }
 
 /// Whether a certificate is to be replaced: it ends before long, was made to last for ever, is not
-/// good yet, or does not belong to its key or to the authority, as after a crash between two files.
-pub(super) fn is_due(pair: &Pair, authority: &Pair, now: i64) -> bool {
+/// good yet, lacks a name of its holder, or does not belong to its key or to the authority, as after
+/// a crash between two files.
+pub(super) fn is_due(pair: &Pair, authority: &Pair, holder: Holder<'_>, now: i64) -> bool {
     let facts = Facts::read(&pair.certificate).zip(Facts::read(&authority.certificate));
     let Some((facts, authority)) = facts else { return true };
-    facts.is_over_soon(LIFE, now) || !facts.is_of(&pair.key) || facts.signed_by != authority.id
+    facts.is_over_soon(LIFE, now)
+        || !facts.is_of(&pair.key)
+        || facts.signed_by != authority.id
+        || !facts.has_names_of(holder)
 }
 
 /// What a certificate says.
@@ -116,18 +121,23 @@ struct Facts {
     signed_by: Option<String>,
     /// Whether it is called as our authorities are.
     is_ours: bool,
+    /// DNS names and IP addresses that a server with it is known by.
+    hosts: Vec<String>,
 }
 
 impl Facts {
     fn read(pem: &str) -> Option<Self> {
         let (_, pem) = parse_x509_pem(pem.as_bytes()).ok()?;
         let certificate: X509Certificate<'_> = pem.parse_x509().ok()?;
-        let (mut id, mut signed_by) = (None, None);
+        let (mut id, mut signed_by, mut hosts) = (None, None, Vec::new());
         for extension in certificate.extensions() {
             match extension.parsed_extension() {
                 ParsedExtension::SubjectKeyIdentifier(one) => id = Some(format!("{one:x}")),
                 ParsedExtension::AuthorityKeyIdentifier(one) => {
                     signed_by = one.key_identifier.as_ref().map(|one| format!("{one:x}"));
+                }
+                ParsedExtension::SubjectAlternativeName(names) => {
+                    hosts.extend(names.general_names.iter().filter_map(host_name));
                 }
                 _ => {}
             }
@@ -140,7 +150,18 @@ impl Facts {
             id,
             signed_by,
             is_ours: names.any(|name| name.as_str() == Ok(AUTHORITY)),
+            hosts,
         })
+    }
+
+    /// Whether a server is known by every name that its holder is to have; clients have none.
+    fn has_names_of(&self, holder: Holder<'_>) -> bool {
+        match holder {
+            Holder::Server(hosts) => {
+                hosts.iter().all(|host| self.hosts.iter().any(|it| it == host))
+            }
+            Holder::Client(..) => true,
+        }
     }
 
     fn is_over_soon(&self, life: i64, now: i64) -> bool {
@@ -153,6 +174,19 @@ impl Facts {
 
     fn is_of(&self, key: &str) -> bool {
         KeyPair::from_pem(key).is_ok_and(|key| key.subject_public_key_info() == self.key)
+    }
+}
+
+/// A name of a server as [`Holder::Server`] has it; none if it is neither a DNS name nor an address.
+fn host_name(name: &GeneralName<'_>) -> Option<String> {
+    match name {
+        GeneralName::DNSName(name) => Some((*name).to_owned()),
+        GeneralName::IPAddress(bytes) => {
+            let four = <[u8; 4]>::try_from(*bytes).map(IpAddr::from);
+            let address = four.or_else(|_| <[u8; 16]>::try_from(*bytes).map(IpAddr::from));
+            address.ok().map(|address| address.to_string())
+        }
+        _ => None,
     }
 }
 
@@ -170,7 +204,7 @@ pub(super) mod tests {
     const SERVER: Holder<'_> = Holder::Server(&["localhost"]);
 
     /// What was made before certificates had an end: until the year 4096.
-    pub(in super::super) fn endless() -> (Pair, Pair) {
+    pub(crate) fn endless() -> (Pair, Pair) {
         let mut params = CertificateParams::new(Vec::new()).unwrap();
         params.distinguished_name = name(AUTHORITY, None);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -200,7 +234,7 @@ pub(super) mod tests {
             (ends + DAY, true),
             (NOW - SKEW - 1, true),
         ] {
-            assert_eq!(is_due(&server, &authority, now), is_due_then, "{now}");
+            assert_eq!(is_due(&server, &authority, SERVER, now), is_due_then, "{now}");
         }
         assert!(!is_authority_due(&authority, NOW + 2400 * DAY));
         assert!(is_authority_due(&authority, NOW + 2450 * DAY));
@@ -211,12 +245,28 @@ pub(super) mod tests {
     #[test]
     fn l6_what_lasts_for_ever_or_does_not_belong_together_is_due() {
         let (old_authority, old) = endless();
-        assert!(is_authority_due(&old_authority, NOW) && is_due(&old, &old_authority, NOW));
+        assert!(is_authority_due(&old_authority, NOW) && is_due(&old, &old_authority, SERVER, NOW));
         let (one, two) = (make_authority(NOW).unwrap(), make_authority(NOW).unwrap());
         let server = sign(&one, SERVER, NOW).unwrap();
-        assert!(is_due(&server, &two, NOW), "another authority signed it");
+        assert!(is_due(&server, &two, SERVER, NOW), "another authority signed it");
         let other = sign(&one, SERVER, NOW).unwrap();
-        assert!(is_due(&Pair { key: other.key, ..server }, &one, NOW), "another's key");
+        assert!(is_due(&Pair { key: other.key, ..server }, &one, SERVER, NOW), "another's key");
         assert!(is_authority_due(&Pair { key: two.key, ..one }, NOW));
+    }
+
+    /// A data directory that an earlier version made has a certificate with fewer names.
+    #[test]
+    fn a_certificate_that_lacks_a_name_of_its_server_is_due() {
+        let authority = make_authority(NOW).unwrap();
+        let all = ["localhost", "10.96.0.1", "::1", "kubernetes.default.svc"];
+        let server = sign(&authority, Holder::Server(&all), NOW).unwrap();
+        let is_due_for = |hosts: &[&str]| is_due(&server, &authority, Holder::Server(hosts), NOW);
+        assert!(!is_due_for(&all));
+        assert!(!is_due_for(&all[..2]), "more names than are needed do no harm");
+        for lacking in ["kubernetes.default", "10.96.0.2", "::2", "kubernetes.default.svc."] {
+            assert!(is_due_for(&["localhost", lacking]), "{lacking}");
+        }
+        let admin = sign(&authority, Holder::Client("admin", "group"), NOW).unwrap();
+        assert!(!is_due(&admin, &authority, Holder::Client("admin", "group"), NOW));
     }
 }

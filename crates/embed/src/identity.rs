@@ -3,10 +3,9 @@
 //! are signed with. Kept beside the data; certificates are made anew before they end.
 
 use super::certificate::{Holder, Pair, is_authority_due, is_due, make_authority, sign};
-use crate::cluster::kubeconfig::OwnRegistry;
-use crate::failure::{Failure, Outcome};
-use crate::private;
 use base64::Engine;
+use ground::failure::{Failure, Outcome};
+use ground::private;
 use rcgen::KeyPair;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -15,12 +14,21 @@ use std::sync::Arc;
 const ADMIN: &str = "admin";
 const MASTERS: &str = "system:masters";
 
-/// Names by which the server is reached.
-const HOSTS: [&str; 5] = ["localhost", "127.0.0.1", "::1", "kubernetes", "kubernetes.default.svc"];
+/// Names by which the server is reached: from this machine, and as programs in a cluster reach it.
+const HOSTS: [&str; 8] = [
+    "localhost",
+    "127.0.0.1",
+    "::1",
+    "10.96.0.1",
+    "kubernetes",
+    "kubernetes.default",
+    "kubernetes.default.svc",
+    "kubernetes.default.svc.cluster.local",
+];
 
 /// Certificates and keys as PEM, and the administrator's token.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Identity {
+pub struct Identity {
     pub(super) authority: Pair,
     pub(super) server: Pair,
     admin: Pair,
@@ -55,10 +63,10 @@ impl Identity {
         Ok(identity)
     }
 
-    /// The same, with new certificates for those that end before long.
+    /// The same, with new certificates for those that end before long or lack a name.
     pub(super) fn renewed(&self, now: i64) -> Outcome<Self> {
         let renew = |old: &Pair, holder: Holder<'_>| {
-            if is_due(old, &self.authority, now) {
+            if is_due(old, &self.authority, holder, now) {
                 return sign(&self.authority, holder, now).map_err(|error| cannot_make(&error));
             }
             Ok(old.clone())
@@ -91,19 +99,19 @@ impl Identity {
     }
 
     /// The certificates by which the server is known.
-    pub(super) fn authority(&self) -> &str {
+    pub fn authority(&self) -> &str {
         &self.authority.certificate
     }
 
     /// The administrator, as a certificate would show them.
     #[expect(clippy::unused_self, reason = "who the administrator is belongs to the identity")]
-    pub(super) fn administrator(&self) -> apiserver::Identity {
+    pub fn administrator(&self) -> apiserver::Identity {
         let (user, groups) = (ADMIN.to_owned(), vec![MASTERS.to_owned()]);
         apiserver::Identity { user, groups, credential: None }
     }
 
     /// The administrator's token.
-    pub(super) fn admin_token(&self) -> apiserver::auth::Token {
+    pub fn admin_token(&self) -> apiserver::auth::Token {
         let user = apiserver::auth::User {
             name: ADMIN.to_owned(),
             groups: vec![MASTERS.to_owned()],
@@ -113,7 +121,7 @@ impl Identity {
     }
 
     /// What signs the tokens of service accounts.
-    pub(super) fn signer(&self) -> Outcome<Arc<apiserver::auth::Signer>> {
+    pub fn signer(&self) -> Outcome<Arc<apiserver::auth::Signer>> {
         let failed = |error: &dyn std::error::Error| {
             let hint = "remove this file from the directory pki in the data directory to have a \
                         new key made; tokens of service accounts must then be made again";
@@ -124,23 +132,22 @@ impl Identity {
         signer.map(Arc::new).map_err(|error| failed(&error))
     }
 
-    /// Writes a kubeconfig with everything in it, readable by its owner only.
+    /// Writes a kubeconfig with everything in it, readable by its owner only; `extensions` are
+    /// the lines that its cluster has besides.
     pub(super) fn write_kubeconfig(
         &self,
         path: &Path,
         address: SocketAddr,
-        registry: Option<&OwnRegistry>,
+        extensions: &str,
     ) -> Outcome {
-        let extensions = registry.map(OwnRegistry::as_extension);
         let code = |text: &str| base64::engine::general_purpose::STANDARD.encode(text);
         let text = format!(
             "apiVersion: v1\nkind: Config\ncurrent-context: apron\nclusters:\n- name: apron\n  \
-             cluster:\n    server: https://{address}\n    certificate-authority-data: {}\n{}users:\n\
-             - name: apron-admin\n  user:\n    client-certificate-data: {}\n    \
+             cluster:\n    server: https://{address}\n    certificate-authority-data: {}\n\
+             {extensions}users:\n- name: apron-admin\n  user:\n    client-certificate-data: {}\n    \
              client-key-data: {}\ncontexts:\n- name: apron\n  context:\n    cluster: apron\n    \
              user: apron-admin\n",
             code(&self.authority.certificate),
-            extensions.unwrap_or_default(),
             code(&self.admin.certificate),
             code(&self.admin.key)
         );

@@ -20,7 +20,7 @@ type Key = (Vec<u8>, Option<(String, SocketAddr)>);
 
 /// Calls webhooks; keeps its connections.
 #[derive(Default)]
-pub(crate) struct Caller {
+pub struct Caller {
     clients: Mutex<HashMap<Key, reqwest::Client>>,
 }
 
