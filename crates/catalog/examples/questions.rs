@@ -135,7 +135,11 @@ fn make_index(directory: &Path, repositories: usize) -> Result<Index, Failed> {
         let name = format!("team{}/provider-{first}-{repository}", repository % 97);
         let digest = |version: usize| format!("sha256:{repository:032x}{version:032x}");
         let heads: Vec<Head> = (0..VERSIONS)
-            .map(|version| Head { digest: digest(version), tags: vec![format!("v1.{version}.0")] })
+            .map(|version| Head {
+                digest: digest(version),
+                tags: vec![format!("v1.{version}.0")],
+                is_damaged: false,
+            })
             .collect();
         index.settle(&name, &heads)?;
         for version in 0..VERSIONS {
@@ -252,7 +256,7 @@ fn read_file(path: &Path) -> Result<(), Failed> {
     let Outcome::Package(package) = &found else { return Err(format!("{found:?}").into()) };
     let index = Index::create(&directory.path().join("catalog.db"))?;
     let digest = raw.digest.to_string();
-    let head = Head { digest: digest.clone(), tags: vec!["v1.0.0".to_owned()] };
+    let head = Head { digest: digest.clone(), tags: vec!["v1.0.0".to_owned()], is_damaged: false };
     index.settle("team/package", &[head])?;
     index.learn(&digest, &found)?;
     println!(

@@ -36,7 +36,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     for (number, path) in std::env::args().skip(1).enumerate() {
         let raw = pack_image(&memory, Path::new(&path)).await?;
         let tags = vec![format!("v1.{number}.0")];
-        heads.push(Head { digest: raw.digest.to_string(), tags });
+        heads.push(Head { digest: raw.digest.to_string(), tags, is_damaged: false });
     }
     for digest in index.settle("team/package", &heads)? {
         let outcome = catalog::read(&memory, &digest.parse()?, directory.path()).await?;

@@ -70,6 +70,8 @@ pub struct Head {
     pub digest: String,
     /// Its tags.
     pub tags: Vec<String>,
+    /// Whether some of its bytes were found damaged: nobody can pull it until they are back.
+    pub is_damaged: bool,
 }
 
 /// Which part of which list.

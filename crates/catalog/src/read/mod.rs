@@ -47,6 +47,9 @@ pub enum Incomplete {
     /// A part of it is not there; it may come.
     #[error("a part of it is not here yet: {0}")]
     Missing(String),
+    /// The place has other bytes under its digest.
+    #[error("the place it lies in has other bytes under its digest: {0}")]
+    Lie(String),
     /// The place cannot be read at the moment.
     #[error("it cannot be read at the moment")]
     Store(#[source] Box<store::Error>),
@@ -155,9 +158,11 @@ fn platforms(root: &Raw, config: &ImageConfig) -> Vec<String> {
     all
 }
 
-/// What a failure of a store means: bytes that are wrong are so for good.
+/// What a failure of a store means: bytes that are wrong are so for good, unless they are not the bytes
+/// that were asked for. Those say nothing of the digest, which others may have.
 fn judge(error: store::Error, is_marked: bool) -> Stop {
     match (&error, error.advice()) {
+        _ if is_lie(&error) => Stop::Incomplete(Incomplete::Lie(chain(&error))),
         (store::Error::Missing { what, .. }, _) => {
             Stop::Incomplete(Incomplete::Missing(what.clone()))
         }
@@ -165,6 +170,14 @@ fn judge(error: store::Error, is_marked: bool) -> Stop {
         (_, Advice::Corrupt | Advice::TooLarge) => Stop::Outcome(Outcome::Other),
         _ => Stop::Incomplete(Incomplete::Store(Box::new(error))),
     }
+}
+
+/// Whether a place sent something else than the digest stands for.
+fn is_lie(error: &store::Error) -> bool {
+    let first: &(dyn std::error::Error + 'static) = error;
+    let causes = std::iter::successors(Some(first), |cause| cause.source());
+    let mut causes = causes.filter_map(|cause| cause.downcast_ref::<store::Cause>());
+    causes.any(|cause| matches!(cause, store::Cause::Digest { .. }))
 }
 
 fn broken(reason: impl Into<String>) -> Stop {

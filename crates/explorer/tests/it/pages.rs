@@ -176,7 +176,11 @@ async fn a_package_of_2065_kinds_has_small_pages() {
 #[tokio::test]
 async fn what_cannot_be_read_says_why() {
     let site = filled();
-    let head = Head { digest: "sha256:broken".to_owned(), tags: vec!["v1.0.0".to_owned()] };
+    let head = Head {
+        digest: "sha256:broken".to_owned(),
+        tags: vec!["v1.0.0".to_owned()],
+        is_damaged: false,
+    };
     site.index.settle("team/broken", &[head]).unwrap();
     let waiting = site.page("/p/team/broken").await;
     assert!(waiting.contains("is being read"), "{waiting}");
@@ -303,10 +307,11 @@ async fn signatures_are_said_to_be_there_and_not_to_be_good() {
     let site = filled();
     let signed = "sha256:team/signed-v1.0.0".to_owned();
     let heads = [
-        Head { digest: signed.clone(), tags: vec!["v1.0.0".to_owned()] },
+        Head { digest: signed.clone(), tags: vec!["v1.0.0".to_owned()], is_damaged: false },
         Head {
             digest: "sha256:signature".to_owned(),
             tags: vec!["sha256-team/signed-v1.0.0.sig".to_owned()],
+            is_damaged: false,
         },
     ];
     site.index.settle("team/signed", &heads).unwrap();

@@ -61,7 +61,11 @@ impl Site {
         let digest = |tag: &str| format!("sha256:{repository}-{tag}");
         let heads: Vec<Head> = versions
             .iter()
-            .map(|(tag, _)| Head { digest: digest(tag), tags: vec![(*tag).to_owned()] })
+            .map(|(tag, _)| Head {
+                digest: digest(tag),
+                tags: vec![(*tag).to_owned()],
+                is_damaged: false,
+            })
             .collect();
         self.index.settle(repository, &heads).unwrap();
         for (tag, package) in versions {
