@@ -61,6 +61,12 @@ pub struct Package {
     pub platforms: Vec<String>,
     /// Bytes of all layers of the image it was read from.
     pub size: u64,
+    /// Those layers, in their order; of very many only the first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub layers: Vec<ImageLayer>,
+    /// What the manifest of that image says beside.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub annotations: BTreeMap<String, String>,
     /// When that image was made, if it says so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub created: Option<String>,
@@ -88,6 +94,21 @@ pub struct Package {
     /// The metadata, as JSON without the readme and the icon.
     #[serde(skip)]
     pub metadata: Option<Json>,
+}
+
+/// A layer of the image that a package is read from.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ImageLayer {
+    /// The address of its bytes.
+    pub digest: String,
+    /// How many those are.
+    pub size: u64,
+    /// What they are said to be.
+    pub media_type: String,
+    /// What the manifest says of it beside.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub annotations: BTreeMap<String, String>,
 }
 
 /// Something a package needs.

@@ -11,10 +11,13 @@ mod schema;
 pub(crate) use schema::{field_names, pack_kind};
 
 use crate::json::canonical;
-use crate::record::{Definition, KindDocument, Origin, Outcome, Package, PlainObject, Schema};
+use crate::record::{
+    Definition, ImageLayer, KindDocument, Origin, Outcome, Package, PlainObject, Schema,
+};
 use definition::Defined;
 use oci::layer::LayerSource;
-use oci::{Digest, Identifier, ImageConfig, Manifest, Raw};
+use oci::manifest::Annotations;
+use oci::{Descriptor, Digest, Identifier, ImageConfig, Manifest, Raw};
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};
@@ -33,6 +36,13 @@ const CONFIG_SIZE_MAX: u64 = 4 << 20;
 const UNMARKED_SIZE_MAX: u64 = 64 << 20;
 /// Bytes of all schemas of a package, compressed.
 const SCHEMAS_SIZE_MAX: usize = 64 << 20;
+
+/// Layers of an image that are told of.
+const LAYERS_MAX: usize = 64;
+/// Annotations that are told of an image, or of a layer.
+const ANNOTATIONS_MAX: usize = 16;
+/// The largest annotation that is told, with its name.
+const ANNOTATION_SIZE_MAX: usize = 1 << 10;
 
 /// How packages of the first format are told from those of today.
 const STACK_DIALECT: &str = "packages.crossplane.io/v1alpha1";
@@ -110,6 +120,8 @@ async fn read_package(
         .await
         .map_err(|error| Stop::Outcome(Outcome::Broken(format!("reading it broke: {error}"))))??;
     package.platforms = platforms(&root, &config);
+    package.layers = manifest.layers.iter().take(LAYERS_MAX).map(describe_layer).collect();
+    package.annotations = keep_annotations(&manifest.annotations);
     package.size = manifest.layers.iter().fold(0, |sum, it| sum.saturating_add(it.size));
     package.created = config.created.filter(|text| text.len() < 64 && text != oci::config::EPOCH);
     Ok(package)
@@ -143,6 +155,23 @@ async fn fetch_config(store: &dyn Store, manifest: &Manifest) -> Result<ImageCon
             incomplete @ Stop::Incomplete(_) => Err(incomplete),
         },
     }
+}
+
+fn describe_layer(layer: &Descriptor) -> ImageLayer {
+    ImageLayer {
+        digest: layer.digest.to_string(),
+        size: layer.size,
+        media_type: layer.media_type.to_string(),
+        annotations: keep_annotations(&layer.annotations),
+    }
+}
+
+/// Annotations of an image or a layer as far as people read them.
+fn keep_annotations(all: &Annotations) -> BTreeMap<String, String> {
+    let is_short =
+        |(key, value): &(&String, &String)| key.len() + value.len() <= ANNOTATION_SIZE_MAX;
+    let kept = all.iter().filter(is_short).take(ANNOTATIONS_MAX);
+    kept.map(|(key, value)| (key.clone(), value.clone())).collect()
 }
 
 fn platforms(root: &Raw, config: &ImageConfig) -> Vec<String> {

@@ -138,6 +138,7 @@ pub(crate) fn harbour() -> Package {
         license: Some("Apache-2.0".to_owned()),
         source: Some("https://example.org/harbour".to_owned()),
         category: Some("storage".to_owned()),
+        keywords: vec!["harbour".to_owned(), "sea".to_owned()],
         readme: Some("# Harbour\n\nText with a [link](https://example.org).".to_owned()),
         platforms: vec!["linux/amd64".to_owned()],
         size: 9_700_000,
