@@ -1,5 +1,6 @@
 //! What a manifest turned out to be, as plain values.
 
+use crate::grammar::KindReference;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
@@ -115,10 +116,10 @@ pub struct ImageLayer {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Dependency {
-    /// The type of package; empty if it does not say.
+    /// The type of package; empty if it does not say. `CustomResourceDefinition` where a kind is needed.
     #[serde(rename = "type")]
     pub kind: String,
-    /// The repository, as written.
+    /// The repository, or the kind, as written.
     pub package: String,
     /// The versions that will do, as written.
     pub version: String,
@@ -240,6 +241,14 @@ impl Schema {
     pub fn to_json(&self) -> std::io::Result<Json> {
         let bytes = crate::json::decompress(&self.compressed)?;
         serde_json::from_slice(&bytes).map_err(std::io::Error::other)
+    }
+}
+
+impl Dependency {
+    /// The kind that is needed, whoever brings it; nothing where a package is.
+    pub fn needed_kind(&self) -> Option<KindReference> {
+        let is_kind = self.kind == "CustomResourceDefinition";
+        is_kind.then(|| KindReference::parse(&self.package).ok()).flatten()
     }
 }
 

@@ -75,7 +75,7 @@ impl Served {
 }
 
 /// Every address, with what may be said there.
-const ADDRESSES: [&str; 48] = [
+const ADDRESSES: [&str; 50] = [
     "/crds",
     "/crds?q=bucket",
     "/crds?q=secretvault",
@@ -122,6 +122,8 @@ const ADDRESSES: [&str; 48] = [
     "/packages/private/aws/-/diff?from=v8.0.0&to=v9.0.0",
     "/packages/private/aws/-/breaking?from=v8.0.0&to=v9.0.0",
     "/packages/team/aws/-/diff?from=v1.0.0&to=v1.1.0",
+    "/packages?requires=vaults.secret.example.org",
+    "/facets?requires=team/aws",
     "/index.jsonl.gz",
     "/openapi.json",
 ];

@@ -223,12 +223,17 @@ impl Desk<'_> {
         Ok(self.index.version(repository, &digest, self.rights)?)
     }
 
-    /// Repositories of this registry that dependencies mean: by their whole names, as a control
-    /// plane keeps them, or by their paths.
+    /// Repositories and kinds of this registry that dependencies mean. Repositories go by their whole
+    /// names, as a control plane keeps them, or by their paths.
     fn find_neighbours(&self, needs: &[Dependency]) -> Result<BTreeMap<String, String>, Problem> {
         let mut found = BTreeMap::new();
         for dependency in needs.iter().take(NEIGHBOURS_MAX) {
             let named = dependency.package.as_str();
+            if let Some(kind) = dependency.needed_kind() {
+                let known = self.index.kind(&kind, self.rights)?;
+                found.extend(known.map(|it| (named.to_owned(), it.definition.name)));
+                continue;
+            }
             let path = named.split_once('/').map_or(named, |(_, path)| path);
             for repository in [named, path] {
                 if self.index.package(repository, self.rights)?.is_some() {

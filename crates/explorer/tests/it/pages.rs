@@ -416,6 +416,26 @@ async fn what_comes_with_a_package_is_a_picture_and_a_table() {
 }
 
 #[tokio::test]
+async fn a_need_of_a_kind_leads_to_its_page() {
+    let site = filled();
+    let need = |kind: &str| Dependency {
+        kind: "CustomResourceDefinition".to_owned(),
+        package: kind.to_owned(),
+        version: String::new(),
+    };
+    let wanting = Package {
+        kind: "Configuration".to_owned(),
+        dependencies: vec![need("bucket.storage.example.org/v1"), need("plums.fruit.example.org")],
+        ..Package::default()
+    };
+    site.add("team/wanting", &[("v1.0.0", wanting)]);
+    let page = site.page("/p/team/wanting?view=needs").await;
+    assert!(page.contains("href=\"/crd/buckets.storage.example.org/v1\""), "{page}");
+    assert!(page.contains("a kind that nobody brings") && page.contains("provider-harbour"));
+    assert!(!page.contains("secret/vault") && !page.contains("href=\"/crd/plums"));
+}
+
+#[tokio::test]
 async fn the_api_is_told_as_its_document_says() {
     let site = filled();
     let page = site.page("/api").await;
