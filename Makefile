@@ -25,6 +25,7 @@ test: ## Everything that must pass: formatting, lints, tests with real peers, fu
 	@scripts/ci-times step "compiling, and the peers" scripts/alongside scripts/ci-times step "of that the peers" scripts/peers \
 	  -- $(MAKE) --no-print-directory ready
 	RUST_TEST_THREADS=$(TEST_THREADS) scripts/ci-times step "tests" scripts/tests run --workspace --exclude apron-sim --locked
+	@scripts/ci-times step "the catalog's API by its document" env APRON_BINARY=$${CARGO_TARGET_DIR:-target}/debug/apron scripts/fuzz-api
 	@scripts/ci-times step "simulation" $(MAKE) --no-print-directory sim
 	@scripts/ci-times step "fuzzing" env FUZZ_SEED=1 scripts/fuzz $(FUZZ_SECONDS)
 	@scripts/ci-times
@@ -107,6 +108,11 @@ bench-manager: build ## Install 2,065 CRDs with apron, with bare creates and wit
 .PHONY: fuzz
 fuzz: ## Fuzz each target for FUZZ_SECONDS (60)
 	@scripts/fuzz $(FUZZ_SECONDS)
+
+.PHONY: fuzz-api
+fuzz-api: ## Ask the catalog's API made-up questions by its own document, which is validated
+	@scripts/setup test
+	@scripts/fuzz-api
 
 .PHONY: peers
 peers: ## Build the peers that tests and benchmarks use

@@ -2,9 +2,10 @@
 //! search 100,000 versions of packages, and to read one package with many kinds.
 //!
 //! `scripts/bench-catalog` runs it. `questions ask DIRECTORY [REPOSITORIES]` makes an index of made-up
-//! packages (20 versions of each, with 10 kinds of 12 fields) and asks it; `questions read FILE` reads
-//! a `package.yaml` into an empty index. Times are by the clock and of the processor; other work on the
-//! machine matters to the first, and less to the second. Beside each figure is what it should be.
+//! packages (20 versions of each, with 10 kinds of 12 fields) and asks it; `questions read FILE
+//! DIRECTORY` reads a `package.yaml` into an empty index, which is kept there. Times are by the clock and
+//! of the processor; other work on the machine matters to the first, and less to the second. Beside each
+//! figure is what it should be, and whether it is.
 
 #![expect(clippy::print_stdout, reason = "a program for people")]
 
@@ -45,8 +46,11 @@ fn main() -> Result<(), Failed> {
     match words.as_slice() {
         ["ask", directory] => ask_questions(Path::new(directory), REPOSITORIES),
         ["ask", directory, count] => ask_questions(Path::new(directory), count.parse()?),
-        ["read", file] => read_file(Path::new(file)),
-        _ => Err("usage: questions ask DIRECTORY [REPOSITORIES] | questions read FILE".into()),
+        ["read", file, directory] => read_file(Path::new(file), Path::new(directory)),
+        _ => {
+            Err("usage: questions ask DIRECTORY [REPOSITORIES] | questions read FILE DIRECTORY"
+                .into())
+        }
     }
 }
 
@@ -135,7 +139,11 @@ fn make_index(directory: &Path, repositories: usize) -> Result<Index, Failed> {
         let name = format!("team{}/provider-{first}-{repository}", repository % 97);
         let digest = |version: usize| format!("sha256:{repository:032x}{version:032x}");
         let heads: Vec<Head> = (0..VERSIONS)
-            .map(|version| Head { digest: digest(version), tags: vec![format!("v1.{version}.0")] })
+            .map(|version| Head {
+                digest: digest(version),
+                tags: vec![format!("v1.{version}.0")],
+                is_damaged: false,
+            })
             .collect();
         index.settle(&name, &heads)?;
         for version in 0..VERSIONS {
@@ -168,7 +176,7 @@ fn ask_questions(directory: &Path, repositories: usize) -> Result<(), Failed> {
         let name = define_kind(numbers.below(repositories), numbers.below(KINDS)).name;
         lookups.push(KindReference::parse(&name)?);
     }
-    let goal = "p99 < 1 ms, < 100 µs";
+    let goal = Goal { slow: 1.0, busy: 100.0 };
     report("the packages of a kind", goal, lookups.len(), |at| {
         Ok(index.definers(&lookups[at], None, &all)?.packages.len() == 1)
     })?;
@@ -187,7 +195,7 @@ fn ask_questions(directory: &Path, repositories: usize) -> Result<(), Failed> {
             _ => format!("{one}{two}"),
         });
     }
-    let goal = "p99 < 50 ms";
+    let goal = Goal { slow: 50.0, busy: f64::INFINITY };
     report("search", goal, searches.len(), |at| Ok(index.search(&searches[at], &all).is_ok()))?;
     report("search, if a tenth may be read", goal, searches.len(), |at| {
         Ok(index.search(&searches[at], &few).is_ok())
@@ -209,7 +217,7 @@ fn print_size(directory: &Path) -> Result<(), Failed> {
 /// Asks many times, and prints how long answers took.
 fn report(
     what: &str,
-    goal: &str,
+    goal: Goal,
     count: usize,
     mut ask: impl FnMut(usize) -> Result<bool, Failed>,
 ) -> Result<(), Failed> {
@@ -226,12 +234,33 @@ fn report(
     let at = |part: usize| times[(count - 1) * part / 100].as_secs_f64() * 1e3;
     let each = busy.as_secs_f64() * 1e6 / f64::from(u32::try_from(count)?);
     println!(
-        "{what}: p50 {:.3} ms, p99 {:.3} ms, slowest {:.3} ms; {each:.0} µs of processor each ({count}); goal {goal}",
+        "{what}: p50 {:.3} ms, p99 {:.3} ms, slowest {:.3} ms; {each:.0} µs of processor each ({count}); {}",
         at(50),
         at(99),
         at(100),
+        goal.judge(at(99), each),
     );
     Ok(())
+}
+
+/// What an answer should take.
+#[derive(Clone, Copy)]
+struct Goal {
+    /// 99 of 100 are faster, in ms.
+    slow: f64,
+    /// The processor's time, in µs.
+    busy: f64,
+}
+
+impl Goal {
+    fn judge(self, slow: f64, busy: f64) -> String {
+        let verdict = |is_met| if is_met { "met" } else { "MISSED" };
+        let told = format!("goal p99 < {} ms: {}", self.slow, verdict(slow < self.slow));
+        if self.busy.is_infinite() {
+            return told;
+        }
+        format!("{told}, < {} µs: {}", self.busy, verdict(busy < self.busy))
+    }
 }
 
 /// What this thread has had of a processor, as Linux counts it.
@@ -241,27 +270,28 @@ fn processor_time() -> Result<Duration, Failed> {
 }
 
 /// Reads a package into an empty index.
-fn read_file(path: &Path) -> Result<(), Failed> {
+fn read_file(path: &Path, directory: &Path) -> Result<(), Failed> {
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
     let (memory, raw) = runtime.block_on(pack_image(path))?;
-    let directory = tempfile::tempdir()?;
     let before = resident_memory("VmRSS:")?;
     let begun = Instant::now();
-    let found = runtime.block_on(catalog::read(&memory, &raw.digest, directory.path()))?;
+    let found = runtime.block_on(catalog::read(&memory, &raw.digest, directory))?;
     let read = begun.elapsed();
     let Outcome::Package(package) = &found else { return Err(format!("{found:?}").into()) };
-    let index = Index::create(&directory.path().join("catalog.db"))?;
+    let index = Index::create(&directory.join("catalog.db"))?;
     let digest = raw.digest.to_string();
-    let head = Head { digest: digest.clone(), tags: vec!["v1.0.0".to_owned()] };
+    let head = Head { digest: digest.clone(), tags: vec!["v1.0.0".to_owned()], is_damaged: false };
     index.settle("team/package", &[head])?;
     index.learn(&digest, &found)?;
+    let (indexed, most) = (begun.elapsed().as_secs_f64(), resident_memory("VmHWM:")? >> 10);
+    let verdict = |is_met| if is_met { "met" } else { "MISSED" };
     println!(
-        "{} kinds: read after {:.2} s, indexed after {:.2} s; at most {} MB, {} MB of that before (the image); goal < 5 s, < 150 MB",
+        "{} kinds: read after {:.2} s, indexed after {indexed:.2} s, goal < 5 s: {}; at most {most} MB, {} MB of that before (the image), goal < 150 MB: {}",
         package.definitions.len(),
         read.as_secs_f64(),
-        begun.elapsed().as_secs_f64(),
-        resident_memory("VmHWM:")? >> 10,
+        verdict(indexed < 5.0),
         before >> 10,
+        verdict(most < 150),
     );
     Ok(())
 }

@@ -344,9 +344,10 @@ pub struct DependencyGraph {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct GraphNode {
-    /// The repository; as written in the dependency if this catalog does not have it.
+    /// The repository; as written in the dependency if this catalog does not have it. For a kind that is
+    /// needed, `crd:` and its name.
     pub repository: String,
-    /// The type of package; empty if it is not known.
+    /// The type of package; empty if it is not known. `CustomResourceDefinition` for a kind.
     #[serde(rename = "type")]
     pub kind: String,
     /// The best tag of the version.
@@ -365,6 +366,6 @@ pub struct GraphEdge {
     pub from: String,
     /// The other.
     pub to: String,
-    /// The versions that will do, as written.
+    /// The versions that will do, as written; from a kind, the newest that brings it.
     pub constraint: String,
 }

@@ -174,7 +174,10 @@ impl Gatherer {
             };
             add_head(&mut heads, digest, &id);
         }
-        Ok(heads.into_iter().map(|(digest, tags)| Head { digest, tags }).collect())
+        Ok(heads
+            .into_iter()
+            .map(|(digest, tags)| Head { digest, tags, is_damaged: false })
+            .collect())
     }
 
     /// Reads a package into the catalog; what cannot be read is tried again another time.
@@ -204,7 +207,7 @@ impl Gatherer {
             }
             Err(incomplete) => {
                 let reason = match &incomplete {
-                    Incomplete::Missing(_) => incomplete.to_string(),
+                    Incomplete::Missing(_) | Incomplete::Lie(_) => incomplete.to_string(),
                     Incomplete::Store(cause) => chain(&**cause),
                 };
                 let (repository, told) = (name.to_owned(), reason.clone());

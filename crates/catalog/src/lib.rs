@@ -56,6 +56,6 @@ pub use index::{
 };
 pub use read::{Incomplete, read};
 pub use record::{
-    Definition, Dependency, KindDocument, Origin, Outcome, Package, Permission, PlainObject,
-    Schema, ServedVersion,
+    Definition, Dependency, ImageLayer, KindDocument, Origin, Outcome, Package, Permission,
+    PlainObject, Schema, ServedVersion,
 };

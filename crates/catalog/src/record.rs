@@ -1,5 +1,6 @@
 //! What a manifest turned out to be, as plain values.
 
+use crate::grammar::KindReference;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
@@ -61,6 +62,12 @@ pub struct Package {
     pub platforms: Vec<String>,
     /// Bytes of all layers of the image it was read from.
     pub size: u64,
+    /// Those layers, in their order; of very many only the first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub layers: Vec<ImageLayer>,
+    /// What the manifest of that image says beside.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub annotations: BTreeMap<String, String>,
     /// When that image was made, if it says so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub created: Option<String>,
@@ -90,14 +97,29 @@ pub struct Package {
     pub metadata: Option<Json>,
 }
 
+/// A layer of the image that a package is read from.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ImageLayer {
+    /// The address of its bytes.
+    pub digest: String,
+    /// How many those are.
+    pub size: u64,
+    /// What they are said to be.
+    pub media_type: String,
+    /// What the manifest says of it beside.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub annotations: BTreeMap<String, String>,
+}
+
 /// Something a package needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Dependency {
-    /// The type of package; empty if it does not say.
+    /// The type of package; empty if it does not say. `CustomResourceDefinition` where a kind is needed.
     #[serde(rename = "type")]
     pub kind: String,
-    /// The repository, as written.
+    /// The repository, or the kind, as written.
     pub package: String,
     /// The versions that will do, as written.
     pub version: String,
@@ -219,6 +241,14 @@ impl Schema {
     pub fn to_json(&self) -> std::io::Result<Json> {
         let bytes = crate::json::decompress(&self.compressed)?;
         serde_json::from_slice(&bytes).map_err(std::io::Error::other)
+    }
+}
+
+impl Dependency {
+    /// The kind that is needed, whoever brings it; nothing where a package is.
+    pub fn needed_kind(&self) -> Option<KindReference> {
+        let is_kind = self.kind == "CustomResourceDefinition";
+        is_kind.then(|| KindReference::parse(&self.package).ok()).flatten()
     }
 }
 

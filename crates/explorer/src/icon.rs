@@ -29,6 +29,12 @@ pub(crate) fn package_icon(repository: &str, icon: Option<&str>, is_large: bool)
     html! { span class=(class) aria-hidden="true" { (letter) } }
 }
 
+/// A picture of a kind, if it is the data of one and nothing else.
+pub(crate) fn data_picture(data: &str) -> Option<Markup> {
+    let drawn = || html! { img class="icon" src=(data) alt="" width="28" height="28"; };
+    is_safe(data).then(drawn)
+}
+
 /// Whether an icon is the data of a picture and nothing else.
 fn is_safe(icon: &str) -> bool {
     let Some((kind, data)) =

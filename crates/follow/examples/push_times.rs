@@ -43,7 +43,9 @@ async fn main() -> Result<(), Failed> {
     }
     let (alone, followed) =
         (tell_times("without a catalog", without), tell_times("with one", with));
-    println!("a push takes {:.3} times as long with a catalog; goal < 1.05", followed / alone);
+    let ratio = followed / alone;
+    let verdict = if ratio < 1.05 { "met" } else { "MISSED" };
+    println!("a push takes {ratio:.3} times as long with a catalog (p50); goal < 1.05: {verdict}");
     Ok(())
 }
 
@@ -58,13 +60,17 @@ fn tell_times(what: &str, mut times: Vec<Duration>) -> f64 {
 /// Pushes packages one after the other; tells how long each took.
 async fn push_many(place: &Path, count: usize, has_catalog: bool) -> Result<Vec<Duration>, Failed> {
     let registry = Registry::open(&place.join("data"), Settings::default())?;
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let mut following = None;
     if has_catalog {
         let index = Arc::new(Index::create(&place.join("catalog.db"))?);
         let (registry, temporary) = (registry.clone(), place.to_owned());
-        tokio::spawn(async move {
-            Box::pin(follow::follow(registry, index, temporary, std::future::pending(), |_| {}))
-                .await;
-        });
+        let stopped = async move {
+            let _ = stopped.await;
+        };
+        following = Some(tokio::spawn(async move {
+            Box::pin(follow::follow(registry, index, temporary, stopped, |_| {})).await;
+        }));
     }
     let router = registry::router(registry, Options::open());
     let settings = store::remote::Settings::default();
@@ -83,6 +89,11 @@ async fn push_many(place: &Path, count: usize, has_catalog: bool) -> Result<Vec<
         let raw = Raw::from_manifest(&Manifest::docker(described, vec![layer]))?;
         remote.put_manifest(&Identifier::Tag(format!("v1.{number}.0")), &raw).await?;
         times.push(begun.elapsed());
+    }
+    // What it has not read by now would be read during the next round, which is without it.
+    drop(stop);
+    if let Some(following) = following {
+        following.await?;
     }
     Ok(times)
 }

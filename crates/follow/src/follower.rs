@@ -103,6 +103,7 @@ fn changed_place(event: Event, awaiting: &BTreeSet<Name>) -> Option<Name> {
         Event::Pushed { repository, .. }
         | Event::Tagged { repository, .. }
         | Event::Untagged { repository, .. }
+        | Event::Damaged { repository, .. }
         | Event::Deleted { repository, .. } => Some(repository),
         Event::Completed { repository, .. } => Some(repository).filter(|it| awaiting.contains(it)),
     }
@@ -209,14 +210,16 @@ impl Follower {
     /// after a change.
     async fn compare_repository(&mut self, name: &Name) -> Result<bool, Trouble> {
         let heads = self.registry.heads(name).await.map_err(Trouble::Registry)?;
-        let told = |head: registry::Head| {
-            let digest = head.digest.to_string();
-            Head { digest, tags: head.tags }
+        let told = |registry::Head { digest, tags, is_damaged }: registry::Head| Head {
+            digest: digest.to_string(),
+            tags,
+            is_damaged,
         };
         let heads: Vec<Head> = heads.into_iter().map(told).collect();
         let repository = name.to_string();
+        // What is damaged comes back with a blob, as what was never there comes with one.
+        let (mut is_shown, mut is_awaiting) = (true, heads.iter().any(|head| head.is_damaged));
         let unread = self.change(move |index| index.settle(&repository, &heads)).await?;
-        let (mut is_shown, mut is_awaiting) = (true, false);
         for digest in unread {
             match self.read_package(name, digest).await? {
                 VersionReading::Done => {}
@@ -244,7 +247,7 @@ impl Follower {
                 Ok(VersionReading::Done)
             }
             Err(incomplete) => {
-                let is_missing = matches!(incomplete, Incomplete::Missing(_));
+                let is_missing = !matches!(incomplete, Incomplete::Store(_));
                 let (repository, reason) = (name.to_string(), incomplete.to_string());
                 self.change(move |index| index.postpone(&repository, &digest, &reason)).await?;
                 Ok(if is_missing { VersionReading::Awaited } else { VersionReading::Failed })

@@ -42,6 +42,13 @@ pub enum Event {
         /// The blob.
         digest: Digest,
     },
+    /// A manifest, or a blob that one names, was found damaged and is out of service.
+    Damaged {
+        /// The repository.
+        repository: Name,
+        /// What was damaged.
+        digest: Digest,
+    },
     /// A manifest is gone, and all tags that meant it.
     Deleted {
         /// The repository.

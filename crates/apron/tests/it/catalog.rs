@@ -4,8 +4,10 @@
 use crate::registry::{Served, ask};
 use crate::support::{Ran, Scratch, apron, command, patiently};
 use serde_json::Value as Json;
+use std::collections::BTreeSet;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
+use std::path::PathBuf;
 use std::process::Stdio;
 
 const NOP: &str = "nopresources.nop.crossplane.io";
@@ -157,6 +159,115 @@ fn the_catalog_is_true_whatever_happens_to_the_registry() {
         let settled = status == 200 && everything(&served) == before;
         settled.then_some(()).ok_or_else(|| "the catalog is not what it was".to_owned())
     });
+}
+
+/// Every kind of every package leads back to it, and every package that a kind leads to brings it.
+#[track_caller]
+fn both_directions_hold(served: &Served) -> usize {
+    let items = |path: &str| json(served, path)["items"].as_array().unwrap().clone();
+    let (mut brought, mut led_to) = (BTreeSet::new(), BTreeSet::new());
+    for package in items("/api/v1/packages") {
+        let repository = package["repository"].as_str().unwrap();
+        for version in items(&format!("/api/v1/packages/{repository}/-/versions")) {
+            let digest = version["digest"].as_str().unwrap();
+            let place = format!("/api/v1/packages/{repository}/-/versions/{digest}/crds");
+            if version["state"] == "read" {
+                let kinds = items(&place).into_iter().map(|it| it["name"].to_string());
+                brought.extend(kinds.map(|kind| format!("{kind} {repository}@{digest}")));
+            }
+        }
+    }
+    for kind in items("/api/v1/crds") {
+        let name = kind["name"].as_str().unwrap();
+        let found = json(served, &format!("/api/v1/crds/{name}/packages"));
+        for package in found["packages"].as_array().unwrap() {
+            let repository = package["repository"].as_str().unwrap();
+            for version in package["versions"].as_array().unwrap() {
+                let digest = version["digest"].as_str().unwrap();
+                led_to.insert(format!("{} {repository}@{digest}", kind["name"]));
+            }
+        }
+    }
+    assert_eq!(brought, led_to);
+    brought.len()
+}
+
+/// The states of a package's versions: `tag state; …`.
+fn states(served: &Served, repository: &str) -> String {
+    let versions = json(served, &format!("/api/v1/packages/{repository}/-/versions"));
+    let told = versions["items"].as_array().unwrap().iter().map(|version| {
+        let tag = version["tags"][0].as_str().unwrap_or_default();
+        format!("{tag} {}", version["state"].as_str().unwrap())
+    });
+    told.collect::<Vec<_>>().join("; ")
+}
+
+/// The file of the layer that a version of a package is read from.
+fn layer_file(scratch: &Scratch, served: &Served, repository: &str, tag: &str) -> PathBuf {
+    let accept = "application/vnd.docker.distribution.manifest.v2+json";
+    let head = format!("GET /v2/{repository}/manifests/{tag} HTTP/1.0\r\nAccept: {accept}\r\n\r\n");
+    let (_, answer) = ask(served.address(), &head, b"").unwrap();
+    let manifest: Json = serde_json::from_str(answer.split_once("\r\n\r\n").unwrap().1).unwrap();
+    let digest = manifest["layers"][0]["digest"].as_str().unwrap();
+    scratch.join("data/blobs").join(digest.replace(':', "/"))
+}
+
+#[test]
+fn both_directions_hold_after_collection_rebuilding_scrubbing_and_in_a_mirror() {
+    let scratch = Scratch::new();
+    let (first, second) = (build(&scratch, "provider-nop", 1), build(&scratch, "provider-nop", 2));
+    let function = build(&scratch, "function-auto-ready", 1);
+    let served = Served::start(&scratch);
+    let keep = |words: &[&str]| {
+        let flags = ["--data-dir", "data"];
+        apron(&scratch, ["registry"].iter().chain(words).chain(&flags))
+    };
+    push(&scratch, &served, &first, "team/nop:v1.0.0");
+    push(&scratch, &served, &second, "team/nop:v1.1.0");
+    push(&scratch, &served, &function, "team/function:v0.1.0");
+    push(&scratch, &served, &first, "other/nop:latest");
+    push(&scratch, &served, &second, "other/nop:latest");
+    // What has no tag is there until it is collected.
+    comes_to(&served, NOP, "other/nop latest ; team/nop v1.1.0 v1.0.0");
+    assert_eq!(both_directions_hold(&served), 5);
+    keep(&["gc", "--untagged-after", "0", "--ignore-lease"]).ok();
+    comes_to(&served, NOP, "other/nop latest; team/nop v1.1.0 v1.0.0");
+    assert_eq!(both_directions_hold(&served), 4);
+    // The registry's database is made again.
+    let before = everything(&served);
+    let layer = layer_file(&scratch, &served, "team/nop", "v1.0.0");
+    assert!(served.stop().success());
+    keep(&["rebuild"]).ok();
+    let served = Served::start(&scratch);
+    comes_to(&served, NOP, "other/nop latest; team/nop v1.1.0 v1.0.0");
+    assert_eq!((both_directions_hold(&served), everything(&served)), (4, before));
+    // The disk loses bytes: what cannot be pulled is listed as such, and leads nowhere.
+    assert!(served.stop().success());
+    let length = fs_err::metadata(&layer).unwrap().len();
+    fs_err::write(&layer, vec![b'x'; usize::try_from(length).unwrap()]).unwrap();
+    assert!(keep(&["scrub"]).failed().contains("1 blob damaged"));
+    let served = Served::start(&scratch);
+    comes_to(&served, NOP, "other/nop latest; team/nop v1.1.0");
+    assert_eq!(states(&served, "team/nop"), "v1.1.0 read; v1.0.0 incomplete");
+    assert_eq!(both_directions_hold(&served), 3);
+    // Also if the database is made again meanwhile, and until somebody has the bytes.
+    assert!(served.stop().success());
+    keep(&["rebuild"]).ok();
+    let served = Served::start(&scratch);
+    comes_to(&served, NOP, "other/nop latest; team/nop v1.1.0");
+    push(&scratch, &served, &first, "healing/nop:v1.0.0");
+    comes_to(&served, NOP, "healing/nop v1.0.0; other/nop latest; team/nop v1.1.0 v1.0.0");
+    assert_eq!(both_directions_hold(&served), 5);
+    // A mirror knows what was pulled through it.
+    let upstream = format!("up=http://{}", served.address());
+    let mirror = Served::start_with(&scratch, &["--data-dir", "mirror", "--mirror", &upstream]);
+    for (number, place) in ["up/team/nop:v1.1.0", "up/team/function:v0.1.0"].iter().enumerate() {
+        let file = format!("mirrored-{number}.xpkg");
+        apron(&scratch, ["pull", &mirror.reference(place), "-f", &file]).ok();
+    }
+    comes_to(&mirror, NOP, "up/team/nop v1.1.0");
+    comes_to(&mirror, INPUT, "up/team/function v0.1.0");
+    assert_eq!(both_directions_hold(&mirror), 2);
 }
 
 #[test]

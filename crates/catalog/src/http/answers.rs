@@ -183,6 +183,7 @@ impl Call {
             group: owned("group"),
             kind: owned("type"),
             facets: FACETS.into_iter().filter_map(facet).collect(),
+            requires: owned("requires"),
             cursor: owned("cursor"),
             limit: self.limit()?,
         })

@@ -100,6 +100,9 @@ fn describe_name(name: &str) -> Json {
 
 fn describe_parameter(parameter: &Parameter) -> Json {
     let schema = match parameter.form {
+        ParameterForm::Text if parameter.is_required => {
+            json!({"type": "string", "minLength": 1, "maxLength": 512})
+        }
         ParameterForm::Text => json!({"type": "string", "maxLength": 512}),
         ParameterForm::Flag => json!({"type": "boolean"}),
         ParameterForm::Number(most) => json!({"type": "integer", "minimum": 1, "maximum": most}),

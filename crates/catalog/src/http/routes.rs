@@ -84,6 +84,8 @@ const CATEGORY: Parameter = text("category", "only packages of this category");
 const KEYWORD: Parameter = text("keyword", "only packages with this keyword");
 const LICENSE: Parameter = text("license", "only packages under this licence");
 const CAPABILITY: Parameter = text("capability", "only packages with this capability");
+const REQUIRES: Parameter =
+    text("requires", "only packages that need this repository, or this kind in whatever version");
 const PACKAGE: Parameter = text("package", "as this repository's packages have it");
 const PAGE: Media = Media::Object(&["items", "next"]);
 const DEPTH: Parameter = Parameter {
@@ -192,14 +194,14 @@ pub(super) static ROUTES: &[ApiRoute] = &[
     question(
         "/packages",
         "packages by words or by name",
-        &[WORDS, TYPE, GROUP, CATEGORY, KEYWORD, LICENSE, CAPABILITY, LIMIT, CURSOR],
+        &[WORDS, TYPE, GROUP, CATEGORY, KEYWORD, LICENSE, CAPABILITY, REQUIRES, LIMIT, CURSOR],
         PAGE,
         Call::packages,
     ),
     question(
         "/facets",
         "what packages have in common, and how many have it",
-        &[WORDS, TYPE, GROUP, CATEGORY, KEYWORD, LICENSE, CAPABILITY],
+        &[WORDS, TYPE, GROUP, CATEGORY, KEYWORD, LICENSE, CAPABILITY, REQUIRES],
         Media::Object(&["facets"]),
         Call::facets,
     ),

@@ -3,7 +3,7 @@
 use super::IndexError;
 use crate::json::{compress, decompress};
 use crate::read::field_names;
-use crate::record::{Definition, Outcome, Package, Schema};
+use crate::record::{Definition, Dependency, Outcome, Package, Schema};
 use oci::{Repository, Rules};
 use rusqlite::{OptionalExtension as _, Transaction, params};
 use std::collections::BTreeMap;
@@ -54,7 +54,7 @@ pub(super) fn insert_package(
     for dependency in &package.dependencies {
         transaction
             .prepare_cached("INSERT OR IGNORE INTO needs VALUES (?1, ?2)")?
-            .execute(params![path_of(&dependency.package), id])?;
+            .execute(params![path_of_need(dependency), id])?;
     }
     Ok(id)
 }
@@ -166,8 +166,23 @@ pub(super) fn path_of(package: &str) -> String {
     parsed.map_or_else(|_| package.to_owned(), |repository| repository.path().to_owned())
 }
 
+/// Where a dependency is looked up: by the path of a repository, or by a kind in any version.
+fn path_of_need(dependency: &Dependency) -> String {
+    let kind = dependency.needed_kind();
+    kind.map_or_else(|| path_of(&dependency.package), |kind| path_of_kind(&kind.bare()))
+}
+
+/// Where dependencies on a kind are looked up. No repository has a colon in its path.
+pub(super) fn path_of_kind(name: &str) -> String {
+    format!("crd:{name}")
+}
+
 /// Whether a dependency leads to a repository, which has its registry in its name or not.
-pub(super) fn leads_to(package: &str, repository: &str) -> bool {
+pub(super) fn leads_to(dependency: &Dependency, repository: &str) -> bool {
+    let package = &dependency.package;
+    if dependency.needed_kind().is_some() {
+        return false;
+    }
     let parsed = Repository::parse(package, &Rules::weak());
     path_of(package) == repository || parsed.is_ok_and(|it| it.to_string() == repository)
 }

@@ -1,20 +1,27 @@
 //! What a package needs, and what that needs.
 
-use super::contents::path_of;
+use super::contents::{path_of, path_of_kind};
 use super::packages::choose;
+use super::resolve::find_resolution;
 use super::{Index, IndexError, Rights};
 use crate::answer::{DependencyGraph, GraphEdge, GraphNode};
+use crate::grammar::KindReference;
+use crate::record::Dependency;
+use crate::resolve::ResolveTerms;
 use oci::{Repository, Rules};
 use rusqlite::Connection;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Packages in one graph.
 const NODES_MAX: usize = 500;
+/// Packages that are named as bringing one kind.
+const BRINGERS_MAX: usize = 20;
 
 impl Index {
     /// The packages that a version needs, as deep as asked for; none if it is not there. Each
     /// package is there once, in the newest version that the first dependency on it admits. What
-    /// this catalog does not have, or the asker may not read, is there by name only.
+    /// this catalog does not have, or the asker may not read, is there by name only. A kind that is
+    /// needed is a node of its own, and leads to the packages that bring it.
     pub fn graph(
         &self,
         repository: &str,
@@ -37,15 +44,15 @@ fn walk_graph(
     reference: &str,
     depth: usize,
 ) -> Result<DependencyGraph, IndexError> {
-    let (mut nodes, mut edges) = (BTreeMap::new(), BTreeSet::new());
-    let mut queue = VecDeque::from([(repository.to_owned(), reference.to_owned(), 0)]);
-    while let Some((name, wanted, level)) = queue.pop_front() {
-        if nodes.contains_key(&name) || nodes.len() >= NODES_MAX {
+    let mut walk = GraphWalk::default();
+    walk.queue.push_back((repository.to_owned(), reference.to_owned(), 0));
+    while let Some((name, wanted, level)) = walk.queue.pop_front() {
+        if walk.nodes.contains_key(&name) || walk.nodes.len() >= NODES_MAX {
             continue;
         }
         let found = choose(database, &name, &wanted)?;
         let dependencies = found.as_ref().map(|it| it.package.dependencies.clone());
-        nodes.insert(
+        walk.nodes.insert(
             name.clone(),
             GraphNode {
                 repository: name.clone(),
@@ -58,18 +65,78 @@ fn walk_graph(
             continue;
         }
         for dependency in dependencies.unwrap_or_default() {
-            let to = known_name(database, &dependency.package)?;
-            edges.insert(GraphEdge {
-                from: name.clone(),
-                to: to.clone(),
-                constraint: dependency.version.clone(),
-            });
-            queue.push_back((to, dependency.version, level + 1));
+            walk.follow(database, &name, &dependency, level + 1)?;
         }
     }
+    let GraphWalk { nodes, edges, .. } = walk;
     let edges = edges.into_iter().filter(|edge| nodes.contains_key(&edge.to)).collect();
     let root = repository.to_owned();
     Ok(DependencyGraph { root, nodes: nodes.into_values().collect(), edges })
+}
+
+/// A graph while it is walked.
+#[derive(Default)]
+struct GraphWalk {
+    nodes: BTreeMap<String, GraphNode>,
+    edges: BTreeSet<GraphEdge>,
+    /// Repositories to be looked at, in which version, and how deep they are.
+    queue: VecDeque<(String, String, usize)>,
+}
+
+impl GraphWalk {
+    /// Notes what a package needs: another one, or a kind and whoever brings that.
+    fn follow(
+        &mut self,
+        database: &Connection,
+        from: &str,
+        dependency: &Dependency,
+        level: usize,
+    ) -> Result<(), IndexError> {
+        if let Some(kind) = dependency.needed_kind() {
+            let to = path_of_kind(&kind.to_string());
+            self.link(from, &to, &dependency.version);
+            return self.follow_kind(database, &kind, to, level);
+        }
+        let to = known_name(database, &dependency.package)?;
+        self.link(from, &to, &dependency.version);
+        self.queue.push_back((to, dependency.version.clone(), level));
+        Ok(())
+    }
+
+    /// Notes the packages that bring a kind: the one, or those that a person chooses from.
+    fn follow_kind(
+        &mut self,
+        database: &Connection,
+        kind: &KindReference,
+        id: String,
+        level: usize,
+    ) -> Result<(), IndexError> {
+        if self.nodes.contains_key(&id) || self.nodes.len() >= NODES_MAX {
+            return Ok(());
+        }
+        let found = find_resolution(database, kind, &ResolveTerms::default())?;
+        for candidate in found.candidates.into_iter().take(BRINGERS_MAX) {
+            let Some(newest) = candidate.versions.into_iter().next() else { continue };
+            self.link(&id, &candidate.repository, &newest.tag);
+            self.queue.push_back((candidate.repository, newest.digest, level));
+        }
+        let node = GraphNode {
+            repository: id.clone(),
+            kind: "CustomResourceDefinition".to_owned(),
+            tag: None,
+            digest: None,
+        };
+        self.nodes.insert(id, node);
+        Ok(())
+    }
+
+    fn link(&mut self, from: &str, to: &str, constraint: &str) {
+        self.edges.insert(GraphEdge {
+            from: from.to_owned(),
+            to: to.to_owned(),
+            constraint: constraint.to_owned(),
+        });
+    }
 }
 
 /// How this catalog calls a package: with its registry or by its path, or as it is written if there is

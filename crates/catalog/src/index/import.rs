@@ -92,7 +92,7 @@ impl Taken<'_> {
         let heads: Vec<Head> = line
             .versions
             .into_iter()
-            .map(|version| Head { digest: version.digest, tags: version.tags })
+            .map(|version| Head { digest: version.digest, tags: version.tags, is_damaged: false })
             .collect();
         self.unread.extend(self.index.settle(&line.repository, &heads)?);
         self.repositories += 1;

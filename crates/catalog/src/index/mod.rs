@@ -70,6 +70,8 @@ pub struct Head {
     pub digest: String,
     /// Its tags.
     pub tags: Vec<String>,
+    /// Whether some of its bytes were found damaged: nobody can pull it until they are back.
+    pub is_damaged: bool,
 }
 
 /// Which part of which list.
@@ -83,6 +85,8 @@ pub struct Question {
     pub kind: Option<String>,
     /// Only packages that have all of these: the name of a facet and its value.
     pub facets: Vec<(String, String)>,
+    /// Only packages whose newest version needs this repository, or this kind.
+    pub requires: Option<String>,
     /// Where the last page ended.
     pub cursor: Option<String>,
     /// How long the page may be.

@@ -218,7 +218,7 @@ fn dependents(database: &Connection, repository: &str) -> Result<Vec<Dependent>,
         let VersionSummary { digest, tags, package, .. } = read_version(row)?;
         let name: String = row.get(6)?;
         let needs = package.dependencies.into_iter();
-        for dependency in needs.filter(|it| leads_to(&it.package, repository)) {
+        for dependency in needs.filter(|it| leads_to(it, repository)) {
             let (repository, digest, tags) = (name.clone(), digest.clone(), tags.clone());
             all.push(Dependent { repository, digest, tags, dependency });
         }

@@ -16,23 +16,29 @@ impl Index {
         terms: &ResolveTerms,
         rights: &Rights,
     ) -> Result<Resolution, IndexError> {
-        self.ask(rights, |database| {
-            let names = meant_names(database, kind)?;
-            let mut offers = Vec::new();
-            for name in &names {
-                offers.extend(defining(database, name)?);
-            }
-            let kind = match names.as_slice() {
-                [only] if kind.name.is_some() => named_by_plural(kind, only),
-                _ => kind.clone(),
-            };
-            let mut resolution = resolve_kind(&kind, offers, terms);
-            if names.is_empty() && kind.name.is_some() {
-                resolution.suggestions = suggest(database, &kind)?;
-            }
-            Ok(resolution)
-        })
+        self.ask(rights, |database| find_resolution(database, kind, terms))
     }
+}
+
+pub(super) fn find_resolution(
+    database: &Connection,
+    kind: &KindReference,
+    terms: &ResolveTerms,
+) -> Result<Resolution, IndexError> {
+    let names = meant_names(database, kind)?;
+    let mut offers = Vec::new();
+    for name in &names {
+        offers.extend(defining(database, name)?);
+    }
+    let kind = match names.as_slice() {
+        [only] if kind.name.is_some() => named_by_plural(kind, only),
+        _ => kind.clone(),
+    };
+    let mut resolution = resolve_kind(&kind, offers, terms);
+    if names.is_empty() && kind.name.is_some() {
+        resolution.suggestions = suggest(database, &kind)?;
+    }
+    Ok(resolution)
 }
 
 /// The CRDs that are meant.

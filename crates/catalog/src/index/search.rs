@@ -5,11 +5,13 @@
 //! fit, and only those on the page are read. What is shown of a kind is what counts: a candidate that
 //! fits by a word that only other users may read is put back to where it belongs, or left out.
 
+use super::contents::{path_of, path_of_kind};
 use super::fields::find_fields;
-use super::kinds::{VISIBLE, similar, summary};
+use super::kinds::{VISIBLE, find_name, similar, summary};
 use super::packages::package_summary;
 use super::{Index, IndexError, Question, Rights};
 use crate::answer::{Found, KindSummary, PackageSummary, Page};
+use crate::grammar::KindReference;
 use crate::words::{self, NAME, PREFIX, WORD};
 use rusqlite::types::Value;
 use rusqlite::{Connection, params, params_from_iter};
@@ -259,7 +261,7 @@ pub(super) fn all_packages(
     last: &str,
     length: i64,
 ) -> Result<Vec<String>, IndexError> {
-    let (facets, values) = facet_conditions(question, "repository.id");
+    let (facets, values) = facet_conditions(database, question, "repository.id")?;
     let sql = format!(
         "SELECT name FROM repository WHERE newest IS NOT NULL {facets} AND name > ?
          AND readable(name) ORDER BY name LIMIT ?"
@@ -285,7 +287,7 @@ pub(super) fn packages_with(
     let has_other = "AND EXISTS (SELECT 1 FROM word AS other
                      WHERE other.repository = found.id AND other.word >= ? AND other.word < ?)";
     let others_sql = vec![has_other; others.len()].join(" ");
-    let (facets, values) = facet_conditions(question, "found.id");
+    let (facets, values) = facet_conditions(database, question, "found.id")?;
     let words = [&rarest].into_iter().chain(&others);
     let bounds = words.flat_map(|word| [word.clone(), end_of(word)]).map(Value::Text);
     let values: Vec<Value> = bounds.chain(values).chain([Value::Integer(CANDIDATES_MAX)]).collect();
@@ -307,8 +309,12 @@ pub(super) fn packages_with(
     Ok(names.into_iter().collect())
 }
 
-/// Conditions on a repository for each facet that is asked for, and their values.
-fn facet_conditions(question: &Question, id: &str) -> (String, Vec<Value>) {
+/// Conditions on a repository for each facet and need that is asked for, and their values.
+fn facet_conditions(
+    database: &Connection,
+    question: &Question,
+    id: &str,
+) -> Result<(String, Vec<Value>), IndexError> {
     let kind = question.kind.iter().map(|value| ("type", value));
     let group = question.group.iter().map(|value| ("group", value));
     let facets = question.facets.iter().map(|(facet, value)| (facet.as_str(), value));
@@ -321,7 +327,33 @@ fn facet_conditions(question: &Question, id: &str) -> (String, Vec<Value>) {
         ]);
         values.extend([Value::Text(facet.to_owned()), Value::Text(value.clone())]);
     }
-    (sql, values)
+    if let Some(required) = &question.requires {
+        let paths = paths_of_need(database, required)?;
+        sql.extend([
+            "AND EXISTS (SELECT 1 FROM repository AS home JOIN package ON package.digest = home.newest
+             JOIN needs ON needs.package = package.id WHERE home.id = ",
+            id,
+            " AND needs.path IN (SELECT value FROM json_each(?))) ",
+        ]);
+        values.push(Value::Text(serde_json::to_string(&paths)?));
+    }
+    Ok((sql, values))
+}
+
+/// Where dependencies on a repository or on a kind are found. A kind may be needed by each of its names,
+/// or with all others of its group.
+fn paths_of_need(database: &Connection, required: &str) -> Result<Vec<String>, IndexError> {
+    let mut paths = vec![path_of(required)];
+    let Ok(kind) = KindReference::parse(required) else { return Ok(paths) };
+    let mut names = vec![kind.bare(), format!("*.{}", kind.group)];
+    if let Some(name) = find_name(database, &kind)? {
+        let definition = summary(database, &name)?.map(|found| found.definition);
+        let others = definition.iter().flat_map(|it| [&it.singular, &it.kind]);
+        names.extend(others.map(|it| format!("{}.{}", it.to_lowercase(), kind.group)));
+        names.push(name);
+    }
+    paths.extend(names.iter().map(|name| path_of_kind(name)));
+    Ok(paths)
 }
 
 /// Kinds whose plural is spelled like a word.

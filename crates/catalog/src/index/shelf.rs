@@ -3,10 +3,11 @@
 
 use super::contents::READ;
 use super::packages::package_summary;
-use super::{Index, IndexError, Rights};
+use super::search::all_packages;
+use super::{Index, IndexError, Question, Rights};
 use crate::answer::PackageSummary;
 use rusqlite::Connection;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Which packages of the shelf.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -15,6 +16,10 @@ pub struct ShelfQuestion {
     pub kind: Option<String>,
     /// Only packages of this category.
     pub category: Option<String>,
+    /// Only packages that bring kinds of this group.
+    pub group: Option<String>,
+    /// Only packages with this keyword.
+    pub keyword: Option<String>,
     /// How many packages come before the first.
     pub offset: usize,
     /// How many packages at most.
@@ -55,7 +60,9 @@ impl Index {
 }
 
 fn read_shelf(database: &Connection, question: &ShelfQuestion) -> Result<Shelf, IndexError> {
-    let rows = list_rows(database)?;
+    let mut rows = list_rows(database)?;
+    let (package_count, narrowed) = (rows.len(), list_narrowed(database, question)?);
+    rows.retain(|row| narrowed.as_ref().is_none_or(|fitting| fitting.contains(&row.repository)));
     let fits_kind = |row: &&ShelfRow| {
         question.kind.as_ref().is_none_or(|kind| row.kind.eq_ignore_ascii_case(kind))
     };
@@ -72,7 +79,7 @@ fn read_shelf(database: &Connection, question: &ShelfQuestion) -> Result<Shelf, 
     Ok(Shelf {
         packages,
         fitting: fitting.len(),
-        package_count: rows.len(),
+        package_count,
         version_count: count_versions(database)?,
         kind_count: count_kinds(database)?,
         types: count_values(kinds),
@@ -91,6 +98,22 @@ fn list_rows(database: &Connection) -> Result<Vec<ShelfRow>, IndexError> {
         Ok(ShelfRow { repository, kind: kind.unwrap_or_default(), category })
     })?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+/// Repositories of the group and with the keyword that are asked for; nothing if neither is.
+fn list_narrowed(
+    database: &Connection,
+    question: &ShelfQuestion,
+) -> Result<Option<BTreeSet<String>>, IndexError> {
+    let ShelfQuestion { group, keyword, .. } = question;
+    if group.is_none() && keyword.is_none() {
+        return Ok(None);
+    }
+    let keyword = keyword.iter().map(|keyword| ("keyword".to_owned(), keyword.clone()));
+    let question =
+        Question { group: group.clone(), facets: keyword.collect(), ..Question::default() };
+    let names = all_packages(database, &question, "", i64::MAX)?;
+    Ok(Some(names.into_iter().collect()))
 }
 
 fn count_versions(database: &Connection) -> Result<usize, IndexError> {

@@ -1,11 +1,14 @@
 //! Changes: what a repository has, and what a manifest is.
 
-use super::contents::{find_package, insert_package, remove_unused};
+use super::contents::{OTHER, find_package, insert_package, remove_unused};
 use super::refresh::{add_home, refresh, remove_home};
 use super::{Head, Index, IndexError};
 use crate::record::Outcome;
 use rusqlite::{OptionalExtension as _, Transaction, params};
 use std::collections::{BTreeMap, BTreeSet};
+
+/// What is said of a version whose bytes were found damaged.
+const DAMAGED: &str = "a part of it was found damaged: push it again";
 
 impl Index {
     /// Says all that a repository has; tells which of it is not known yet. What is not said is
@@ -44,9 +47,10 @@ impl Index {
         let mut writer = self.writer();
         let transaction = writer.transaction()?;
         let holders: Vec<i64> = {
-            let sql = "SELECT repository FROM version WHERE digest = ?1 AND package IS NULL";
+            let sql = "SELECT repository FROM version
+                       WHERE digest = ?1 AND package IS NULL AND reason IS NOT ?2";
             let mut statement = transaction.prepare_cached(sql)?;
-            let rows = statement.query_map([digest], |row| row.get(0))?;
+            let rows = statement.query_map([digest, DAMAGED], |row| row.get(0))?;
             rows.collect::<rusqlite::Result<_>>()?
         };
         if holders.is_empty() {
@@ -59,9 +63,9 @@ impl Index {
         transaction
             .prepare_cached(
                 "UPDATE version SET package = ?2, reason = NULL
-                 WHERE digest = ?1 AND package IS NULL",
+                 WHERE digest = ?1 AND package IS NULL AND reason IS NOT ?3",
             )?
-            .execute(params![digest, package])?;
+            .execute(params![digest, package, DAMAGED])?;
         let mut names = Vec::new();
         for repository in &holders {
             add_home(&transaction, *repository, package)?;
@@ -123,11 +127,12 @@ fn settle_repository(
         has_changed = true;
     }
     has_changed |= settle_tags(transaction, repository, heads)?;
-    for digest in gone {
-        if let Some(package) = before.get(digest).copied().flatten() {
-            remove_home(transaction, repository, package)?;
-            remove_unused(transaction, package)?;
-        }
+    let damaged = settle_damage(transaction, repository, heads)?;
+    has_changed |= !damaged.is_empty();
+    let gone = gone.into_iter().map(|digest| before.get(digest).copied().flatten());
+    for package in gone.chain(damaged).flatten() {
+        remove_home(transaction, repository, package)?;
+        remove_unused(transaction, package)?;
     }
     if has_changed {
         refresh(transaction, repository)?;
@@ -136,9 +141,44 @@ fn settle_repository(
         transaction.execute("DELETE FROM repository WHERE id = ?1", [repository])?;
         return Ok(Settled { unread: Vec::new(), has_changed: true });
     }
+    let is_damaged = |digest: &str| heads.iter().any(|it| it.is_damaged && it.digest == digest);
     let all = versions(transaction, repository)?.into_iter();
-    let unread = all.filter(|(_, package)| package.is_none()).map(|(digest, _)| digest).collect();
-    Ok(Settled { unread, has_changed })
+    let unread = all.filter(|(digest, package)| package.is_none() && !is_damaged(digest));
+    Ok(Settled { unread: unread.map(|(digest, _)| digest).collect(), has_changed })
+}
+
+/// Says of damaged versions that they are, and of others no more; gives what those were of which it is
+/// new. An image that is no package is none of the catalog's business.
+fn settle_damage(
+    transaction: &Transaction<'_>,
+    repository: i64,
+    heads: &[Head],
+) -> Result<Vec<Option<i64>>, IndexError> {
+    let mut find = transaction.prepare_cached(
+        "SELECT version.package FROM version LEFT JOIN package ON package.id = version.package
+         WHERE repository = ?1 AND version.digest = ?2
+         AND version.reason IS NOT ?3 AND package.state IS NOT ?4",
+    )?;
+    let mut mark = transaction.prepare_cached(
+        "UPDATE version SET package = NULL, reason = ?3 WHERE repository = ?1 AND digest = ?2",
+    )?;
+    let mut heal = transaction.prepare_cached(
+        "UPDATE version SET reason = NULL WHERE repository = ?1 AND digest = ?2 AND reason = ?3",
+    )?;
+    let mut damaged = Vec::new();
+    for head in heads {
+        if !head.is_damaged {
+            heal.execute(params![repository, head.digest, DAMAGED])?;
+            continue;
+        }
+        let was =
+            find.query_row(params![repository, head.digest, DAMAGED, OTHER], |row| row.get(0));
+        if let Some(package) = was.optional()? {
+            mark.execute(params![repository, head.digest, DAMAGED])?;
+            damaged.push(package);
+        }
+    }
+    Ok(damaged)
 }
 
 /// The number of a repository, which is made unless nothing is in it.

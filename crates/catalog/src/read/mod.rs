@@ -11,10 +11,13 @@ mod schema;
 pub(crate) use schema::{field_names, pack_kind};
 
 use crate::json::canonical;
-use crate::record::{Definition, KindDocument, Origin, Outcome, Package, PlainObject, Schema};
+use crate::record::{
+    Definition, ImageLayer, KindDocument, Origin, Outcome, Package, PlainObject, Schema,
+};
 use definition::Defined;
 use oci::layer::LayerSource;
-use oci::{Digest, Identifier, ImageConfig, Manifest, Raw};
+use oci::manifest::Annotations;
+use oci::{Descriptor, Digest, Identifier, ImageConfig, Manifest, Raw};
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};
@@ -34,6 +37,13 @@ const UNMARKED_SIZE_MAX: u64 = 64 << 20;
 /// Bytes of all schemas of a package, compressed.
 const SCHEMAS_SIZE_MAX: usize = 64 << 20;
 
+/// Layers of an image that are told of.
+const LAYERS_MAX: usize = 64;
+/// Annotations that are told of an image, or of a layer.
+const ANNOTATIONS_MAX: usize = 16;
+/// The largest annotation that is told, with its name.
+const ANNOTATION_SIZE_MAX: usize = 1 << 10;
+
 /// How packages of the first format are told from those of today.
 const STACK_DIALECT: &str = "packages.crossplane.io/v1alpha1";
 /// Objects of a package that are kept for comparisons, beside definitions.
@@ -47,6 +57,9 @@ pub enum Incomplete {
     /// A part of it is not there; it may come.
     #[error("a part of it is not here yet: {0}")]
     Missing(String),
+    /// The place has other bytes under its digest.
+    #[error("the place it lies in has other bytes under its digest: {0}")]
+    Lie(String),
     /// The place cannot be read at the moment.
     #[error("it cannot be read at the moment")]
     Store(#[source] Box<store::Error>),
@@ -107,6 +120,8 @@ async fn read_package(
         .await
         .map_err(|error| Stop::Outcome(Outcome::Broken(format!("reading it broke: {error}"))))??;
     package.platforms = platforms(&root, &config);
+    package.layers = manifest.layers.iter().take(LAYERS_MAX).map(describe_layer).collect();
+    package.annotations = keep_annotations(&manifest.annotations);
     package.size = manifest.layers.iter().fold(0, |sum, it| sum.saturating_add(it.size));
     package.created = config.created.filter(|text| text.len() < 64 && text != oci::config::EPOCH);
     Ok(package)
@@ -142,6 +157,23 @@ async fn fetch_config(store: &dyn Store, manifest: &Manifest) -> Result<ImageCon
     }
 }
 
+fn describe_layer(layer: &Descriptor) -> ImageLayer {
+    ImageLayer {
+        digest: layer.digest.to_string(),
+        size: layer.size,
+        media_type: layer.media_type.to_string(),
+        annotations: keep_annotations(&layer.annotations),
+    }
+}
+
+/// Annotations of an image or a layer as far as people read them.
+fn keep_annotations(all: &Annotations) -> BTreeMap<String, String> {
+    let is_short =
+        |(key, value): &(&String, &String)| key.len() + value.len() <= ANNOTATION_SIZE_MAX;
+    let kept = all.iter().filter(is_short).take(ANNOTATIONS_MAX);
+    kept.map(|(key, value)| (key.clone(), value.clone())).collect()
+}
+
 fn platforms(root: &Raw, config: &ImageConfig) -> Vec<String> {
     let children = root.index().map(|index| index.manifests.as_slice()).unwrap_or_default();
     let listed = children.iter().filter(|child| locate::is_image(child));
@@ -155,9 +187,11 @@ fn platforms(root: &Raw, config: &ImageConfig) -> Vec<String> {
     all
 }
 
-/// What a failure of a store means: bytes that are wrong are so for good.
+/// What a failure of a store means: bytes that are wrong are so for good, unless they are not the bytes
+/// that were asked for. Those say nothing of the digest, which others may have.
 fn judge(error: store::Error, is_marked: bool) -> Stop {
     match (&error, error.advice()) {
+        _ if is_lie(&error) => Stop::Incomplete(Incomplete::Lie(chain(&error))),
         (store::Error::Missing { what, .. }, _) => {
             Stop::Incomplete(Incomplete::Missing(what.clone()))
         }
@@ -165,6 +199,14 @@ fn judge(error: store::Error, is_marked: bool) -> Stop {
         (_, Advice::Corrupt | Advice::TooLarge) => Stop::Outcome(Outcome::Other),
         _ => Stop::Incomplete(Incomplete::Store(Box::new(error))),
     }
+}
+
+/// Whether a place sent something else than the digest stands for.
+fn is_lie(error: &store::Error) -> bool {
+    let first: &(dyn std::error::Error + 'static) = error;
+    let causes = std::iter::successors(Some(first), |cause| cause.source());
+    let mut causes = causes.filter_map(|cause| cause.downcast_ref::<store::Cause>());
+    causes.any(|cause| matches!(cause, store::Cause::Digest { .. }))
 }
 
 fn broken(reason: impl Into<String>) -> Stop {

@@ -1,6 +1,7 @@
 //! Random histories of a registry, followed by the catalog and by a model that is easy to read.
 
 use crate::support::{Kept, definition, head, needing, provider, read};
+use catalog::answer::State;
 use catalog::{Head, Index, KindReference, Outcome, Question, Rights};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -148,7 +149,7 @@ fn check(index: &Index, model: &Model, rights: &Rights) -> Result<(), TestCaseEr
         let told = versions.iter().map(|it| {
             let mut tags = it.tags.clone();
             tags.sort();
-            Head { digest: it.digest.clone(), tags }
+            Head { digest: it.digest.clone(), tags, is_damaged: false }
         });
         prop_assert_eq!(told.collect::<BTreeSet<Head>>(), expected);
         for version in versions {
@@ -225,4 +226,39 @@ fn a_file_that_is_damaged_or_of_another_time_is_made_anew() {
     assert_eq!(index.settle("a", &[head("sha256-3", &[])]).unwrap(), ["sha256-3"]);
     index.learn("sha256-3", &contents("sha256-3")).unwrap();
     assert_eq!(index.packages(&Question::about(""), &Rights::all()).unwrap().items.len(), 1);
+}
+
+#[test]
+fn a_version_that_is_damaged_is_listed_as_such_and_leads_nowhere_until_it_is_back() {
+    let kept = Kept::new();
+    let whole = [head("sha256-3", &["v1.0.0"]), head("sha256-4", &["v1.1.0"])];
+    let damaged = [Head { is_damaged: true, ..whole[0].clone() }, whole[1].clone()];
+    for repository in ["team/a", "team/b"] {
+        kept.follow(repository, &whole, contents);
+    }
+    let before = everything(&kept.index, &Rights::all());
+    // Nothing is to be read of it, and the other repository is told of it in its turn.
+    for repository in ["team/a", "team/b"] {
+        assert_eq!(kept.index.settle(repository, &damaged).unwrap(), Vec::<String>::new());
+        kept.index.learn("sha256-3", &contents("sha256-3")).unwrap();
+        let versions = kept.index.versions(repository, &Rights::all()).unwrap().unwrap();
+        let told: Vec<_> = versions.iter().map(|it| (it.tags[0].as_str(), it.state)).collect();
+        assert_eq!(told, [("v1.1.0", State::Read), ("v1.0.0", State::Incomplete)]);
+        assert!(versions[1].reason.as_ref().is_some_and(|reason| reason.contains("damaged")));
+        let kinds = kept.index.definitions(repository, "v1.0.0", &Rights::all()).unwrap();
+        assert_eq!(kinds.map(|it| it.len()).unwrap_or_default(), 0);
+    }
+    for plural in KINDS {
+        let found = found(&kept.index, plural, &Rights::all());
+        assert!(found.iter().all(|(_, digest)| digest != "sha256-3"), "{found:?}");
+    }
+    for repository in ["team/a", "team/b"] {
+        kept.follow(repository, &whole, contents);
+    }
+    assert_eq!(everything(&kept.index, &Rights::all()), before);
+    // New and damaged.
+    let third = [Head { is_damaged: true, ..head("sha256-5", &["v2.0.0"]) }];
+    assert_eq!(kept.index.settle("team/c", &third).unwrap(), Vec::<String>::new());
+    let versions = kept.index.versions("team/c", &Rights::all()).unwrap().unwrap();
+    assert_eq!(versions[0].state, State::Incomplete);
 }

@@ -75,7 +75,7 @@ impl Served {
 }
 
 /// Every address, with what may be said there.
-const ADDRESSES: [&str; 48] = [
+const ADDRESSES: [&str; 50] = [
     "/crds",
     "/crds?q=bucket",
     "/crds?q=secretvault",
@@ -122,6 +122,8 @@ const ADDRESSES: [&str; 48] = [
     "/packages/private/aws/-/diff?from=v8.0.0&to=v9.0.0",
     "/packages/private/aws/-/breaking?from=v8.0.0&to=v9.0.0",
     "/packages/team/aws/-/diff?from=v1.0.0&to=v1.1.0",
+    "/packages?requires=vaults.secret.example.org",
+    "/facets?requires=team/aws",
     "/index.jsonl.gz",
     "/openapi.json",
 ];
@@ -162,6 +164,31 @@ async fn what_is_private_is_in_no_answer_to_those_who_may_not_read_it() {
         assert_eq!(status, StatusCode::UNAUTHORIZED, "{address}");
     }
     assert!(told_to_owner > 12, "the owner is told {told_to_owner} times");
+}
+
+/// Whether an address is one of those that a path of the document stands for.
+fn leads_to(path: &str, address: &str) -> bool {
+    let address = address.split('?').next().unwrap();
+    let (wanted, found): (Vec<&str>, Vec<&str>) =
+        (path.split('/').collect(), address.split('/').collect());
+    let extra = found.len().saturating_sub(wanted.len());
+    let mut rest = found.into_iter();
+    wanted.iter().all(|part| match *part {
+        // Its name may have slashes.
+        "{repository}" => rest.by_ref().take(extra + 1).count() == extra + 1,
+        _ => rest.next().is_some_and(|it| part.starts_with('{') || it == *part),
+    }) && rest.next().is_none()
+}
+
+#[tokio::test]
+async fn the_matrix_of_rights_has_every_address_there_is() {
+    let document = served().json("anybody", "/openapi.json").await;
+    for path in document["paths"].as_object().unwrap().keys() {
+        let path = path.strip_prefix("/api/v1").unwrap();
+        // News are told in a test of their own: they never end.
+        let is_there = ADDRESSES.iter().any(|address| leads_to(path, address));
+        assert!(is_there || path == "/events", "{path} is missing");
+    }
 }
 
 /// What is not there, and what is there for others, is one answer.

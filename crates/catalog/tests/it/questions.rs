@@ -1,7 +1,7 @@
 //! Questions, asked by people who may read everything and by those who may not.
 
 use crate::support::{Kept, definition, head, needing, provider, read};
-use catalog::{KindReference, Outcome, Package, Question, Rights};
+use catalog::{Dependency, KindReference, Outcome, Package, Question, Rights};
 
 /// A registry with two providers of one kind, one of them private, and a configuration.
 pub(crate) fn catalog() -> Kept {
@@ -169,4 +169,90 @@ fn what_needs_a_package_is_known_and_only_told_to_those_who_may_read_it() {
     assert_eq!(names(&anybody()), ["team/platform >=v1"]);
     assert_eq!(names(&Rights::all()), ["private/aws v1.0.0", "team/platform >=v1"]);
     assert!(kept.index.dependents("private/aws", &anybody()).unwrap().is_none());
+}
+
+/// A package that needs a kind, in the words of its author.
+fn wanting(name: &str, kind: &str) -> Package {
+    let dependency = Dependency {
+        kind: "CustomResourceDefinition".to_owned(),
+        package: kind.to_owned(),
+        version: String::new(),
+    };
+    Package { dependencies: vec![dependency], ..provider(name, vec![]) }
+}
+
+/// A graph in short: `from -> to`, in order.
+fn edges(kept: &Kept, repository: &str, depth: usize, rights: &Rights) -> String {
+    let graph = kept.index.graph(repository, "v1.0.0", depth, rights).unwrap().unwrap();
+    let told = graph.edges.iter().map(|it| format!("{} -> {}", it.from, it.to));
+    told.collect::<Vec<_>>().join("; ")
+}
+
+#[test]
+fn a_need_of_a_kind_leads_to_the_kind_and_on_to_those_that_bring_it() {
+    let kept = catalog();
+    let needs = [
+        ("want/queue", "queues.sqs.example.org/v1"),
+        ("want/bucket", "bucket.s3.example.org"),
+        ("want/secret", "vaults.secret.example.org/v1"),
+        ("want/all", "*.sqs.example.org"),
+        // By its looks a repository of the package "v1"; it is none.
+        ("want/nobody", "plums.fruit.example.org/v1"),
+        ("v1", "queues.sqs.example.org"),
+    ];
+    for (name, kind) in needs {
+        kept.follow(name, &[head(name, &["v1.0.0"])], |_| read(wanting(name, kind)));
+    }
+    let (all, few) = (Rights::all(), anybody());
+    let told = |name: &str, rights: &Rights| edges(&kept, name, 4, rights);
+    let queue =
+        "crd:queues.sqs.example.org/v1 -> team/aws; want/queue -> crd:queues.sqs.example.org/v1";
+    assert_eq!(told("want/queue", &all), queue);
+    assert_eq!(
+        told("want/bucket", &all),
+        "crd:bucket.s3.example.org -> private/aws; crd:bucket.s3.example.org -> team/aws; \
+         want/bucket -> crd:bucket.s3.example.org"
+    );
+    assert_eq!(
+        told("want/bucket", &few),
+        "crd:bucket.s3.example.org -> team/aws; want/bucket -> crd:bucket.s3.example.org"
+    );
+    assert_eq!(told("want/secret", &few), "want/secret -> crd:vaults.secret.example.org/v1");
+    assert!(told("want/all", &few).contains("crd:*.sqs.example.org -> team/aws"));
+    assert_eq!(told("want/nobody", &all), "want/nobody -> crd:plums.fruit.example.org/v1");
+    let graph = kept.index.graph("want/queue", "v1.0.0", 4, &all).unwrap().unwrap();
+    let kind = graph.nodes.iter().find(|it| it.repository.starts_with("crd:")).unwrap();
+    assert_eq!((kind.kind.as_str(), &kind.digest), ("CustomResourceDefinition", &None));
+    let brings = graph.nodes.iter().find(|it| it.repository == "team/aws").unwrap();
+    assert_eq!(brings.tag.as_deref(), Some("v1.1.0"));
+    assert_eq!(edges(&kept, "want/queue", 0, &all), "");
+    assert_eq!(kept.index.dependents("v1", &all).unwrap().unwrap(), []);
+}
+
+#[test]
+fn packages_are_found_by_what_they_need() {
+    let kept = catalog();
+    for (name, kind) in [
+        ("want/plural", "buckets.s3.example.org/v1"),
+        ("want/singular", "bucket.s3.example.org"),
+        ("want/all", "*.s3.example.org/v1beta1"),
+        ("private/want", "buckets.s3.example.org"),
+    ] {
+        kept.follow(name, &[head(name, &["v1.0.0"])], |_| read(wanting(name, kind)));
+    }
+    let found = |required: &str, words: &str| {
+        let question = Question { requires: Some(required.to_owned()), ..Question::about(words) };
+        let page = kept.index.packages(&question, &anybody()).unwrap();
+        page.items.into_iter().map(|it| it.repository).collect::<Vec<_>>().join(" ")
+    };
+    let all = "want/all want/plural want/singular";
+    for asked in ["buckets.s3.example.org", "bucket.s3.example.org/v1", "Bucket.s3.example.org"] {
+        assert_eq!(found(asked, ""), all, "{asked}");
+    }
+    assert_eq!(found("buckets.s3.example.org", "plural"), "want/plural");
+    assert_eq!(found("queues.sqs.example.org", ""), "");
+    assert_eq!(found("registry.example.org/team/aws", ""), "team/platform");
+    assert_eq!(found("team/aws", ""), "team/platform");
+    // What may not be read gives no names away.
+    assert_eq!(found("vaults.secret.example.org", ""), "");
 }

@@ -2,8 +2,9 @@
 
 use crate::support::{image, image_of, index_of, look, manifest};
 use catalog::{Incomplete, Origin, Outcome, Package};
-use oci::{Descriptor, MediaType};
+use oci::{Descriptor, Identifier, MediaType};
 use serde_json::json;
+use store::{Layout, Store as _};
 
 const META: &str = "apiVersion: meta.pkg.crossplane.io/v1
 kind: Provider
@@ -58,7 +59,11 @@ async fn reason(text: &[u8]) -> String {
 async fn a_package_is_read_with_what_it_says_and_brings() {
     let package = package(&format!("{META}{CRD}")).await;
     assert!(package.size > 100, "{}", package.size);
-    let facts = serde_json::to_value(Package { size: 0, ..package.clone() }).unwrap();
+    let [layer] = package.layers.as_slice() else { panic!("{:?}", package.layers) };
+    assert_eq!((layer.size, layer.annotations.len()), (package.size, 1));
+    assert!(layer.digest.starts_with("sha256:") && layer.media_type.ends_with("tar.gzip"));
+    let bare = Package { size: 0, layers: Vec::new(), ..package.clone() };
+    let facts = serde_json::to_value(bare).unwrap();
     let rule = json!({"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]});
     let base = "registry.example.org/team/base";
     let expected = json!({
@@ -183,4 +188,26 @@ async fn what_is_not_there_yet_is_no_verdict() {
     layer.annotations.insert("io.crossplane.xpkg".to_owned(), "base".to_owned());
     let raw = manifest(&memory, vec![layer]).await;
     assert!(matches!(look(&memory, &raw.digest).await, Err(Incomplete::Missing(_))));
+}
+
+#[tokio::test]
+async fn a_place_with_other_bytes_under_a_digest_says_nothing_of_what_the_digest_is() {
+    let (memory, raw) = image("package.yaml", format!("{META}{CRD}").as_bytes(), true).await;
+    let directory = tempfile::tempdir().unwrap();
+    let layout = Layout::create(directory.path()).await.unwrap();
+    let manifest = raw.manifest().unwrap();
+    for described in manifest.layers.iter().chain([&manifest.config]) {
+        let blob = memory.blob(described).await.unwrap().unwrap();
+        layout.put_blob(described, &blob.bytes(described.size).await.unwrap()).await.unwrap();
+    }
+    layout.put_manifest(&Identifier::Digest(raw.digest.clone()), &raw).await.unwrap();
+    let path = directory.path().join("blobs/sha256").join(manifest.layers[0].digest.hex());
+    let bytes = fs_err::read(&path).unwrap();
+    for lie in [vec![b'x'; bytes.len()], bytes.iter().rev().copied().collect()] {
+        fs_err::write(&path, lie).unwrap();
+        let found = look(&layout, &raw.digest).await;
+        assert!(matches!(found, Err(Incomplete::Lie(_))), "{found:?}");
+    }
+    fs_err::write(&path, bytes).unwrap();
+    assert!(matches!(look(&layout, &raw.digest).await.unwrap(), Outcome::Package(_)));
 }

@@ -5,7 +5,7 @@ use catalog::{Definition, Dependency, Head, Index, Origin, Outcome, Package, Ser
 use oci::layer::LayerWriter;
 use oci::{Descriptor, Digest, Identifier, Index as Children, Manifest, MediaType, Platform, Raw};
 use std::io::Write as _;
-use store::{Memory, Store as _};
+use store::{Memory, Store};
 use tempfile::TempDir;
 
 /// An index in a directory that goes with it.
@@ -31,7 +31,7 @@ impl Kept {
 
 pub(crate) fn head(digest: &str, tags: &[&str]) -> Head {
     let tags = tags.iter().map(|tag| (*tag).to_owned()).collect();
-    Head { digest: digest.to_owned(), tags }
+    Head { digest: digest.to_owned(), tags, is_damaged: false }
 }
 
 pub(crate) fn definition(plural: &str, kind: &str, group: &str, versions: &[&str]) -> Definition {
@@ -130,7 +130,10 @@ async fn put(memory: &Memory, raw: &Raw) {
     memory.put_manifest(&Identifier::Digest(raw.digest.clone()), raw).await.unwrap();
 }
 
-pub(crate) async fn look(memory: &Memory, digest: &Digest) -> Result<Outcome, catalog::Incomplete> {
+pub(crate) async fn look(
+    store: &dyn Store,
+    digest: &Digest,
+) -> Result<Outcome, catalog::Incomplete> {
     let temporary = tempfile::tempdir().unwrap();
-    catalog::read(memory, digest, temporary.path()).await
+    catalog::read(store, digest, temporary.path()).await
 }

@@ -5,6 +5,8 @@ use super::route::Route;
 use crate::link;
 use crate::page::api::api_page;
 use crate::page::changes::{ChangesView, changes_page};
+use crate::page::described::DescribedKind;
+use crate::page::filter::PackageFilter;
 use crate::page::home::{CARDS, home_page};
 use crate::page::kind::{KindView, kind_page};
 use crate::page::package::{PackagePart, PackageView, package_page};
@@ -20,6 +22,8 @@ use std::collections::BTreeMap;
 
 /// Kinds on one page.
 const KINDS: usize = 100;
+/// Packages that are shown of those that words and filters find.
+const FOUND_MAX: usize = 100;
 /// The last page that is counted to.
 const PAGE_MAX: usize = 100_000;
 /// Dependencies that are looked up.
@@ -37,7 +41,7 @@ pub(super) fn answer_route(
     let desk = Desk { index, rights, site };
     match route {
         Route::Home(query) => desk.answer_home(&query),
-        Route::Search(words) => Ok(search_page(site, &words, &desk.look_for(&words)?)),
+        Route::Search { words, query } => desk.answer_search(&words, &query),
         Route::Suggest(words) => Ok(search_suggestions(&words, &desk.look_for(&words)?)),
         Route::Kinds(query) => desk.answer_kinds(&query),
         Route::Package { repository, reference, query } => {
@@ -60,21 +64,42 @@ struct Desk<'call> {
 
 impl Desk<'_> {
     fn answer_home(&self, query: &Query) -> Result<String, Problem> {
-        let owned = |key| query.get(key).map(str::to_owned);
+        let filter = PackageFilter::parse(query);
+        let owned = |facet| filter.value(facet).map(str::to_owned);
+        let offset = (page_number(query) - 1) * CARDS;
         let question = ShelfQuestion {
             kind: owned("type"),
             category: owned("category"),
-            offset: (page_number(query) - 1) * CARDS,
+            group: owned("group"),
+            keyword: owned("keyword"),
+            offset,
             limit: CARDS,
         };
         let found = self.index.shelf(&question, self.rights)?;
-        Ok(home_page(self.site, &found, &question))
+        let facets = self.index.facets(&filter.question("", CARDS), self.rights)?;
+        Ok(home_page(self.site, &found, &facets, &filter, offset))
+    }
+
+    /// What is found by words; filters are about packages, and leave nothing else.
+    fn answer_search(&self, words: &str, query: &Query) -> Result<String, Problem> {
+        let filter = PackageFilter::parse(query);
+        let mut found = self.look_for(words)?;
+        let question = filter.question(words, FOUND_MAX);
+        if !filter.is_empty() && !words.is_empty() {
+            let packages = self.index.packages(&question, self.rights)?.items;
+            found = Found { packages, ..nothing_found() };
+        }
+        let facets = if words.is_empty() {
+            Vec::new()
+        } else {
+            self.index.facets(&question, self.rights)?
+        };
+        Ok(search_page(self.site, words, &filter, &facets, &found))
     }
 
     fn look_for(&self, words: &str) -> Result<Found, Problem> {
         if words.is_empty() {
-            let (packages, crds) = (Vec::new(), Vec::new());
-            return Ok(Found { packages, crds, fields: Vec::new(), suggestions: Vec::new() });
+            return Ok(nothing_found());
         }
         Ok(self.index.search(words, self.rights)?)
     }
@@ -198,12 +223,17 @@ impl Desk<'_> {
         Ok(self.index.version(repository, &digest, self.rights)?)
     }
 
-    /// Repositories of this registry that dependencies mean: by their whole names, as a control
-    /// plane keeps them, or by their paths.
+    /// Repositories and kinds of this registry that dependencies mean. Repositories go by their whole
+    /// names, as a control plane keeps them, or by their paths.
     fn find_neighbours(&self, needs: &[Dependency]) -> Result<BTreeMap<String, String>, Problem> {
         let mut found = BTreeMap::new();
         for dependency in needs.iter().take(NEIGHBOURS_MAX) {
             let named = dependency.package.as_str();
+            if let Some(kind) = dependency.needed_kind() {
+                let known = self.index.kind(&kind, self.rights)?;
+                found.extend(known.map(|it| (named.to_owned(), it.definition.name)));
+                continue;
+            }
             let path = named.split_once('/').map_or(named, |(_, path)| path);
             for repository in [named, path] {
                 if self.index.package(repository, self.rights)?.is_some() {
@@ -236,6 +266,7 @@ impl Desk<'_> {
         let schema = self.index.schema(&reference, &version, asked, self.rights)?;
         let schema: Option<Json> = schema.and_then(|bytes| serde_json::from_slice(&bytes).ok());
         let exact = KindReference { version: Some(version.clone()), ..reference };
+        let document = self.index.document(&exact, asked, self.rights)?;
         let definers = self.index.definers(&exact, None, self.rights)?;
         let sample = schema.as_ref().map(|schema| {
             let group = &kind.definition.group;
@@ -248,6 +279,8 @@ impl Desk<'_> {
             definers,
             version,
             schema,
+            has_document: document.is_some(),
+            described: document.as_ref().map(DescribedKind::read).unwrap_or_default(),
             sample,
             package: package.to_owned(),
             filter: owned("filter"),
@@ -255,6 +288,11 @@ impl Desk<'_> {
             wanted: owned("field"),
         }))
     }
+}
+
+fn nothing_found() -> Found {
+    let (packages, crds) = (Vec::new(), Vec::new());
+    Found { packages, crds, fields: Vec::new(), suggestions: Vec::new() }
 }
 
 /// The version that is shown if none is said: what is stored, else what is served.

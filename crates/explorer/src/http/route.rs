@@ -26,7 +26,7 @@ const WORDS_SIZE_MAX: usize = 512;
 #[derive(Debug)]
 pub(super) enum Route {
     Home(Query),
-    Search(String),
+    Search { words: String, query: Query },
     Suggest(String),
     Kinds(Query),
     Package { repository: String, reference: Option<String>, query: Query },
@@ -60,7 +60,7 @@ impl Route {
         let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
         Some(match parts.as_slice() {
             [""] => Self::Home(query),
-            ["search"] => Self::Search(words()),
+            ["search"] => Self::Search { words: words(), query },
             ["suggest"] => Self::Suggest(words()),
             ["kinds"] => Self::Kinds(query),
             ["sign-in"] => Self::SignIn,

@@ -1,23 +1,28 @@
 //! Home: one search, all packages, and how many there are of what.
 
 use super::PageSite;
+use super::filter::PackageFilter;
 use super::layout::{Frame, Section};
 use super::parts::{empty_state, package_card, pager};
 use crate::icon;
-use crate::link::with_query;
 use crate::words::{count_noun, group_digits};
-use catalog::{Shelf, ShelfQuestion};
+use catalog::Shelf;
+use catalog::answer::{Facet, FacetValue};
 use maud::{Markup, html};
 
 /// Packages on one page.
 pub(crate) const CARDS: usize = 24;
-/// Categories that are offered.
-const CATEGORIES_MAX: usize = 12;
 
 /// The page at `/`.
-pub(crate) fn home_page(site: &PageSite, shelf: &Shelf, question: &ShelfQuestion) -> String {
+pub(crate) fn home_page(
+    site: &PageSite,
+    shelf: &Shelf,
+    facets: &[Facet],
+    filter: &PackageFilter,
+    offset: usize,
+) -> String {
     let frame = Frame { site, title: "Packages", section: Section::Packages, words: "" };
-    let is_whole = question.kind.is_none() && question.category.is_none() && question.offset == 0;
+    let is_whole = filter.is_empty() && offset == 0;
     frame.wrap_content(&html! {
         div class=(if is_whole { "hero" } else { "hero low" }) {
             h1 { "Which package brings this kind?" }
@@ -38,8 +43,8 @@ pub(crate) fn home_page(site: &PageSite, shelf: &Shelf, question: &ShelfQuestion
         @if shelf.package_count == 0 {
             (nothing_yet(site))
         } @else {
-            (draw_facets(shelf, question))
-            (draw_shelf(shelf, question))
+            (filter.draw_facets(&with_all_values(shelf, facets), "/", &[]))
+            (draw_shelf(shelf, filter, offset))
         }
     })
 }
@@ -54,55 +59,33 @@ fn nothing_yet(site: &PageSite) -> Markup {
     )
 }
 
-fn address(kind: Option<&str>, category: Option<&str>, page: usize) -> String {
-    let page = if page > 1 { page.to_string() } else { String::new() };
-    let (kind, category) = (kind.unwrap_or_default(), category.unwrap_or_default());
-    with_query("/", &[("type", kind), ("category", category), ("page", &page)])
-}
-
-fn draw_facets(shelf: &Shelf, question: &ShelfQuestion) -> Markup {
-    let (kind, category) = (question.kind.as_deref(), question.category.as_deref());
-    let facet = |address: String, label: &str, count: Option<usize>, is_chosen: bool| {
-        html! {
-            li {
-                a class="facet" href=(address) aria-current=[is_chosen.then_some("true")] {
-                    (label) @if let Some(count) = count { " " small { (group_digits(count)) } }
-                }
-            }
-        }
+/// Types and categories with what choosing another one of them would give.
+fn with_all_values(shelf: &Shelf, facets: &[Facet]) -> Vec<Facet> {
+    let facet = |name: &str, values: &[(String, usize)]| {
+        let value = |(value, packages): &(String, usize)| FacetValue {
+            value: value.clone(),
+            packages: *packages,
+        };
+        Facet { name: name.to_owned(), values: values.iter().map(value).collect() }
     };
-    html! {
-        nav class="facets" aria-label="Filters" {
-            ul {
-                (facet(address(None, category, 1), "All types", None, kind.is_none()))
-                @for (name, count) in &shelf.types {
-                    @let is_chosen = kind.is_some_and(|kind| kind.eq_ignore_ascii_case(name));
-                    (facet(address(Some(name), category, 1), name, Some(*count), is_chosen))
-                }
-            }
-            @if !shelf.categories.is_empty() {
-                ul {
-                    (facet(address(kind, None, 1), "All categories", None, category.is_none()))
-                    @for (name, count) in shelf.categories.iter().take(CATEGORIES_MAX) {
-                        (facet(address(kind, Some(name), 1), name, Some(*count), category == Some(name)))
-                    }
-                }
-            }
-        }
-    }
+    let whole = [facet("type", &shelf.types), facet("category", &shelf.categories)];
+    whole.into_iter().chain(facets.iter().cloned()).collect()
 }
 
-fn draw_shelf(shelf: &Shelf, question: &ShelfQuestion) -> Markup {
-    let page = question.offset / CARDS + 1;
-    let link = |page| address(question.kind.as_deref(), question.category.as_deref(), page);
+fn draw_shelf(shelf: &Shelf, filter: &PackageFilter, offset: usize) -> Markup {
+    let page = offset / CARDS + 1;
+    let link = |page: usize| {
+        let page = if page > 1 { page.to_string() } else { String::new() };
+        filter.address("/", &[("page", &page)])
+    };
     let before = (page > 1).then(|| link(page - 1));
-    let after = (question.offset + CARDS < shelf.fitting).then(|| link(page + 1));
-    let (first, last) = (question.offset + 1, question.offset + shelf.packages.len());
+    let after = (offset + CARDS < shelf.fitting).then(|| link(page + 1));
+    let (first, last) = (offset + 1, offset + shelf.packages.len());
     let told = format!("{first}–{last} of {}", count_noun(shelf.fitting, "package"));
     html! {
         @if shelf.packages.is_empty() {
             (empty_state("Nothing fits", &html! {
-                "No package is of this type and category. " a href="/" { "Show all packages" } "."
+                "No package has all of this. " a href="/" { "Show all packages" } "."
             }))
         } @else {
             h2 class="unseen" { "Packages" }

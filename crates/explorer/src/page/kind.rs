@@ -1,6 +1,7 @@
 //! A kind: which packages bring it, what its objects look like.
 
 use super::PageSite;
+use super::described::DescribedKind;
 use super::layout::{Frame, Section};
 use super::parts::{copy_box, empty_state, origin_tag, type_tag};
 use crate::icon;
@@ -26,6 +27,10 @@ pub(crate) struct KindView<'page> {
     pub(crate) version: String,
     /// Its schema, if it has one.
     pub(crate) schema: Option<Json>,
+    /// Whether the document that defines it is kept.
+    pub(crate) has_document: bool,
+    /// What its author wrote beside it, in the first format.
+    pub(crate) described: DescribedKind,
     /// An object of it, as YAML.
     pub(crate) sample: Option<String>,
     /// The package whose schema is shown, if one was asked for.
@@ -56,6 +61,7 @@ pub(crate) fn kind_page(view: &KindView<'_>) -> String {
                     }
                 }
                 (view.draw_facts())
+                (view.described.draw_panel())
             }
         }
     })
@@ -74,8 +80,9 @@ impl KindView<'_> {
                     a href="/kinds" { "Kinds" } " / "
                     a href=(link::group_page(&definition.group)) { (definition.group) }
                 }
-                h1 { (definition.kind) (origin_tag(definition.origin)) }
+                h1 { (self.described.draw_icon()) (definition.kind) (origin_tag(definition.origin)) }
                 p class="mono lead" { (definition.name) " / " (self.version) }
+                (self.described.draw_lead())
             }
             nav class="tabs" aria-label="Versions of this kind" {
                 @for version in &definition.versions {
@@ -210,7 +217,8 @@ impl KindView<'_> {
 
     fn draw_facts(&self) -> Markup {
         let definition = &self.kind.definition;
-        let schema = format!("/api/v1/crds/{}/versions/{}/schema", definition.name, self.version);
+        let place = format!("/api/v1/crds/{}/versions/{}", definition.name, self.version);
+        let pairs = [("package", self.package.as_str())];
         html! {
             section class="panel" {
                 h2 { "Facts" }
@@ -221,8 +229,17 @@ impl KindView<'_> {
                     @if !definition.short_names.is_empty() {
                         dt { "short" } dd class="mono" { (definition.short_names.join(", ")) }
                     }
-                    @if self.schema.is_some() {
-                        dt { "raw" } dd { a href=(with_query(&schema, &[("package", &self.package)])) { "schema as JSON" } }
+                    @if self.schema.is_some() || self.has_document {
+                        dt { "raw" }
+                        dd {
+                            @if self.schema.is_some() {
+                                a href=(with_query(&format!("{place}/schema"), &pairs)) { "schema" } " "
+                            }
+                            @if self.has_document {
+                                a href=(with_query(&format!("{place}/raw"), &pairs)) { "definition" }
+                            }
+                            " as JSON"
+                        }
                     }
                 }
             }

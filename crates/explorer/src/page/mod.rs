@@ -2,6 +2,8 @@
 
 pub(crate) mod api;
 pub(crate) mod changes;
+pub(crate) mod described;
+pub(crate) mod filter;
 pub(crate) mod group;
 pub(crate) mod home;
 pub(crate) mod kind;

@@ -1,12 +1,13 @@
 //! What is found by words, and all kinds by name.
 
 use super::PageSite;
+use super::filter::PackageFilter;
 use super::layout::{Frame, Section};
 use super::parts::{empty_state, kind_table, package_card, pager};
 use crate::icon;
 use crate::link::{self, with_query};
 use crate::words::{count_noun, last_part, shorten};
-use catalog::answer::{FieldMatch, Found, KindSummary, Page};
+use catalog::answer::{Facet, FieldMatch, Found, KindSummary, Page};
 use maud::{Markup, html};
 
 /// Results of each sort among suggestions.
@@ -17,7 +18,13 @@ const FIELDS_MAX: usize = 100;
 const FIELD_TEXT_MAX: usize = 160;
 
 /// The page at `/search`.
-pub(crate) fn search_page(site: &PageSite, words: &str, found: &Found) -> String {
+pub(crate) fn search_page(
+    site: &PageSite,
+    words: &str,
+    filter: &PackageFilter,
+    facets: &[Facet],
+    found: &Found,
+) -> String {
     let title = if words.is_empty() { "Search".to_owned() } else { format!("{words} · search") };
     let frame = Frame { site, title: &title, section: Section::Elsewhere, words };
     let is_nothing = is_empty(found);
@@ -33,7 +40,12 @@ pub(crate) fn search_page(site: &PageSite, words: &str, found: &Found) -> String
                 }
             }
         }
-        @if is_nothing && !words.is_empty() { (nothing_found(found)) }
+        @if !facets.is_empty() || !filter.is_empty() {
+            (filter.draw_facets(facets, "/search", &[("q", words)]))
+        }
+        @if is_nothing && !words.is_empty() {
+            @if filter.is_empty() { (nothing_found(found)) } @else { (nothing_fits(words)) }
+        }
         @if !found.packages.is_empty() {
             section {
                 h2 { "Packages" }
@@ -79,6 +91,16 @@ fn field_table(fields: &[FieldMatch]) -> Markup {
             }
         }
     }
+}
+
+fn nothing_fits(words: &str) -> Markup {
+    empty_state(
+        "Nothing fits",
+        &html! {
+            "No package has these words and all of this. "
+            a href=(link::search_page(words)) { "Show everything with these words" } "."
+        },
+    )
 }
 
 fn nothing_found(found: &Found) -> Markup {

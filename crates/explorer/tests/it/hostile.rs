@@ -2,7 +2,7 @@
 
 use crate::support::{Site, compress, definition, harbour};
 use axum::http::StatusCode;
-use catalog::{Dependency, Outcome, Package, Permission, Schema};
+use catalog::{Dependency, ImageLayer, KindDocument, Outcome, Package, Permission, Schema};
 use serde_json::json;
 
 pub(crate) const CORPUS: [&str; 9] = [
@@ -55,9 +55,40 @@ fn hostile(text: &str) -> Package {
             non_resource_urls: vec![text.to_owned()],
             verbs: vec![text.to_owned()],
         }],
+        layers: vec![ImageLayer {
+            digest: text.to_owned(),
+            size: 1,
+            media_type: text.to_owned(),
+            annotations: [(text.to_owned(), text.to_owned())].into(),
+        }],
+        annotations: [(text.to_owned(), text.to_owned())].into(),
+        documents: [(bad.name.clone(), described(&bad.name, text))].into(),
         definitions: vec![bad],
         ..Package::default()
     }
+}
+
+/// A definition whose author wrote this beside it wherever the first format lets them.
+fn described(name: &str, text: &str) -> KindDocument {
+    let names = [
+        "package-title",
+        "group-title",
+        "group-overview",
+        "resource-title",
+        "icon-data-uri",
+        "resource-title-plural",
+        "resource-category",
+        "resource-overview",
+        "ui-schema",
+    ];
+    let annotations: serde_json::Map<String, serde_json::Value> =
+        names.iter().map(|name| (format!("packages.crossplane.io/{name}"), json!(text))).collect();
+    let document = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": name, "annotations": annotations}, "spec": {},
+    });
+    let digest = format!("sha256:{}", text.len());
+    KindDocument { digest, compressed: compress(document.to_string().as_bytes()) }
 }
 
 /// Start tags of a page with what is inside of them.
@@ -136,7 +167,8 @@ async fn texts_of_strangers_are_texts_on_every_page() {
         }
         // What is asked for is shown, too.
         for path in [
-            format!("/?type={encoded}&category={encoded}"),
+            format!("/?type={encoded}&category={encoded}&group={encoded}&keyword={encoded}"),
+            format!("/search?q=bucket&type={encoded}&keyword={encoded}&group={encoded}"),
             format!("/kinds?q={encoded}"),
             format!("/search?q={encoded}"),
             format!("/suggest?q={encoded}"),

@@ -2,7 +2,7 @@
 
 use crate::support::{Site, compress, definition, harbour, moor};
 use axum::http::{Request, StatusCode};
-use catalog::{Dependency, Head, KindDocument, Outcome, Package};
+use catalog::{Dependency, Head, ImageLayer, KindDocument, Outcome, Package, Permission};
 
 /// The most a page may weigh.
 const PAGE_SIZE_MAX: usize = 100_000;
@@ -31,6 +31,133 @@ async fn home_counts_and_filters_packages() {
     assert!(stored.contains("Buckets, records") && !stored.contains("/p/team/function-moor"));
     let nothing = site.page("/?type=Function&category=storage").await;
     assert!(nothing.contains("Nothing fits"));
+}
+
+#[tokio::test]
+async fn home_and_search_are_narrowed_by_group_and_keyword() {
+    let site = filled();
+    let home = site.page("/").await;
+    for address in ["/?keyword=sea", "/?group=storage.example.org"] {
+        assert!(home.contains(&format!("href=\"{address}\"")), "{address}: {home}");
+        let narrowed = site.page(address).await;
+        assert!(narrowed.contains("<b>2</b> packages"), "the registry has as many as before");
+        assert!(
+            narrowed.contains("Buckets, records") && !narrowed.contains("/p/team/function-moor")
+        );
+        assert!(narrowed.contains("aria-current=\"true\"") && !narrowed.contains("secret/"));
+    }
+    let both = site.page("/?keyword=sea&type=Function").await;
+    assert!(both.contains("Nothing fits"));
+    assert!(site.page("/?keyword=nobody-has-it").await.contains("Nothing fits"));
+    // Words lead to packages, kinds and fields; with a filter, to the packages that fit.
+    let found = site.page("/search?q=harbour").await;
+    assert!(found.contains("href=\"/search?q=harbour&amp;keyword=sea\""), "{found}");
+    let narrowed = site.page("/search?q=harbour&keyword=sea&group=dns.example.org").await;
+    assert!(
+        narrowed.contains("1 package, 0 kinds") && narrowed.contains("/p/team/provider-harbour")
+    );
+    let nothing = site.page("/search?q=harbour&type=Function").await;
+    assert!(nothing.contains("Nothing fits") && nothing.contains("href=\"/search?q=harbour\""));
+}
+
+#[tokio::test]
+async fn permissions_are_compared_with_the_version_before() {
+    let rule = |resource: &str| Permission {
+        api_groups: vec![String::new()],
+        resources: vec![resource.to_owned()],
+        verbs: vec!["get".to_owned()],
+        ..Permission::default()
+    };
+    let asking = |resources: &[&str]| Package {
+        permissions: resources.iter().copied().map(rule).collect(),
+        ..harbour()
+    };
+    let site = Site::new();
+    let versions = [
+        ("v1.0.0", asking(&["pods", "nodes"])),
+        ("v1.1.0", asking(&["pods", "leases"])),
+        ("v1.2.0", asking(&["pods", "leases"])),
+        ("v1.3.0", asking(&[])),
+    ];
+    site.add("team/asking", &versions);
+    let page = async |tag: &str| site.page(&format!("/p/team/asking@{tag}?view=permissions")).await;
+    let first = page("v1.0.0").await;
+    assert!(!first.contains(">new<") && !first.contains("more than"));
+    let second = page("v1.1.0").await;
+    assert!(second.contains("1 rule more than v1.0.0") && second.matches(">new<").count() == 1);
+    let new = second.split("<tr>").find(|row| row.contains(">new<")).unwrap();
+    assert!(new.contains("leases"), "{new}");
+    assert!(second.contains("No longer asked for since v1.0.0") && second.contains("nodes"));
+    assert!(second.contains("/diff/team/asking?from=v1.0.0&amp;to=v1.1.0"));
+    assert!(page("v1.2.0").await.contains("Nothing more than v1.1.0"));
+    let last = page("v1.3.0").await;
+    assert!(last.contains("Asks for nothing more") && last.contains("leases"), "{last}");
+}
+
+#[tokio::test]
+async fn the_image_is_told_layer_by_layer() {
+    let site = Site::new();
+    let layer = ImageLayer {
+        digest: format!("sha256:{}", "5".repeat(64)),
+        size: 4_200_000,
+        media_type: "application/vnd.oci.image.layer.v1.tar+gzip".to_owned(),
+        annotations: [("io.crossplane.xpkg".to_owned(), "base".to_owned())].into(),
+    };
+    let annotations = [("org.opencontainers.image.vendor".to_owned(), "Harbour Ltd".to_owned())];
+    let package = Package { layers: vec![layer], annotations: annotations.into(), ..harbour() };
+    site.add("team/layered", &[("v1.0.0", package)]);
+    let page = site.page("/p/team/layered").await;
+    for text in
+        ["1 layer", "4.2 MB", "layer.v1.tar+gzip", "io.crossplane.xpkg = base", "Harbour Ltd"]
+    {
+        assert!(page.contains(text), "{text}: {page}");
+    }
+}
+
+#[tokio::test]
+async fn a_kind_is_called_what_its_author_calls_it_in_the_first_format() {
+    let site = Site::new();
+    let described = |icon: &str| {
+        let mut package = documented(harbour());
+        let annotations = serde_json::json!({
+            "packages.crossplane.io/package-title": "Harbour Suite",
+            "packages.crossplane.io/group-title": "Stores",
+            "packages.crossplane.io/resource-title": "Deep <b>Bucket</b>",
+            "packages.crossplane.io/resource-overview-short": "It holds water.",
+            "packages.crossplane.io/icon-data-uri": icon,
+            "packages.crossplane.io/ui-schema": "configSections:\n- title: Depth\n",
+        });
+        let document = serde_json::json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": "buckets.storage.example.org", "annotations": annotations},
+            "spec": {"group": "storage.example.org"},
+        });
+        let compressed = compress(document.to_string().as_bytes());
+        let kept = KindDocument { digest: format!("sha256:{icon}"), compressed };
+        package.documents.insert("buckets.storage.example.org".to_owned(), kept);
+        package
+    };
+    let picture = "data:image/png;base64,iVBORw0KGgo=";
+    site.add("team/first", &[("v1.0.0", described(picture))]);
+    let page = site.page("/crd/buckets.storage.example.org").await;
+    for text in [
+        "Harbour Suite",
+        "Stores",
+        "Deep &lt;b&gt;Bucket&lt;/b&gt;",
+        "It holds water.",
+        "src=\"data:image/png;base64,iVBORw0KGgo=\"",
+        "Hints for forms",
+        "title: Depth",
+        "href=\"/api/v1/crds/buckets.storage.example.org/versions/v1/raw\"",
+    ] {
+        assert!(page.contains(text), "{text}: {page}");
+    }
+    let plain = site.page("/crd/records.dns.example.org").await;
+    assert!(!plain.contains("As its author calls it"));
+    let site = Site::new();
+    site.add("team/first", &[("v1.0.0", described("https://evil.example.org/pixel.png"))]);
+    let page = site.page("/crd/buckets.storage.example.org").await;
+    assert!(!page.contains("evil.example.org"), "{page}");
 }
 
 #[tokio::test]
@@ -176,7 +303,11 @@ async fn a_package_of_2065_kinds_has_small_pages() {
 #[tokio::test]
 async fn what_cannot_be_read_says_why() {
     let site = filled();
-    let head = Head { digest: "sha256:broken".to_owned(), tags: vec!["v1.0.0".to_owned()] };
+    let head = Head {
+        digest: "sha256:broken".to_owned(),
+        tags: vec!["v1.0.0".to_owned()],
+        is_damaged: false,
+    };
     site.index.settle("team/broken", &[head]).unwrap();
     let waiting = site.page("/p/team/broken").await;
     assert!(waiting.contains("is being read"), "{waiting}");
@@ -285,6 +416,26 @@ async fn what_comes_with_a_package_is_a_picture_and_a_table() {
 }
 
 #[tokio::test]
+async fn a_need_of_a_kind_leads_to_its_page() {
+    let site = filled();
+    let need = |kind: &str| Dependency {
+        kind: "CustomResourceDefinition".to_owned(),
+        package: kind.to_owned(),
+        version: String::new(),
+    };
+    let wanting = Package {
+        kind: "Configuration".to_owned(),
+        dependencies: vec![need("bucket.storage.example.org/v1"), need("plums.fruit.example.org")],
+        ..Package::default()
+    };
+    site.add("team/wanting", &[("v1.0.0", wanting)]);
+    let page = site.page("/p/team/wanting?view=needs").await;
+    assert!(page.contains("href=\"/crd/buckets.storage.example.org/v1\""), "{page}");
+    assert!(page.contains("a kind that nobody brings") && page.contains("provider-harbour"));
+    assert!(!page.contains("secret/vault") && !page.contains("href=\"/crd/plums"));
+}
+
+#[tokio::test]
 async fn the_api_is_told_as_its_document_says() {
     let site = filled();
     let page = site.page("/api").await;
@@ -303,10 +454,11 @@ async fn signatures_are_said_to_be_there_and_not_to_be_good() {
     let site = filled();
     let signed = "sha256:team/signed-v1.0.0".to_owned();
     let heads = [
-        Head { digest: signed.clone(), tags: vec!["v1.0.0".to_owned()] },
+        Head { digest: signed.clone(), tags: vec!["v1.0.0".to_owned()], is_damaged: false },
         Head {
             digest: "sha256:signature".to_owned(),
             tags: vec!["sha256-team/signed-v1.0.0.sig".to_owned()],
+            is_damaged: false,
         },
     ];
     site.index.settle("team/signed", &heads).unwrap();

@@ -61,7 +61,11 @@ impl Site {
         let digest = |tag: &str| format!("sha256:{repository}-{tag}");
         let heads: Vec<Head> = versions
             .iter()
-            .map(|(tag, _)| Head { digest: digest(tag), tags: vec![(*tag).to_owned()] })
+            .map(|(tag, _)| Head {
+                digest: digest(tag),
+                tags: vec![(*tag).to_owned()],
+                is_damaged: false,
+            })
             .collect();
         self.index.settle(repository, &heads).unwrap();
         for (tag, package) in versions {
@@ -134,6 +138,7 @@ pub(crate) fn harbour() -> Package {
         license: Some("Apache-2.0".to_owned()),
         source: Some("https://example.org/harbour".to_owned()),
         category: Some("storage".to_owned()),
+        keywords: vec!["harbour".to_owned(), "sea".to_owned()],
         readme: Some("# Harbour\n\nText with a [link](https://example.org).".to_owned()),
         platforms: vec!["linux/amd64".to_owned()],
         size: 9_700_000,

@@ -26,6 +26,8 @@ pub struct Head {
     pub digest: Digest,
     /// Its tags, in ASCII order.
     pub tags: Vec<String>,
+    /// Whether it, or something that it leads to, was found damaged and did not come back.
+    pub is_damaged: bool,
 }
 
 impl Registry {
@@ -41,15 +43,18 @@ impl Registry {
     pub async fn heads(&self, name: &Name) -> Result<Vec<Head>, Error> {
         let name = name.clone();
         let found = self.ask(move |inner| match inner.metadata.heads(&name) {
-            Err(Error::NameUnknown(_)) => Ok(Vec::new()),
-            other => other,
+            Err(Error::NameUnknown(_)) => Ok((Vec::new(), Vec::new())),
+            heads => Ok((heads?, inner.metadata.damaged(&name)?)),
         });
+        let (found, damaged) = found.await?;
         let mut heads: Vec<Head> = Vec::new();
-        for (digest, tag) in found.await? {
-            match heads.last_mut().filter(|head| head.digest == digest) {
-                Some(head) => head.tags.extend(tag),
-                None => heads.push(Head { digest, tags: tag.into_iter().collect() }),
+        for (digest, tag) in found {
+            if let Some(head) = heads.last_mut().filter(|head| head.digest == digest) {
+                head.tags.extend(tag);
+                continue;
             }
+            let is_damaged = damaged.contains(&digest);
+            heads.push(Head { digest, tags: tag.into_iter().collect(), is_damaged });
         }
         Ok(heads)
     }

@@ -1,7 +1,7 @@
 //! Manifests: stored, tagged, read and deleted.
 
 use super::cache::Size;
-use super::metadata::{NewManifest, Row};
+use super::metadata::{NewManifest, Recorded, Row};
 use super::{Inner, Missing, Registry, Versions, blocking, uploads};
 use crate::error::Error;
 use crate::name::{Name, Selector, Tag};
@@ -98,8 +98,8 @@ impl Registry {
         let stored = self
             .write_manifest(&pushed.digest, &push)
             .and_then(|()| self.record_manifest(row, &push, policy));
-        let before = match stored {
-            Ok(before) => before,
+        let Recorded { before, healed } = match stored {
+            Ok(recorded) => recorded,
             Err(error) => {
                 self.drop_unknown_file(&pushed.digest);
                 return Err(error);
@@ -107,6 +107,7 @@ impl Registry {
         };
         drop(held);
         self.announce(push, &pushed.digest, before);
+        self.tell_waiting(healed, &pushed.digest);
         Ok(pushed)
     }
 
@@ -119,13 +120,8 @@ impl Registry {
         self.inner.content.put(&temporary, digest, &push.bytes)
     }
 
-    /// Records a manifest and its tags; gives what the tags meant before.
-    fn record_manifest(
-        &self,
-        row: Row,
-        push: &Push,
-        policy: Policy,
-    ) -> Result<Vec<Option<Digest>>, Error> {
+    /// Records a manifest and its tags.
+    fn record_manifest(&self, row: Row, push: &Push, policy: Policy) -> Result<Recorded, Error> {
         self.inner.metadata.push(NewManifest {
             repository: push.repository.clone(),
             row,

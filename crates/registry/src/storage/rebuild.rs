@@ -143,8 +143,11 @@ fn read_manifest(
     // What an index names are manifests, which have their own entries in the view.
     let had = |child: &&Digest| held.is_none_or(|held| held.contains(*child));
     for child in row.required.iter().filter(|_| raw.index().is_none()).filter(had) {
-        if let Some(found) = files.open(child)? {
-            restored.blobs.push((child.clone(), found.size()?));
+        match files.open(child)? {
+            Some(found) => restored.blobs.push((child.clone(), Some(found.size()?))),
+            // What was condemned heals when it comes back, as it would have without this.
+            None if held.is_some() => restored.blobs.push((child.clone(), None)),
+            None => {}
         }
     }
     let tag = descriptor.annotations.get(views::REF_NAME).and_then(|tag| Tag::parse(tag));

@@ -6,6 +6,7 @@
 use super::{Registry, blocking};
 use crate::error::Error;
 use crate::limits::COLLECT_BATCH;
+use crate::observe::Event;
 use oci::Digest;
 
 /// What scrubbing found.
@@ -57,11 +58,16 @@ impl Registry {
             if registry.is_whole_here(&digest, size)? {
                 return Ok(false);
             }
-            let known = registry.inner.metadata.condemn(&digest)?;
+            let condemned = registry.inner.metadata.condemn(&digest)?;
             registry.forget_manifests();
             registry.inner.content.quarantine(&digest)?;
             drop(held);
-            Ok(known)
+            registry.view_later();
+            let is_known = condemned.is_some();
+            for repository in condemned.into_iter().flatten() {
+                registry.tell(Event::Damaged { repository, digest: digest.clone() });
+            }
+            Ok(is_known)
         })
         .await
     }

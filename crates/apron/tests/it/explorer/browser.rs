@@ -235,6 +235,13 @@ impl Browser {
         self.ask("POST", "/goog/cdp/execute", Some(&body)).unwrap()
     }
 
+    /// Puts a document in the place of the one that is open, with the rules of the latter.
+    pub(super) fn show_document(&self, html: &str) {
+        let tree = self.command("Page.getFrameTree", &json!({}));
+        let frame = &tree["frameTree"]["frame"]["id"];
+        self.command("Page.setDocumentContent", &json!({"frameId": frame, "html": html}));
+    }
+
     /// The page as a picture, from top to bottom.
     pub(super) fn picture(&self, is_whole: bool) -> Vec<u8> {
         let options = json!({"format": "png", "captureBeyondViewport": is_whole});

@@ -35,7 +35,7 @@ pub(crate) struct PackageView<'page> {
     pub(crate) seals: Vec<VersionSeal>,
     /// What it needs, and what that needs.
     pub(crate) graph: Option<DependencyGraph>,
-    /// Repositories of this registry, by what dependencies call them.
+    /// Repositories and kinds of this registry, by what dependencies call them.
     pub(crate) neighbours: BTreeMap<String, String>,
     pub(crate) part: PackagePart,
     /// Only kinds with this text in their names.

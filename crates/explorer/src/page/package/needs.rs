@@ -5,12 +5,29 @@ use crate::diagram::{Diagram, DiagramEdge, DiagramNode, NodeTone};
 use crate::link;
 use crate::page::parts::{empty_state, type_tag};
 use crate::words::{count_noun, last_part, short_digest};
+use catalog::Dependency;
 use catalog::answer::{DependencyGraph, Dependent, GraphEdge, GraphNode};
 use maud::{Markup, html};
 use std::collections::BTreeMap;
 
 /// Packages that need this one, as many as are shown.
 const DEPENDENTS_MAX: usize = 200;
+
+/// A kind that a package needs, on the way to those that bring it.
+fn draw_kind(node: &GraphNode, kind: &str, is_brought: bool) -> DiagramNode {
+    let name = kind.split_once('/').map_or(kind, |(name, _)| name);
+    DiagramNode {
+        id: node.repository.clone(),
+        label: name.split('.').next().unwrap_or(name).to_owned(),
+        detail: if is_brought {
+            "a kind".to_owned()
+        } else {
+            "a kind that nobody brings".to_owned()
+        },
+        address: (is_brought && !name.starts_with('*')).then(|| link::kind_page(name, None)),
+        tone: if is_brought { NodeTone::Plain } else { NodeTone::Absent },
+    }
+}
 
 impl PackageView<'_> {
     pub(super) fn draw_needs(&self) -> Markup {
@@ -36,10 +53,8 @@ impl PackageView<'_> {
                         @for dependency in needs {
                             tr {
                                 td class="mono" {
-                                    @match self.here(&dependency.package) {
-                                        Some(repository) => {
-                                            a href=(link::package_page(&repository, None)) { (dependency.package) }
-                                        }
+                                    @match self.here(dependency) {
+                                        Some(address) => { a href=(address) { (dependency.package) } }
                                         None => { (dependency.package) }
                                     }
                                 }
@@ -56,6 +71,10 @@ impl PackageView<'_> {
     /// What it needs, and what that needs, as far as this registry knows.
     fn draw_graph(graph: &DependencyGraph) -> Markup {
         let node = |node: &GraphNode| {
+            if let Some(kind) = node.repository.strip_prefix("crd:") {
+                let is_brought = graph.edges.iter().any(|edge| edge.from == node.repository);
+                return draw_kind(node, kind, is_brought);
+            }
             let is_known = node.digest.is_some();
             let named = node.tag.as_deref().or(node.digest.as_deref());
             DiagramNode {
@@ -85,9 +104,13 @@ impl PackageView<'_> {
         Diagram { nodes, edges }.draw_both("Dependencies")
     }
 
-    /// The repository here that a dependency means.
-    fn here(&self, package: &str) -> Option<String> {
-        self.neighbours.get(package).cloned()
+    /// The page of the package or of the kind that a dependency means.
+    fn here(&self, dependency: &Dependency) -> Option<String> {
+        let name = self.neighbours.get(&dependency.package)?;
+        Some(match dependency.needed_kind() {
+            Some(kind) => link::kind_page(name, kind.version.as_deref()),
+            None => link::package_page(name, None),
+        })
     }
 
     fn draw_dependents(&self) -> Markup {

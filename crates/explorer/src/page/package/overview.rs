@@ -5,12 +5,15 @@ use super::{PackagePart, PackageView};
 use crate::install::InstallWays;
 use crate::markdown::{leads_elsewhere, render_markdown};
 use crate::page::parts::{copy_box, empty_state};
-use crate::words::{count_noun, short_digest};
+use crate::words::{byte_size, count_noun, short_digest, shorten};
 use catalog::answer::State;
 use maud::{Markup, html};
+use std::collections::BTreeMap;
 
 /// Bytes of a README that stand on the overview; the rest is on a page of its own.
 const README_SIZE_MAX: usize = 24 << 10;
+/// Characters of an annotation, and of its name, that are shown.
+const ANNOTATION_LENGTH_MAX: usize = 200;
 /// Kinds on the overview.
 const KINDS_MAX: usize = 8;
 
@@ -31,6 +34,7 @@ impl PackageView<'_> {
                         }
                     }
                     (self.draw_text(README_SIZE_MAX))
+                    (self.draw_image())
                 }
                 aside aria-label="Install and facts" {
                     (self.draw_install())
@@ -112,6 +116,52 @@ impl PackageView<'_> {
                         }
                     }
                     p class="inner faint small-lead" { "Present, not verified: a control plane verifies with the keys of its image configuration." }
+                }
+            }
+        }
+    }
+
+    /// The image that the package is: its layers, and what its manifest says.
+    fn draw_image(&self) -> Markup {
+        let package = &self.detail.summary.package;
+        let annotations = |all: &BTreeMap<String, String>| {
+            html! {
+                @for (key, value) in all {
+                    div class="mono" { (shorten(key, ANNOTATION_LENGTH_MAX)) " = " (shorten(value, ANNOTATION_LENGTH_MAX)) }
+                }
+            }
+        };
+        if package.layers.is_empty() {
+            return html! {};
+        }
+        html! {
+            section {
+                h2 { "Image " small { (count_noun(package.layers.len(), "layer")) } }
+                div class="panel scroll" tabindex="0" role="region" aria-label="Layers of the image" {
+                    table {
+                        thead {
+                            tr {
+                                th scope="col" { "Layer" }
+                                th scope="col" { "Size" }
+                                th scope="col" { "Media type" }
+                                th scope="col" { "Annotations" }
+                            }
+                        }
+                        tbody {
+                            @for layer in &package.layers {
+                                tr {
+                                    td class="mono" title=(layer.digest) { (short_digest(&layer.digest)) }
+                                    td { (byte_size(layer.size)) }
+                                    td class="mono" { (shorten(&layer.media_type, ANNOTATION_LENGTH_MAX)) }
+                                    td { (annotations(&layer.annotations)) }
+                                }
+                            }
+                        }
+                    }
+                }
+                @if !package.annotations.is_empty() {
+                    h3 { "Annotations of the manifest" }
+                    div class="panel inner said" { (annotations(&package.annotations)) }
                 }
             }
         }

@@ -1,9 +1,12 @@
 //! What a package asks for beyond the rights on its own kinds.
 
 use super::PackageView;
-use crate::page::parts::{copy_box, empty_state};
-use crate::words::last_part;
+use crate::icon;
+use crate::link;
+use crate::page::parts::{copy_box, empty_state, version_label, version_name};
+use crate::words::{count_noun, last_part};
 use catalog::Permission;
+use catalog::answer::{State, VersionSummary};
 use maud::{Markup, html};
 
 /// Rules that are shown.
@@ -11,35 +14,106 @@ const RULES_MAX: usize = 200;
 
 impl PackageView<'_> {
     pub(super) fn draw_permissions(&self) -> Markup {
-        let asked = &self.detail.summary.package.permissions;
-        if asked.is_empty() {
-            return empty_state(
-                "Asks for nothing more",
-                &html! {
-                    "It gets rights on the kinds it brings, and on nothing else."
-                },
-            );
-        }
-        let name = last_part(&self.detail.repository);
+        let now = &self.detail.summary;
+        let asked = &now.package.permissions;
+        let repository = &self.detail.repository;
+        let changes = self.find_before().map(|before| RightsChanges::since(before, asked));
         html! {
-            section {
-                h2 { "Asks for" }
-                p class="lead" {
-                    "These rights go beyond the kinds it brings. They are refused until an administrator allows them:"
+            @if asked.is_empty() {
+                (empty_state("Asks for nothing more", &html! {
+                    "It gets rights on the kinds it brings, and on nothing else."
+                }))
+            } @else {
+                section {
+                    h2 { "Asks for" }
+                    p class="lead" {
+                        "These rights go beyond the kinds it brings. They are refused until an administrator allows them:"
+                    }
+                    @let command = format!("apron permissions allow {}", last_part(repository));
+                    (copy_box("command that allows them", &command))
+                    @if let Some(changes) = &changes { (changes.draw_verdict()) }
                 }
-                (copy_box("command that allows them", &format!("apron permissions allow {name}")))
+                @let is_new = |rule: &Permission| changes.as_ref().is_some_and(|it| it.has_added(rule));
+                (draw_rules(asked, "Rights it asks for", is_new))
             }
-            div class="panel scroll" tabindex="0" role="region" aria-label="Rights it asks for" {
-                table {
-                    thead { tr { th scope="col" { "May" } th scope="col" { "What" } th scope="col" { "Of" } } }
-                    tbody { @for rule in asked.iter().take(RULES_MAX) { (draw_rule(rule)) } }
+            @if let Some(changes) = &changes { (changes.draw_gone(repository, now)) }
+        }
+    }
+
+    /// The version before this one that could be read.
+    fn find_before(&self) -> Option<&VersionSummary> {
+        let here = self.versions.iter().position(|it| it.digest == self.detail.summary.digest)?;
+        self.versions.iter().skip(here + 1).find(|it| it.state == State::Read)
+    }
+}
+
+/// What a version asks for that the one before did not, and the other way round.
+struct RightsChanges<'page> {
+    before: &'page VersionSummary,
+    added: Vec<&'page Permission>,
+    gone: Vec<&'page Permission>,
+}
+
+impl<'page> RightsChanges<'page> {
+    fn since(before: &'page VersionSummary, asked: &'page [Permission]) -> Self {
+        let earlier = &before.package.permissions;
+        Self {
+            before,
+            added: asked.iter().filter(|rule| !earlier.contains(rule)).collect(),
+            gone: earlier.iter().filter(|rule| !asked.contains(rule)).collect(),
+        }
+    }
+
+    fn has_added(&self, rule: &Permission) -> bool {
+        self.added.contains(&rule)
+    }
+
+    fn draw_verdict(&self) -> Markup {
+        let label = version_label(self.before);
+        html! {
+            div class=(if self.added.is_empty() { "note good" } else { "note warn" }) role="status" {
+                @if self.added.is_empty() { (icon::check_glyph()) } @else { (icon::warning_glyph()) }
+                p {
+                    @if self.added.is_empty() { b { "Nothing more than " (label) "." } }
+                    @else { b { (count_noun(self.added.len(), "rule")) " more than " (label) "." } }
                 }
+            }
+        }
+    }
+
+    /// What is no longer asked for.
+    fn draw_gone(&self, repository: &str, now: &VersionSummary) -> Markup {
+        let address = link::changes_page(repository, version_name(self.before), version_name(now));
+        html! {
+            @if !self.gone.is_empty() {
+                section {
+                    h2 { "No longer asked for since " (version_label(self.before)) }
+                    (draw_rules(self.gone.iter().copied(), "Rights it asked for before", |_| false))
+                }
+            }
+            @if !(self.gone.is_empty() && self.added.is_empty()) {
+                p { a href=(address) { "Everything that changed since " (version_label(self.before)) } }
             }
         }
     }
 }
 
-fn draw_rule(rule: &Permission) -> Markup {
+fn draw_rules<'rule>(
+    rules: impl IntoIterator<Item = &'rule Permission>,
+    label: &str,
+    is_new: impl Fn(&Permission) -> bool,
+) -> Markup {
+    html! {
+        div class="panel scroll" tabindex="0" role="region" aria-label=(label) {
+            table {
+                thead { tr { th scope="col" { "May" } th scope="col" { "What" } th scope="col" { "Of" } } }
+                tbody { @for rule in rules.into_iter().take(RULES_MAX) { (draw_rule(rule, is_new(rule))) } }
+            }
+        }
+    }
+}
+
+fn draw_rule(rule: &Permission, is_new: bool) -> Markup {
     let is_wide = |list: &[String]| list.iter().any(|it| it == "*");
     let groups: Vec<&str> =
         rule.api_groups.iter().map(|it| if it.is_empty() { "core" } else { it }).collect();
@@ -49,6 +123,7 @@ fn draw_rule(rule: &Permission) -> Markup {
         tr {
             td {
                 (rule.verbs.join(", "))
+                @if is_new { " " span class="tag warn" { "new" } }
                 @if is_wide(&rule.verbs) { " " span class="tag bad" { "everything" } }
             }
             td class="mono" {

@@ -83,9 +83,9 @@ pub(crate) trait Uploads {
     fn uploads_before(&self, limit: i64) -> Result<Vec<String>, Error>;
     /// Forgets an upload; that it is unknown is fine.
     fn forget_upload(&self, id: &str) -> Result<(), Error>;
-    /// Makes a blob of an upload, unless that breaks the quota. Tells whether a manifest of the
-    /// repository has been without it until now.
-    fn finish_upload(&self, arrived: Arrived) -> Result<bool, Error>;
+    /// Makes a blob of an upload, unless that breaks the quota. Gives the repositories with a manifest
+    /// that has been without it until now: this one, or all that had it before it was condemned.
+    fn finish_upload(&self, arrived: Arrived) -> Result<Vec<Name>, Error>;
 }
 
 /// A blob in a repository.
@@ -136,10 +136,19 @@ pub(crate) struct NewManifest {
     pub(crate) at: i64,
 }
 
+/// What recording a manifest changed.
+#[derive(Debug)]
+pub(crate) struct Recorded {
+    /// What each tag meant before.
+    pub(crate) before: Vec<Option<Digest>>,
+    /// Other repositories that have the manifest back, which was condemned.
+    pub(crate) healed: Vec<Name>,
+}
+
 /// Manifests and their tags.
 pub(crate) trait Manifests {
-    /// Records a manifest, what it names and its tags; gives what each tag meant before.
-    fn push(&self, manifest: NewManifest) -> Result<Vec<Option<Digest>>, Error>;
+    /// Records a manifest, what it names and its tags.
+    fn push(&self, manifest: NewManifest) -> Result<Recorded, Error>;
     /// The manifest that is meant.
     fn manifest(&self, name: &Name, selector: &Selector) -> Result<(Digest, String), Error>;
     /// Takes a tag away.
@@ -171,6 +180,9 @@ pub(crate) trait Lists {
     /// Manifests that a tag leads to, and those that nothing leads to and that refer to nothing;
     /// with several tags, several times.
     fn heads(&self, name: &Name) -> Result<Vec<(Digest, Option<String>)>, Error>;
+    /// Manifests of a repository whose bytes were condemned, and those that lead to condemned bytes
+    /// which the repository had.
+    fn damaged(&self, name: &Name) -> Result<Vec<Digest>, Error>;
 }
 
 /// Something of a repository.
@@ -201,8 +213,9 @@ pub(crate) trait Garbage {
     fn unknown(&self, digests: Vec<Digest>) -> Result<Vec<Digest>, Error>;
     /// All blobs, with their sizes.
     fn blobs(&self, last: &str, limit: usize) -> Result<Vec<(Digest, u64)>, Error>;
-    /// Forgets a blob whose bytes are damaged, whoever has it; pushing it again heals them.
-    fn condemn(&self, digest: &Digest) -> Result<bool, Error>;
+    /// Forgets a blob whose bytes are damaged, whoever has it; pushing it again heals them. Gives the
+    /// repositories with a manifest that is it or names it; nothing if the blob was not known.
+    fn condemn(&self, digest: &Digest) -> Result<Option<Vec<Name>>, Error>;
 }
 
 /// A repository that has changed since its view was drawn.
@@ -224,8 +237,8 @@ pub(crate) struct Shown {
 pub(crate) struct Restored {
     pub(crate) repository: Name,
     pub(crate) manifests: Vec<(Row, Option<Tag>)>,
-    /// What those name, as far as its bytes are there.
-    pub(crate) blobs: Vec<(Digest, u64)>,
+    /// What those name and the repository had, with sizes as far as the bytes are there.
+    pub(crate) blobs: Vec<(Digest, Option<u64>)>,
     pub(crate) at: i64,
 }
 

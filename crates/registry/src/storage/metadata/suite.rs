@@ -221,12 +221,13 @@ fn step(it: &dyn Metadata, kind: u8, (here, there): (&str, &str), number: u8, at
         }),
         13 => it.unlink(it.loose(at).unwrap_or_default(), at - 1).map(|it| show(&it)),
         14 => it.collect_blob(&blob(number)).map(|it| show(&it)),
+        15 if at % 2 == 0 => it.condemn(&blob(number)).map(|it| show(&it)),
         15 => it.condemn(digest).map(|it| show(&it)),
         16 => {
             let restored = Restored {
                 repository: here.clone(),
                 manifests: vec![(row(raw), Some(tag("back")))],
-                blobs: vec![(blob(number), u64::from(number) + 1)],
+                blobs: vec![(blob(number), (at % 2 == 0).then_some(u64::from(number) + 1))],
                 at,
             };
             it.restore(restored).map(|it| show(&it))
@@ -260,6 +261,7 @@ fn everything(it: &dyn Metadata) -> Vec<String> {
         all.push(format!("{:?}", it.manifests(&repository, "", 9).map_err(|it| it.to_string())));
         all.push(format!("{:?}", it.shown(&repository).map_err(|it| it.to_string())));
         all.push(format!("{:?}", it.heads(&repository).map_err(|it| it.to_string())));
+        all.push(format!("{:?}", it.damaged(&repository).map_err(|it| it.to_string())));
         for raw in manifests() {
             let selector = Selector::Digest(raw.digest.clone());
             let found = it.manifest(&repository, &selector).map_err(|it| it.to_string());
@@ -318,6 +320,55 @@ fn heads_are_what_is_there_for_itself_and_each_change_has_a_number() {
         heads(&[(&plain, None), (&other, Some("t"))]);
         assert!(number()[0].1 > before[0].1);
         assert!(matches!(it.heads(&name("b")), Err(Error::NameUnknown(_))));
+    });
+}
+
+#[test]
+fn what_is_condemned_is_a_change_to_all_that_had_it_and_so_is_its_return() {
+    hold(|it| {
+        let [plain, _, index, other] = manifests().try_into().unwrap();
+        for repository in ["a", "b"] {
+            for number in [0, 2] {
+                it.finish_upload(arrived(repository, number, 99)).unwrap();
+            }
+            it.push(pushed(repository, &plain, &[], 1)).unwrap();
+        }
+        it.push(pushed("a", &index, &["v1.0.0"], 1)).unwrap();
+        it.push(pushed("b", &other, &["t"], 1)).unwrap();
+        // Nothing in this repository names the blob that it has.
+        it.finish_upload(arrived("c", 0, 99)).unwrap();
+        let damaged = |repository: &str, wanted: &[&Raw]| {
+            let mut wanted: Vec<Digest> = wanted.iter().map(|raw| raw.digest.clone()).collect();
+            wanted.sort_by_key(ToString::to_string);
+            assert_eq!(it.damaged(&name(repository)).unwrap(), wanted, "{repository}");
+        };
+        let grow = |before: &[(Name, i64)]| {
+            let now = it.changes("", 9).unwrap();
+            let pairs = now.iter().zip(before);
+            pairs
+                .filter(|(now, before)| now.1 > before.1)
+                .map(|(now, _)| now.0.clone())
+                .collect::<Vec<Name>>()
+        };
+        let both = vec![name("a"), name("b")];
+        let before = it.changes("", 9).unwrap();
+        assert_eq!(it.condemn(&blob(0)).unwrap(), Some(both.clone()));
+        assert_eq!(grow(&before), both);
+        damaged("a", &[&plain, &index]);
+        damaged("b", &[&plain]);
+        assert_eq!(it.condemn(&blob(0)).unwrap(), None, "it is not known any more");
+        let before = it.changes("", 9).unwrap();
+        assert_eq!(it.finish_upload(arrived("c", 0, 99)).unwrap(), both);
+        assert_eq!(grow(&before), both);
+        damaged("a", &[]);
+        assert_eq!(it.finish_upload(arrived("c", 0, 99)).unwrap(), [], "it was there");
+        // A manifest, and what leads to it.
+        assert_eq!(it.condemn(&plain.digest).unwrap(), Some(both));
+        damaged("a", &[&plain, &index]);
+        let healed = it.push(pushed("a", &plain, &[], 2)).unwrap().healed;
+        assert_eq!(healed, [name("b")]);
+        damaged("a", &[]);
+        damaged("b", &[]);
     });
 }
 

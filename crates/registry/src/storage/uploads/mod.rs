@@ -326,12 +326,18 @@ impl Registry {
             self.drop_unknown_file(digest);
         }
         drop(held);
-        if recorded? {
+        self.tell_waiting(recorded?, digest);
+        Ok(())
+    }
+
+    /// Tells that bytes came which manifests of some repositories have been without.
+    pub(super) fn tell_waiting(&self, repositories: Vec<Name>, digest: &Digest) {
+        if !repositories.is_empty() {
             self.view_later();
-            let repository = upload.repository.clone();
+        }
+        for repository in repositories {
             self.tell(Event::Completed { repository, digest: digest.clone() });
         }
-        Ok(())
     }
 
     /// Brings an upload's bytes to the disk. If that fails once, the system may have thrown them
@@ -346,7 +352,7 @@ impl Registry {
 
     /// Lets the database know of an upload that became a blob; tells whether a manifest waited
     /// for it.
-    fn record_upload(&self, upload: &Upload, digest: &Digest) -> Result<bool, Error> {
+    fn record_upload(&self, upload: &Upload, digest: &Digest) -> Result<Vec<Name>, Error> {
         self.inner.metadata.finish_upload(Arrived {
             repository: upload.repository.clone(),
             digest: digest.clone(),

@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::name::{Name, Selector, Tag};
 use crate::storage::Missing;
 use crate::storage::metadata::{
-    Arrived, Blobs, Found, Kept, Manifests, Mount, NewManifest, Uploads,
+    Arrived, Blobs, Found, Kept, Manifests, Mount, NewManifest, Recorded, Uploads,
 };
 use oci::Digest;
 
@@ -34,13 +34,15 @@ impl Uploads for Memory {
         })
     }
 
-    fn finish_upload(&self, it: Arrived) -> Result<bool, Error> {
+    fn finish_upload(&self, it: Arrived) -> Result<Vec<Name>, Error> {
         self.write(|tables| {
             tables.check_quota(&it.repository, &it.digest, it.size, it.quota)?;
-            tables.blobs.insert(it.digest.clone(), it.size);
-            let awaited = tables.ensure(&it.repository).take(&it.digest, it.lease);
+            let mut waiting = tables.record(&it.digest, it.size);
+            if tables.ensure(&it.repository).take(&it.digest, it.lease) {
+                waiting.push(it.repository);
+            }
             it.upload.map(|id| tables.uploads.remove(&id));
-            Ok(awaited)
+            Ok(waiting)
         })
     }
 }
@@ -94,7 +96,7 @@ impl Blobs for Memory {
 }
 
 impl Manifests for Memory {
-    fn push(&self, it: NewManifest) -> Result<Vec<Option<Digest>>, Error> {
+    fn push(&self, it: NewManifest) -> Result<Recorded, Error> {
         self.write(|tables| {
             let row = &it.row;
             tables.ensure(&it.repository);
@@ -111,11 +113,13 @@ impl Manifests for Memory {
                 }
             }
             tables.check_quota(&it.repository, &row.digest, row.size, it.quota)?;
-            tables.blobs.insert(row.digest.clone(), row.size);
+            let mut healed = tables.record(&row.digest, row.size);
+            healed.retain(|name| *name != it.repository);
             let here = tables.ensure(&it.repository);
             here.manifests.insert(row.digest.clone(), (row.clone(), it.at));
             here.generation += 1;
-            it.tags.iter().map(|tag| here.set_tag(tag, &row.digest, it.versions)).collect()
+            let tags = it.tags.iter().map(|tag| here.set_tag(tag, &row.digest, it.versions));
+            Ok(Recorded { before: tags.collect::<Result<_, _>>()?, healed })
         })
     }
 

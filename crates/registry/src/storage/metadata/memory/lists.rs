@@ -7,6 +7,7 @@ use crate::storage::metadata::{
     Behind, Counts, Entry, Garbage, Lists, Pictures, Restored, Row, Shown,
 };
 use oci::{Descriptor, Digest};
+use std::collections::BTreeSet;
 
 impl Lists for Memory {
     fn tags(&self, name: &Name, last: &str, limit: usize) -> Result<Vec<String>, Error> {
@@ -73,6 +74,27 @@ impl Lists for Memory {
                 }
             }
             Ok(all)
+        })
+    }
+
+    fn damaged(&self, name: &Name) -> Result<Vec<Digest>, Error> {
+        self.read(|tables| {
+            let here = tables.known(name)?;
+            let had = here.leases.keys().chain(here.manifests.keys());
+            let lost = had.filter(|digest| !tables.blobs.contains_key(digest));
+            let mut lost: BTreeSet<Digest> = lost.cloned().collect();
+            loop {
+                let count = lost.len();
+                for (digest, (row, _)) in &here.manifests {
+                    if !row.children.is_disjoint(&lost) {
+                        lost.insert(digest.clone());
+                    }
+                }
+                if lost.len() == count {
+                    break;
+                }
+            }
+            Ok(lost.into_iter().filter(|digest| here.manifests.contains_key(digest)).collect())
         })
     }
 }
@@ -155,8 +177,11 @@ impl Garbage for Memory {
         }))
     }
 
-    fn condemn(&self, digest: &Digest) -> Result<bool, Error> {
-        self.write(|tables| Ok(tables.blobs.remove(digest).is_some()))
+    fn condemn(&self, digest: &Digest) -> Result<Option<Vec<Name>>, Error> {
+        self.write(|tables| {
+            let known = tables.blobs.remove(digest);
+            Ok(known.map(|_| tables.touch_owners(digest)))
+        })
     }
 }
 
@@ -205,7 +230,7 @@ impl Pictures for Memory {
     fn restore(&self, it: Restored) -> Result<(), Error> {
         self.write(|tables| {
             for (row, tag) in &it.manifests {
-                tables.blobs.insert(row.digest.clone(), row.size);
+                tables.record(&row.digest, row.size);
                 let here = tables.ensure(&it.repository);
                 here.manifests.insert(row.digest.clone(), (row.clone(), it.at));
                 if let Some(tag) = tag {
@@ -213,7 +238,9 @@ impl Pictures for Memory {
                 }
             }
             for (digest, size) in &it.blobs {
-                tables.blobs.insert(digest.clone(), *size);
+                if let Some(size) = size {
+                    tables.record(digest, *size);
+                }
                 tables.ensure(&it.repository).link(digest, 0);
             }
             tables.ensure(&it.repository).generation += 1;

@@ -83,6 +83,25 @@ impl Tables {
         self.repositories.entry(name.clone()).or_default()
     }
 
+    /// Notes a change in each repository with a manifest that is this or names it; gives them.
+    fn touch_owners(&mut self, digest: &Digest) -> Vec<Name> {
+        let mut owners = Vec::new();
+        for (name, it) in &mut self.repositories {
+            let is_held = it.leases.contains_key(digest) && it.names(digest);
+            if is_held || it.manifests.contains_key(digest) {
+                it.generation += 1;
+                owners.push(name.clone());
+            }
+        }
+        owners
+    }
+
+    /// Records bytes; gives the repositories that have them back, if they were condemned.
+    fn record(&mut self, digest: &Digest, size: u64) -> Vec<Name> {
+        let known = self.blobs.insert(digest.clone(), size);
+        if known.is_none() { self.touch_owners(digest) } else { Vec::new() }
+    }
+
     fn look(&self, name: &Name, digest: &Digest) -> Result<Found, Error> {
         let repository = self.known(name)?;
         let found = repository.leases.get(digest).zip(self.blobs.get(digest));

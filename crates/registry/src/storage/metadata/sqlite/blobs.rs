@@ -83,18 +83,38 @@ pub(super) fn is_known(database: &Connection, digest: &Digest) -> Result<bool, E
     Ok(statement.exists([digest.to_string()])?)
 }
 
-/// Records that a blob's file is there.
+/// Records that a blob's file is there; gives the repositories that have it back, if it was condemned.
 pub(super) fn record(
     transaction: &Transaction<'_>,
     digest: &Digest,
     size: u64,
-) -> Result<(), Error> {
+) -> Result<Vec<Name>, Error> {
+    let was_known = is_known(transaction, digest)?;
     transaction
         .prepare_cached(
             "INSERT INTO blob (digest, size) VALUES (?1, ?2) ON CONFLICT DO UPDATE SET size = ?2",
         )?
         .execute(params![digest.to_string(), stored_size(size)])?;
-    Ok(())
+    if was_known { Ok(Vec::new()) } else { touch_owners(transaction, digest) }
+}
+
+/// Notes a change in each repository with a manifest that is this or names it; gives them.
+pub(super) fn touch_owners(
+    transaction: &Transaction<'_>,
+    digest: &Digest,
+) -> Result<Vec<Name>, Error> {
+    let mut statement = transaction.prepare_cached(
+        "UPDATE repository SET generation = generation + 1 WHERE id IN (
+             SELECT repository FROM manifest WHERE digest = ?1
+             UNION SELECT repository FROM repository_blob AS it WHERE digest = ?1
+             AND EXISTS (SELECT 1 FROM manifest_child
+                         WHERE repository = it.repository AND child = ?1))
+         RETURNING name",
+    )?;
+    let rows = statement.query_map([digest.to_string()], |row| row.get::<_, String>(0))?;
+    let mut names = rows.collect::<rusqlite::Result<Vec<String>>>()?;
+    names.sort_unstable();
+    names.iter().map(|name| stored_name(name)).collect()
 }
 
 /// Notes that a repository's view has to be drawn again, if a manifest there names a blob that is

@@ -2,6 +2,7 @@
 
 use super::{Sqlite, blobs, known, manifests, stored_digest, stored_limit, stored_name};
 use crate::error::Error;
+use crate::name::Name;
 use crate::storage::metadata::{Entry, Garbage};
 use oci::Digest;
 use rusqlite::{Params, Statement, params};
@@ -121,11 +122,12 @@ impl Garbage for Sqlite {
         })
     }
 
-    fn condemn(&self, digest: &Digest) -> Result<bool, Error> {
-        let digest = digest.to_string();
+    fn condemn(&self, digest: &Digest) -> Result<Option<Vec<Name>>, Error> {
+        let digest = digest.clone();
         self.database.write(move |transaction| {
             let sql = "DELETE FROM blob WHERE digest = ?1";
-            Ok(transaction.prepare_cached(sql)?.execute([digest])? == 1)
+            let count = transaction.prepare_cached(sql)?.execute([digest.to_string()])?;
+            (count == 1).then(|| blobs::touch_owners(transaction, &digest)).transpose()
         })
     }
 }

@@ -109,6 +109,26 @@ impl Lists for Sqlite {
             Ok(all)
         })
     }
+
+    fn damaged(&self, name: &Name) -> Result<Vec<Digest>, Error> {
+        self.database.read(|database| {
+            let repository = known(database, name)?;
+            let mut statement = database.prepare_cached(
+                "WITH RECURSIVE lost (digest) AS (
+                     SELECT digest FROM repository_blob AS it WHERE repository = ?1
+                     AND NOT EXISTS (SELECT 1 FROM blob WHERE digest = it.digest)
+                     UNION SELECT digest FROM manifest AS it WHERE repository = ?1
+                     AND NOT EXISTS (SELECT 1 FROM blob WHERE digest = it.digest)
+                     UNION SELECT parent FROM lost
+                     JOIN manifest_child ON repository = ?1 AND child = lost.digest)
+                 SELECT digest FROM manifest WHERE repository = ?1 AND digest IN (SELECT digest FROM lost)
+                 ORDER BY digest",
+            )?;
+            let rows: rusqlite::Result<Vec<String>> =
+                statement.query_map([repository], |row| row.get(0))?.collect();
+            rows?.iter().map(|text| stored_digest(text)).collect()
+        })
+    }
 }
 
 fn referrer(row: &Row<'_>) -> Result<Descriptor, Error> {

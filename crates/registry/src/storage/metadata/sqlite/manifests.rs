@@ -3,28 +3,30 @@
 use super::{Sqlite, blobs, ensure, known, stored_digest, stored_size};
 use crate::error::Error;
 use crate::name::{Name, Selector, Tag};
-use crate::storage::metadata::{Manifests, NewManifest, Row};
+use crate::storage::metadata::{Manifests, NewManifest, Recorded, Row};
 use crate::storage::{Missing, Versions};
 use oci::Digest;
 use rusqlite::{OptionalExtension, Transaction, params};
 
 impl Manifests for Sqlite {
-    fn push(&self, manifest: NewManifest) -> Result<Vec<Option<Digest>>, Error> {
+    fn push(&self, manifest: NewManifest) -> Result<Recorded, Error> {
         self.database.write(move |transaction| {
-            let NewManifest { repository, row, tags, missing, versions, quota, at } = &manifest;
-            let repository = ensure(transaction, repository)?;
+            let NewManifest { repository: name, row, tags, missing, versions, quota, at } =
+                &manifest;
+            let repository = ensure(transaction, name)?;
             if *missing == Missing::Refuse {
                 check_children(transaction, repository, row)?;
             }
             blobs::check_quota(transaction, repository, &row.digest, row.size, *quota)?;
-            blobs::record(transaction, &row.digest, row.size)?;
+            let mut healed = blobs::record(transaction, &row.digest, row.size)?;
+            healed.retain(|it| it != name);
             insert(transaction, repository, row, *at)?;
             let mut before = Vec::with_capacity(tags.len());
             for tag in tags {
                 before.push(set_tag(transaction, repository, tag, &row.digest, *versions, *at)?);
             }
             touch(transaction, repository)?;
-            Ok(before)
+            Ok(Recorded { before, healed })
         })
     }
 

@@ -79,7 +79,9 @@ impl Pictures for Sqlite {
                 }
             }
             for (digest, size) in &restored.blobs {
-                blobs::record(transaction, digest, *size)?;
+                if let Some(size) = size {
+                    blobs::record(transaction, digest, *size)?;
+                }
                 blobs::link(transaction, repository, digest, 0)?;
             }
             manifests::touch(transaction, repository)

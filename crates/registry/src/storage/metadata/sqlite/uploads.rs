@@ -65,18 +65,20 @@ impl Uploads for Sqlite {
         self.database.write(move |transaction| forget(transaction, &id))
     }
 
-    fn finish_upload(&self, arrived: Arrived) -> Result<bool, Error> {
+    fn finish_upload(&self, arrived: Arrived) -> Result<Vec<Name>, Error> {
         self.database.write(move |transaction| {
-            let Arrived { repository, digest, size, lease, quota, upload } = &arrived;
-            let repository = ensure(transaction, repository)?;
+            let Arrived { repository: name, digest, size, lease, quota, upload } = &arrived;
+            let repository = ensure(transaction, name)?;
             blobs::check_quota(transaction, repository, digest, *size, *quota)?;
-            blobs::record(transaction, digest, *size)?;
-            let awaited = blobs::touch_awaiting(transaction, repository, digest)?;
+            let mut waiting = blobs::record(transaction, digest, *size)?;
+            if blobs::touch_awaiting(transaction, repository, digest)? {
+                waiting.push(name.clone());
+            }
             blobs::link(transaction, repository, digest, *lease)?;
             if let Some(id) = upload {
                 forget(transaction, id)?;
             }
-            Ok(awaited)
+            Ok(waiting)
         })
     }
 }
