@@ -152,7 +152,8 @@ fn a_conflict_is_explained_and_mended(stage: &Stage) {
     let sentences = format!(
         "{} v1.0.0 needs {torn} v2.0.0; {} v1.0.0 needs {torn} v1.0.0; there is no version of \
          {torn} that satisfies them all (there are v1.0.0 and v2.0.0); hint: accept more versions \
-         in one of these, or remove a package",
+         in one of these, or remove a package; removing one deletes all objects of the kinds it \
+         brought",
         of("tears-right"),
         of("tears-left"),
         torn = of("torn"),
