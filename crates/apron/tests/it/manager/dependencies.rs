@@ -5,6 +5,7 @@ use super::revisions::{crd, healthy, name, path, unhealthy};
 use super::stage::{Stage, condition, packages};
 use crate::support::until;
 use serde_json::{Value as Json, json};
+use std::collections::BTreeSet;
 
 pub(super) const ALL: &[Scenario] = &[
     ("what is needed is installed", what_is_needed_is_installed_however_deep),
@@ -135,6 +136,36 @@ fn what_is_needed_is_installed_however_deep(stage: &Stage) {
     assert_eq!(lock["customResourceDefinitions"][format!("nets.{group}")], "Provider/deep-net");
     assert_eq!(lock["compositions"]["deep"], "Configuration/deep");
     assert!(lock["metadata"]["finalizers"].to_string().contains("lock.pkg.crossplane.io"));
+    m4_what_was_brought_is_told_from_what_was_asked_for(stage);
+}
+
+fn m4_what_was_brought_is_told_from_what_was_asked_for(stage: &Stage) {
+    let last = |name: &str| {
+        let told = stage.apron(&["why", name]).ok().stdout;
+        told.lines().last().unwrap_or_default().to_owned()
+    };
+    assert_eq!(last("deep-net"), "└─ the package manager brought it for them");
+    assert_eq!(last("deep"), "└─ nothing needs it: somebody installed it");
+    let left = |name: &str| format!("{name} stays, and nothing needs it any more");
+    let told = |words: &[&str]| {
+        let told = stage.apron(&[&["uninstall", "--dry-run"], words].concat()).ok().stdout;
+        let lines = told.lines().filter(|line| line.ends_with("nothing needs it any more"));
+        lines.map(str::to_owned).collect::<BTreeSet<String>>()
+    };
+    let [base, net, function] =
+        ["configuration/deep-base", "provider/deep-net", "function/deep-fn"].map(left);
+    assert_eq!(told(&["deep"]), BTreeSet::from([base, net.clone(), function.clone()]));
+    // Somebody writes the same into git: it is no longer only what others brought.
+    let net_image = stage.registry.reference("deep-net:v1.2.0");
+    let object = json!({
+        "apiVersion": "pkg.crossplane.io/v1", "kind": "Provider",
+        "metadata": {"name": "deep-net"}, "spec": {"package": net_image},
+    });
+    let path = format!("{}/deep-net?fieldManager=git&force=true", packages("Provider"));
+    stage.change("PATCH", &path, "application/apply-patch+yaml", &object);
+    assert_eq!(last("deep-net"), "└─ somebody installed it by name, too");
+    assert_eq!(told(&["deep", "deep-base"]), BTreeSet::from([function]));
+    assert!(!told(&["deep"]).contains(&net));
 }
 
 fn a_conflict_is_explained_and_mended(stage: &Stage) {
