@@ -362,6 +362,11 @@ impl Words<'_> {
         if offers.is_empty() && !tags.is_empty() {
             sentence = format!("{sentence}; its tags are no versions: {}", list(tags));
         }
+        if offers.is_empty() && tags.is_empty() && why.is_none() {
+            let hint = format!("check the name {source}, or publish such a version of it");
+            let nothing = "the repository is empty, does not exist or is not to be seen";
+            return Some((format!("there is no version of {source}: {nothing}"), hint));
+        }
         let shy = self.model.names[name].solvables.iter();
         let shy = shy.map(|&at| &self.model.solvables[at]).find(|one| one.is_prerelease());
         let hint = if let Some(version) = shy.and_then(|one| one.version()) {

@@ -437,6 +437,19 @@ fn m8_one_of_another_kind_that_is_installed_by_name_is_told_by_its_kind() {
 }
 
 #[test]
+fn a_repository_with_nothing_in_it_is_told_from_one_without_such_a_version() {
+    assert_snapshot!(answer("
+        app v1.0.0: hub >=v1.0.0
+        want app v1.0.0
+    "), @r"
+    conflict: app
+      app v1.0.0 needs hub >=v1.0.0
+      there is no version of hub: the repository is empty, does not exist or is not to be seen
+      hint: check the name hub, or publish such a version of it
+    ");
+}
+
+#[test]
 fn a_digest_is_satisfied_by_exactly_those_bytes() {
     let digest = "sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
     let text = format!(

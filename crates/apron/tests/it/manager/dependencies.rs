@@ -513,18 +513,18 @@ fn a_bad_package_blocks_nobody(stage: &Stage) {
     stage.install(CONFIGURATION, "lacks", &json!({"package": bad}));
     let expected = format!(
         "cannot resolve package dependencies: {} v1.0.0 needs {lacking} >=v1.0.0; there is no \
-         version of {lacking} like that; hint: publish such a version of {lacking}, or accept \
-         another",
+         version of {lacking}: the repository is empty, does not exist or is not to be seen; hint: \
+         check the name {lacking}, or publish such a version of it",
         of("lacks"),
         lacking = of("lacking"),
     );
-    assert_eq!(unhealthy(stage, CONFIGURATION, "lacks", "like that"), expected);
+    assert_eq!(unhealthy(stage, CONFIGURATION, "lacks", "is empty"), expected);
     stage.push("Provider", "plain-need", "v1.0.0");
     let good =
         push(stage, CONFIGURATION, "unrelated", "v1.0.0", &[("provider", "plain-need", "*")]);
     stage.install(CONFIGURATION, "unrelated", &json!({"package": good}));
     becomes(stage, CONFIGURATION, "unrelated", &good);
-    unhealthy(stage, CONFIGURATION, "lacks", "like that");
+    unhealthy(stage, CONFIGURATION, "lacks", "is empty");
     // Once it is there, the next look finds it; there would be one within a minute anyway.
     stage.push("Provider", "lacking", "v1.0.0");
     let news = json!({"metadata": {"annotations": {"example.org/asked": "again"}}});
