@@ -304,10 +304,33 @@ pub(crate) async fn fetch_manifest(opened: &Opened, id: &Identifier) -> Outcome<
     let found = opened.store.manifest(id).await;
     let found =
         found.map_err(|error| registry::failed(format!("cannot read {}", opened.name), &error))?;
-    if let Some(raw) = found {
-        return Ok(raw);
+    match found {
+        Some(raw) => Ok(raw),
+        None => Err(missing_image(opened).await),
     }
-    Err(Failure::new(format!("{} does not exist", opened.name), missing_hint(opened).await))
+}
+
+/// Fails if an image is not there; tells whether that could be found out.
+pub(crate) async fn check_exists(opened: &Opened) -> Outcome<bool> {
+    // A command that only names an image waits no longer for it than for a hint.
+    match tokio::time::timeout(HINT_TIME_MAX, opened.store.manifest(&opened.id)).await {
+        Ok(Ok(Some(_))) => Ok(true),
+        Ok(Ok(None)) => Err(missing_image(opened).await),
+        Ok(Err(_)) | Err(_) => Ok(false),
+    }
+}
+
+async fn missing_image(opened: &Opened) -> Failure {
+    Failure::new(missing_message(&opened.name), missing_hint(opened).await)
+}
+
+fn missing_message(name: &str) -> String {
+    format!("{name} does not exist")
+}
+
+/// Whether a failure says that an image is not there, and not only that it cannot be read.
+pub(crate) fn is_missing(failure: &Failure, name: &Reference) -> bool {
+    failure.message == missing_message(&name.to_string())
 }
 
 async fn missing_hint(opened: &Opened) -> String {

@@ -83,7 +83,7 @@ use cluster::{Cluster, Error};
 use fetch::Fetcher;
 use futures::FutureExt as _;
 use metrics::Metrics;
-pub use plan::lock::Movement;
+pub use plan::lock::{Movement, is_automatic};
 pub use plan::revision::Unsupported;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;

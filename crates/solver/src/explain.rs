@@ -13,6 +13,10 @@ use crate::search::{Best, Soft, minimal, softs, view};
 use crate::words::{list, of_versions, short, some_versions};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+/// What to do where the wishes of several packages do not go together.
+const MORE_VERSIONS: &str = "accept more versions in one of these, or remove a package; removing one \
+                             deletes all objects of the kinds it brought";
+
 /// A conflict for each wish given up that is more than a preference, in the order of roots.
 pub(crate) fn conflicts(oracle: &mut Oracle, best: &Best) -> Vec<Conflict> {
     let mut found = Vec::new();
@@ -286,7 +290,7 @@ impl Words<'_> {
         }
         let mut sentences = self.crd_origins();
         sentences.push("no choice of versions suits them all".to_owned());
-        (sentences, "accept more versions in one of these, or remove a package".to_owned())
+        (sentences, MORE_VERSIONS.to_owned())
     }
 
     /// Where the CRDs come from that the proof is about: no fact says so.
@@ -335,6 +339,9 @@ impl Words<'_> {
             return None;
         }
         let source = self.model.source(name)?;
+        if let Some(end) = self.end_of_kind(name) {
+            return Some(end);
+        }
         let pinned = self.model.root_of(name).filter(|root| self.proof.roots.contains(root));
         if let Some(root) = pinned {
             return Some(self.end_of_root(&self.model.roots[root].root));
@@ -344,9 +351,6 @@ impl Words<'_> {
         if let (true, Some(reason)) = (offers.is_empty(), why) {
             let sentence = format!("the versions of {source} cannot be listed: {reason}");
             return Some((sentence, format!("make sure that {source} can be reached")));
-        }
-        if let Some(end) = self.end_of_kind(name) {
-            return Some(end);
         }
         let several = self.sets_on(name).len() > 1;
         let them = if several { " that satisfies them all" } else { " like that" };
@@ -358,20 +362,25 @@ impl Words<'_> {
         if offers.is_empty() && !tags.is_empty() {
             sentence = format!("{sentence}; its tags are no versions: {}", list(tags));
         }
+        if offers.is_empty() && tags.is_empty() && why.is_none() {
+            let hint = format!("check the name {source}, or publish such a version of it");
+            let nothing = "the repository is empty, does not exist or is not to be seen";
+            return Some((format!("there is no version of {source}: {nothing}"), hint));
+        }
         let shy = self.model.names[name].solvables.iter();
         let shy = shy.map(|&at| &self.model.solvables[at]).find(|one| one.is_prerelease());
         let hint = if let Some(version) = shy.and_then(|one| one.version()) {
             let of = format!(">={}.{}.{}-0", version.major(), version.minor(), version.patch());
             format!("pre-releases count where a constraint names one, as {of} does")
         } else if several {
-            "accept more versions in one of these, or remove a package".to_owned()
+            MORE_VERSIONS.to_owned()
         } else {
             format!("publish such a version of {source}, or accept another")
         };
         Some((sentence, hint))
     }
 
-    /// A package that is of another kind than it is needed as.
+    /// A package that is of another kind than it is needed as, in every version that is known.
     fn end_of_kind(&self, name: usize) -> Option<(String, String)> {
         let facts = self.proof.facts.iter().map(|&fact| &self.model.facts[fact]);
         let mut kinds = facts.filter_map(|fact| match fact {
@@ -380,8 +389,9 @@ impl Words<'_> {
         });
         let wanted = kinds.next()?;
         let solvables = self.model.names[name].solvables.iter();
-        let mut kinds = solvables.map(|&at| &self.model.solvables[at].kind);
-        let is = kinds.find(|kind| !kind.is_empty() && *kind != wanted)?;
+        let kinds = solvables.map(|&at| &self.model.solvables[at].kind);
+        let known: BTreeSet<&String> = kinds.filter(|kind| !kind.is_empty()).collect();
+        let is = known.first().filter(|_| !known.contains(wanted))?;
         let source = self.model.source(name)?;
         Some((format!("{source} is a {is}"), format!("need it as a {is}, or need another package")))
     }

@@ -229,6 +229,7 @@ impl Arguments {
                 wait: None,
                 voice: Voice::Crossplane,
                 cluster: ClusterArguments::upstream(words.impersonation),
+                registry: None,
             }),
             Words::Xpkg(Xpkg::GetCrds(_)) => {
                 let instead = "`apron inspect` shows the CRDs of a package and `apron extract` has \

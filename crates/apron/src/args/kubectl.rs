@@ -153,6 +153,7 @@ impl Arguments {
                 wait: None,
                 voice: Voice::Kubectl,
                 cluster: ClusterArguments::upstream(Impersonation::default()),
+                registry: None,
             }),
             None if self.version => Command::Version(version::Request::Own(Format::Text)),
             None => {

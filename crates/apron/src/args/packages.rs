@@ -176,6 +176,8 @@ pub(super) struct UpdateArguments {
     output: ObjectFormat,
     #[command(flatten)]
     cluster: ClusterArguments,
+    #[command(flatten)]
+    registry: RegistryArguments,
 }
 
 #[derive(Args)]
@@ -554,6 +556,25 @@ impl UpdateArguments {
             wait: self.wait.wait,
             voice: Voice::Apron(self.output),
             cluster: self.cluster,
+            registry: Some(self.registry),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    /// Words that would name images in a registry of the world.
+    #[test]
+    fn a_kind_without_a_reference_and_a_word_that_is_no_kind_are_refused() {
+        let refused = |words: &[&str]| {
+            let words = ["apron", "install"].iter().chain(words).map(Into::into).collect();
+            crate::args::parse(words).err().map(|error| error.to_string())
+        };
+        let missing = refused(&["provider"]).unwrap();
+        assert!(missing.contains("`provider` is a kind, and a reference is missing"), "{missing}");
+        let bogus = refused(&["bogus", "example.org/p:v1"]).unwrap();
+        assert!(bogus.contains("`bogus` is not a kind of package: give provider, "), "{bogus}");
+        assert_eq!(refused(&["provider", "example.org/p:v1"]), None);
+        assert_eq!(refused(&["example.org/p:v1", "name"]), None);
     }
 }

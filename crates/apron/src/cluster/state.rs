@@ -78,6 +78,12 @@ impl Installed {
         }
     }
 
+    /// Whether it stays as it is until a user acts.
+    pub(crate) fn needs_somebody(&self) -> bool {
+        matches!(self.state(), State::New | State::Inactive | State::Paused)
+            || self.troubles().iter().any(|trouble| trouble.contains("; hint: "))
+    }
+
     /// Whether at most one revision is active, the one that the package speaks of, and what it
     /// says is about what is asked for of it now.
     fn is_settled(&self) -> bool {
@@ -234,9 +240,17 @@ fn sentence(one: &Condition) -> String {
         subject
     };
     match one.message.as_deref().map(str::trim) {
-        Some(message) if !message.is_empty() => format!("{subject}: {message}"),
+        Some(message) if !message.is_empty() => format!("{subject}: {}", without_step(message)),
         _ => subject.to_owned(),
     }
+}
+
+/// A message without the words that say at which step of the work it was said.
+fn without_step(message: &str) -> &str {
+    let steps = ["pre", "post"].iter().find_map(|step| {
+        message.strip_prefix(step)?.strip_prefix(" establish runtime hook failed for package: ")
+    });
+    steps.unwrap_or(message)
 }
 
 #[cfg(test)]
@@ -311,6 +325,12 @@ mod tests {
         assert_eq!(one.progress(&Inventory::default()), format!("healthy with v1; {waits}"));
         // Although there is one that was made later.
         assert_eq!(one.next().unwrap().metadata.name, "p-2");
+    }
+
+    #[test]
+    fn the_step_at_which_something_failed_is_not_told() {
+        let one = installed("post establish runtime hook failed for package: no pod came");
+        assert_eq!(one.complaints(), ["it does not run: no pod came"]);
     }
 
     #[test]

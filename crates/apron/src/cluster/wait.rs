@@ -1,7 +1,7 @@
 //! Looking until packages are as somebody wants them, and saying how they come along.
 
 use super::Cluster;
-use super::inventory::{Inventory, Which};
+use super::inventory::{Installed, Inventory, Which};
 use crate::args::duration;
 use crate::failure::{Failure, Outcome};
 use crate::output;
@@ -70,8 +70,12 @@ pub(crate) async fn until(
         // A cluster that is away for a moment is what waiting is for.
         let found = Inventory::gather(cluster).await;
         if let Ok(inventory) = &found {
-            tell(which, inventory, &mut seen);
-            if which.iter().all(|one| goal.is_met(one, inventory)) {
+            let is_met = which.iter().all(|one| goal.is_met(one, inventory));
+            // What is so at the first look has not come along.
+            if !is_met || pause > PAUSE_MIN {
+                tell(which, inventory, &mut seen);
+            }
+            if is_met {
                 return found;
             }
         }
@@ -105,9 +109,15 @@ fn overdue(which: &[Which], goal: Goal, time: Duration, found: Outcome<Inventory
     let names: Vec<&str> = open.iter().map(|one| one.name.as_str()).collect();
     let (names, told) = (names.join(" and "), goal.told());
     let message = format!("{names} did not become {told} within {}", duration::tell(time));
-    let hint = match open.as_slice() {
-        [one] => format!("see more with `apron status {}`, or wait longer", one.name),
-        _ => "see more with `apron status`, or wait longer".to_owned(),
+    let see = match open.as_slice() {
+        [one] => format!("see more with `apron status {}`", one.name),
+        _ => "see more with `apron status`".to_owned(),
+    };
+    let is_stuck = |one: &&Which| inventory.find(one).is_ok_and(Installed::needs_somebody);
+    let hint = if goal != Goal::Deleted && open.iter().all(is_stuck) {
+        see
+    } else {
+        format!("{see}, or wait longer")
     };
     let mut failure = Failure::new(message, hint);
     for one in open {
@@ -127,6 +137,31 @@ mod tests {
     use super::*;
     use api::meta::PackageKind;
     use serde_json::json;
+
+    #[test]
+    fn nobody_is_told_to_wait_longer_where_that_cannot_help() {
+        let hint = |annotations: serde_json::Value, says: &str| {
+            let said = |of: &str, status: &str| {
+                json!({"type": of, "status": status, "reason": "R", "message": says,
+                    "lastTransitionTime": "2026-01-31T12:00:00Z"})
+            };
+            let package = json!({
+                "apiVersion": "pkg.crossplane.io/v1", "kind": "Provider",
+                "metadata": {"name": "p", "annotations": annotations}, "spec": {"package": "p:v2"},
+                "status": {"conditions": [
+                    said(types::INSTALLED, "True"), said(types::HEALTHY, "False"),
+                ]},
+            });
+            let found = vec![(PackageKind::Provider, package, Vec::new())];
+            let (inventory, which) = (Inventory::of(found, json!({})), Which::parse("p"));
+            overdue(&[which], Goal::Healthy, Duration::from_secs(1), Ok(inventory)).hint
+        };
+        let (see, longer) = ("see more with `apron status p`", ", or wait longer");
+        assert_eq!(hint(json!({}), "no answer"), format!("{see}{longer}"));
+        assert_eq!(hint(json!({"crossplane.io/paused": "true"}), "no answer"), see);
+        let circle = "packages must not need each other in a circle; hint: remove one of these";
+        assert_eq!(hint(json!({}), circle), see);
+    }
 
     #[test]
     fn a_package_is_not_updated_while_the_new_version_waits_to_be_activated() {

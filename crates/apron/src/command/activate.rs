@@ -59,8 +59,7 @@ async fn forward(request: &Request, cluster: &Cluster, one: &Installed) -> Outco
         None => one.next().ok_or_else(|| no_revisions(one))?,
     };
     if revision.spec.desired_state == ACTIVE {
-        output::say(format_args!("{} is active already", revision.metadata.name));
-        return Ok(());
+        return tell_active(request, cluster, one, revision).await;
     }
     if !one.package.is_manual() {
         return Err(Failure::new(
@@ -83,8 +82,7 @@ async fn backward(request: &Request, cluster: &Cluster, one: &Installed, back: &
     // What is active need not be what is asked for: that may not exist, or not have come yet.
     let is_asked = is_manual || *image == one.package.spec.package;
     if revision.spec.desired_state == ACTIVE && is_asked {
-        output::say(format_args!("{} is active already", revision.metadata.name));
-        return Ok(());
+        return tell_active(request, cluster, one, revision).await;
     }
     if is_manual {
         return activate(request, cluster, one, revision, "rolled back").await;
@@ -103,6 +101,30 @@ async fn backward(request: &Request, cluster: &Cluster, one: &Installed, back: &
     let patch = json!({"spec": {"revisionActivationPolicy": "Manual"}});
     cluster.merge(&cluster.packages(one.kind), one.name(), &patch).await?;
     activate(request, cluster, one, revision, "rolled back").await
+}
+
+/// The revision is active already, and programs get it all the same.
+async fn tell_active(
+    request: &Request,
+    cluster: &Cluster,
+    one: &Installed,
+    revision: &Revision,
+) -> Outcome {
+    let name = &revision.metadata.name;
+    output::say(format_args!("{name} is active already"));
+    if matches!(request.format, ObjectFormat::Text | ObjectFormat::Wide) {
+        return Ok(());
+    }
+    let object = cluster.get::<Json>(&cluster.revisions(one.kind), name).await?;
+    Change {
+        word: "unchanged",
+        said: "active already",
+        kind: one.kind,
+        name: one.name().to_owned(),
+        detail: String::new(),
+        object: object.unwrap_or_default(),
+    }
+    .tell(Voice::Apron(request.format), cluster)
 }
 
 async fn activate(

@@ -136,6 +136,10 @@ async fn install_reference(
     } else {
         let read = read_package(parsed, &cluster, &request.registry, settings).await;
         let (kind, package) = read.map_err(|mut failure| {
+            // An image that is not there cannot be installed under another kind, either.
+            if place::is_missing(&failure, parsed) {
+                return failure;
+            }
             let what = "or say what it is, and it will not be read from here";
             let words = format!("apron install provider {}", request.package);
             failure.hint = format!("{}; {what}: {words}", failure.hint);

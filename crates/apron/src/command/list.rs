@@ -52,7 +52,11 @@ pub(crate) async fn run(request: &Request, settings: &Settings) -> Outcome {
             Ok(())
         }
         ObjectFormat::Text | ObjectFormat::Wide => {
-            columns(&listed, request.format == ObjectFormat::Wide);
+            if listed.is_empty() {
+                output::say(nothing_installed(request.kind));
+            } else {
+                columns(&listed, request.format == ObjectFormat::Wide);
+            }
             Ok(())
         }
     }
@@ -73,11 +77,13 @@ impl<'a> Listed<'a> {
     }
 }
 
+/// That there is none, of a kind if only that was asked for.
+fn nothing_installed(kind: Option<PackageKind>) -> String {
+    let what = kind.map_or_else(|| "nothing".to_owned(), |kind| format!("no {}", lower(kind)));
+    format!("{what} is installed; `apron install REFERENCE` installs a package")
+}
+
 fn columns(listed: &[Listed<'_>], is_wide: bool) {
-    if listed.is_empty() {
-        output::say("nothing is installed; `apron install REFERENCE` installs a package");
-        return;
-    }
     let row = |one: &Listed<'_>| {
         let mut row = vec![
             one.name.to_owned(),
@@ -102,4 +108,18 @@ fn columns(listed: &[Listed<'_>], is_wide: bool) {
         &["NAME", "KIND", "VERSION", "STATE"]
     };
     table::table(header, &rows).into_iter().for_each(output::print);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_is_named_by_its_kind() {
+        assert!(nothing_installed(None).starts_with("nothing is installed; "));
+        assert!(
+            nothing_installed(Some(PackageKind::Function))
+                .starts_with("no function is installed; ")
+        );
+    }
 }

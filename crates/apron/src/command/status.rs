@@ -30,7 +30,7 @@ pub(crate) async fn run(request: &Request, settings: &Settings) -> Outcome {
     } else {
         request.which.iter().map(|which| inventory.find(which)).collect::<Outcome<_>>()?
     };
-    show(request.format, &inventory, &roots)?;
+    show(request.format, &cluster.group, &inventory, &roots)?;
     let named = if request.which.is_empty() { &[][..] } else { &roots };
     let ill: Vec<String> =
         named.iter().filter(|one| !one.state().is_well()).map(|one| one.id()).collect();
@@ -47,10 +47,11 @@ pub(crate) async fn run(request: &Request, settings: &Settings) -> Outcome {
 /// Draws packages of an inventory.
 pub(super) fn draw(inventory: &Inventory, which: &[Which]) -> Outcome {
     let roots: Outcome<Vec<&Installed>> = which.iter().map(|it| inventory.find(it)).collect();
-    show(ObjectFormat::Text, inventory, &roots?)
+    draw_trees(inventory, &roots?, false);
+    Ok(())
 }
 
-fn show(format: ObjectFormat, inventory: &Inventory, roots: &[&Installed]) -> Outcome {
+fn show(format: ObjectFormat, group: &str, inventory: &Inventory, roots: &[&Installed]) -> Outcome {
     let all: Vec<PlanePackage> = roots
         .iter()
         .flat_map(|root| inventory.closure(root))
@@ -59,20 +60,27 @@ fn show(format: ObjectFormat, inventory: &Inventory, roots: &[&Installed]) -> Ou
     match format {
         ObjectFormat::Json => return output::print_json(&distinct(all)),
         ObjectFormat::Yaml => return output::print_yaml(&distinct(all)),
-        ObjectFormat::Name => distinct(all).iter().for_each(|one| output::print(&one.id)),
-        ObjectFormat::Text | ObjectFormat::Wide => {
-            if roots.is_empty() {
-                output::say("nothing is installed; `apron install REFERENCE` installs a package");
-            }
-            let drawing = Drawing { inventory, is_wide: format == ObjectFormat::Wide };
-            let mut seen = Vec::new();
-            for root in roots {
-                let tree = drawing.package(root, None, &mut seen);
-                tree::lines(&tree).into_iter().for_each(output::print);
+        ObjectFormat::Name => {
+            for one in distinct(all) {
+                output::print(format_args!("{}.{group}/{}", one.kind.to_lowercase(), one.name));
             }
         }
+        ObjectFormat::Text => draw_trees(inventory, roots, false),
+        ObjectFormat::Wide => draw_trees(inventory, roots, true),
     }
     Ok(())
+}
+
+fn draw_trees(inventory: &Inventory, roots: &[&Installed], is_wide: bool) {
+    if roots.is_empty() {
+        output::say("nothing is installed; `apron install REFERENCE` installs a package");
+    }
+    let drawing = Drawing { inventory, is_wide };
+    let mut seen = Vec::new();
+    for root in roots {
+        let tree = drawing.package(root, None, &mut seen);
+        tree::lines(&tree).into_iter().for_each(output::print);
+    }
 }
 
 fn distinct(all: Vec<PlanePackage>) -> Vec<PlanePackage> {
@@ -153,8 +161,10 @@ fn state_of(one: &Revision) -> String {
     }
 }
 
+/// How many of its objects are in the cluster; those that it only means to bring have no identity yet.
 fn objects_of(one: &Revision) -> usize {
-    one.status.as_ref().and_then(|it| it.object_refs.as_ref()).map_or(0, Vec::len)
+    let objects = one.status.iter().flat_map(|it| it.object_refs.iter().flatten());
+    objects.filter(|it| it.uid.is_some()).count()
 }
 
 /// Whether what is installed will do; nothing if that cannot be told.
@@ -265,8 +275,9 @@ mod tests {
             ("Inactive", Some("True"), Some("u"), "inactive"),
             ("", None, None, "undecided"),
         ] {
-            let told = state_of(&revision(state, healthy, uid));
-            assert_eq!(told, said, "{state} {healthy:?} {uid:?}");
+            let revision = revision(state, healthy, uid);
+            assert_eq!(state_of(&revision), said, "{state} {healthy:?} {uid:?}");
+            assert_eq!(objects_of(&revision), usize::from(uid.is_some()), "only what is there");
         }
     }
 }

@@ -10,6 +10,7 @@ use crate::command::login;
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, ObjectFormat};
 use crate::settings::Settings;
+use controller::is_automatic;
 use std::io::IsTerminal as _;
 use std::time::Duration;
 
@@ -61,7 +62,7 @@ pub(crate) async fn run(request: &Request, settings: &Settings) -> Outcome {
     }
     tell_all(&gone, request.format, &cluster)?;
     if request.dry_run {
-        show(request, &lost);
+        show(request, &lost, &needless_packages(&inventory, &found));
     }
     if let Some(failure) = failed {
         return Err(failure);
@@ -101,14 +102,32 @@ fn refuse_needed(
     ))
 }
 
-/// The definitions that go: those with objects each with the first of them.
-fn show(request: &Request, lost: &[Definition]) {
+/// Packages that the package manager brought for others, and that only what goes needs.
+fn needless_packages<'a>(inventory: &'a Inventory, going: &[&'a Installed]) -> Vec<&'a Installed> {
+    let mut all = going.to_vec();
+    let is_of = |all: &[&Installed], one: &Installed| all.iter().any(|it| it.id() == one.id());
+    loop {
+        let next = inventory.packages.iter().find(|one| {
+            let users = inventory.needed_by(one);
+            let is_left = !users.is_empty() && users.into_iter().all(|it| is_of(&all, it));
+            is_left && is_automatic(&one.package) && !is_of(&all, one)
+        });
+        let Some(next) = next else { return all.split_off(going.len()) };
+        all.push(next);
+    }
+}
+
+/// The definitions that go, those with objects each with the first of them; and packages that stay
+/// without a use.
+fn show(request: &Request, lost: &[Definition], needless: &[&Installed]) {
     let (idle, lived): (Vec<&Definition>, Vec<&Definition>) =
         lost.iter().partition(|it| it.instances.is_none());
     let mut lines: Vec<String> = lived.iter().flat_map(|it| it.lines()).collect();
     if !idle.is_empty() {
         lines.push(format!("- {}", total(&idle)));
     }
+    let needless = needless.iter().map(|it| it.id());
+    lines.extend(needless.map(|id| format!("{id} stays, and nothing needs it any more")));
     match request.format {
         ObjectFormat::Text | ObjectFormat::Wide => lines.iter().for_each(output::print),
         _ => lines.iter().for_each(output::say),

@@ -1,16 +1,20 @@
 //! `update`: another version of a package that is installed.
 
 use crate::args::cluster::ClusterArguments;
+use crate::args::registry::RegistryArguments;
 use crate::cluster::Cluster;
 use crate::cluster::inventory::{Installed, Inventory, Which, reference, version};
 use crate::cluster::wait::{self, Goal};
 use crate::command::change::{Change, Voice};
 use crate::failure::{Failure, Outcome};
 use crate::output;
+use crate::place::{self, Opened};
 use crate::settings::Settings;
 use api::meta::PackageKind;
+use oci::Reference;
 use serde_json::json;
 use std::time::Duration;
+use store::remote::Client;
 
 /// What to change, and to what.
 pub(crate) struct Request {
@@ -24,6 +28,8 @@ pub(crate) struct Request {
     pub(crate) wait: Option<Duration>,
     pub(crate) voice: Voice,
     pub(crate) cluster: ClusterArguments,
+    /// How to ask whether the version is there. The older tools do not ask.
+    pub(crate) registry: Option<RegistryArguments>,
 }
 
 /// Changes it.
@@ -32,6 +38,9 @@ pub(crate) async fn run(request: &Request, settings: &Settings) -> Outcome {
     let inventory = Inventory::gather(&cluster).await?;
     let one = find(request, &inventory)?;
     let package = wanted(&request.to, one)?;
+    if let Some(registry) = &request.registry {
+        check_version(&package, &cluster, registry, settings).await?;
+    }
     change(&cluster, one, &package, request.voice, "updated").await?;
     if let Some(time) = request.wait {
         wait::until(&cluster, &[one.which()], Goal::Updated, time).await?;
@@ -39,6 +48,26 @@ pub(crate) async fn run(request: &Request, settings: &Settings) -> Outcome {
         warn_of_retained(inventory.find(&one.which())?);
     } else {
         warn_of_retained(one);
+    }
+    Ok(())
+}
+
+/// A version that is not there is a failure, with those that are; a registry that is away is not.
+async fn check_version(
+    package: &str,
+    cluster: &Cluster,
+    registry: &RegistryArguments,
+    settings: &Settings,
+) -> Outcome {
+    let is_tag = |it: &Reference| {
+        it.identifier().as_tag().is_some() && it.repository().git_source().is_none()
+    };
+    let Some(reference) = reference(package).filter(is_tag) else { return Ok(()) };
+    let keychain = crate::registry::keychain(registry, settings).await?;
+    let transport = cluster.transport(registry, settings)?;
+    let client = Client::new(transport, keychain, crate::registry::remote(registry));
+    if !place::check_exists(&Opened::of(&client, &reference)).await? {
+        output::warn(format_args!("whether {package} exists could not be found out"));
     }
     Ok(())
 }
@@ -65,10 +94,18 @@ pub(super) async fn change(
     }
     let patch = json!({"spec": {"package": package}});
     let object = cluster.merge(&cluster.packages(kind), &name, &patch).await?;
-    let (before, after) = (one.asked_version(), version(package));
-    let detail =
-        format!("{} {} from {before} to {after}", crate::cluster::lower(kind), output::bold(&name));
+    let what = format!("{} {}", crate::cluster::lower(kind), output::bold(&name));
+    let detail = format!("{what} {}", told_step(one, &version(package)));
     Change { word: "updated", said, kind, name, detail, object }.tell(voice, cluster)
+}
+
+/// From which version to which: what was asked for may never have come.
+fn told_step(one: &Installed, after: &str) -> String {
+    let before = one.active().map_or_else(|| one.asked_version(), |it| version(&it.spec.image));
+    if before == after {
+        return format!("to {after}, which is active");
+    }
+    format!("from {before} to {after}")
 }
 
 fn find<'a>(request: &Request, inventory: &'a Inventory) -> Outcome<&'a Installed> {
@@ -143,6 +180,26 @@ pub(super) fn wanted(to: &str, one: &Installed) -> Outcome<String> {
 mod tests {
     use super::*;
     use crate::args::Command;
+
+    #[test]
+    fn a_version_that_never_came_is_not_what_a_package_is_moved_from() {
+        let package = json!({
+            "apiVersion": "pkg.crossplane.io/v1", "kind": "Provider", "metadata": {"name": "p"},
+            "spec": {"package": "example.org/p:v9.9.9"},
+        });
+        let revision = json!({
+            "apiVersion": "pkg.crossplane.io/v1", "kind": "ProviderRevision",
+            "metadata": {"name": "p-1", "labels": {"pkg.crossplane.io/package": "p"}},
+            "spec": {"desiredState": "Active", "image": "example.org/p:v1.0.0", "revision": 1},
+        });
+        let step = |revisions: Vec<serde_json::Value>, after: &str| {
+            let found = vec![(PackageKind::Provider, package.clone(), revisions)];
+            told_step(&Inventory::of(found, json!({})).packages[0], after)
+        };
+        assert_eq!(step(vec![revision.clone()], "v1.1.0"), "from v1.0.0 to v1.1.0");
+        assert_eq!(step(vec![revision], "v1.0.0"), "to v1.0.0, which is active");
+        assert_eq!(step(Vec::new(), "v1.0.0"), "from v9.9.9 to v1.0.0");
+    }
 
     #[test]
     fn a_package_that_moves_to_another_registry_is_found_by_its_kind_and_path() {

@@ -8,6 +8,7 @@ use crate::failure::Outcome;
 use crate::output::tree::{self, Branch};
 use crate::output::{self, Format, bold, dim};
 use crate::settings::Settings;
+use controller::is_automatic;
 use serde::Serialize;
 
 /// About which package.
@@ -29,6 +30,9 @@ struct Why {
     version: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     state: Option<&'static str>,
+    /// Whether the package manager brought it for others, and no user by name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    is_automatic: Option<bool>,
     needed_by: Vec<Need>,
     /// What is in the way.
     messages: Vec<String>,
@@ -72,6 +76,7 @@ fn explain(inventory: &Inventory, name: &str) -> Outcome<Why> {
             id: Some(one.id()),
             version: Some(one.version()),
             state: Some(one.state().word()),
+            is_automatic: Some(is_automatic(&one.package)),
             needed_by,
             messages: one.complaints().into_iter().chain(unresolved).collect(),
         }),
@@ -80,6 +85,7 @@ fn explain(inventory: &Inventory, name: &str) -> Outcome<Why> {
             id: None,
             version: None,
             state: None,
+            is_automatic: None,
             needed_by,
             messages: unresolved.into_iter().collect(),
         }),
@@ -120,9 +126,16 @@ fn draw(name: &str, why: &Why) -> Branch {
         let constraints = dim(format_args!("({})", need.constraints));
         below.push(Branch::leaf(format!("{} {} needs it {constraints}", need.id, need.version)));
     }
-    if why.needed_by.is_empty() {
-        below.push(Branch::leaf("nothing needs it: somebody installed it"));
-    }
+    let note = match (why.is_automatic, why.needed_by.is_empty()) {
+        (Some(true), true) => {
+            Some("nothing needs it any more: the package manager brought it for others")
+        }
+        (Some(true), false) => Some("the package manager brought it for them"),
+        (Some(false), true) => Some("nothing needs it: somebody installed it"),
+        (Some(false), false) => Some("somebody installed it by name, too"),
+        (None, _) => None,
+    };
+    below.extend(note.map(Branch::leaf));
     Branch { line, below }
 }
 
@@ -130,6 +143,7 @@ fn draw(name: &str, why: &Why) -> Branch {
 mod tests {
     use super::*;
     use api::meta::PackageKind;
+    use api::pkg::ANNOTATION_AUTOMATIC;
     use serde_json::json;
 
     /// A configuration that needs a provider which is there, and one which is not.
@@ -159,9 +173,12 @@ mod tests {
                 "lastTransitionTime": "2026-01-01T00:00:00Z", "message": "there is no far v3",
             }]},
         });
+        let mut left = package("Provider", "left");
+        left["metadata"]["annotations"] = json!({ANNOTATION_AUTOMATIC: "true"});
         let packages = vec![
             (PackageKind::Configuration, package("Configuration", "top"), vec![revision]),
             (PackageKind::Provider, package("Provider", "low"), Vec::new()),
+            (PackageKind::Provider, left, Vec::new()),
         ];
         Inventory::of(packages, lock)
     }
@@ -183,9 +200,30 @@ mod tests {
             "provider/low v1.0.0: new",
             "├─ ! no package manager has looked at it yet",
             "├─ ! there is no far v3",
-            "└─ configuration/top v1.0.0 needs it (>=v1.0.0)",
+            "├─ configuration/top v1.0.0 needs it (>=v1.0.0)",
+            "└─ somebody installed it by name, too",
         ];
         assert_eq!(told("low"), expected);
+    }
+
+    /// M4: a package that was brought for others is told from one that a user installed.
+    #[test]
+    fn m4_what_was_brought_for_others_says_so() {
+        let brought = |needed_by| Why {
+            id: Some("provider/low".to_owned()),
+            version: Some("v1.0.0".to_owned()),
+            state: Some("healthy"),
+            is_automatic: Some(true),
+            needed_by,
+            messages: Vec::new(),
+        };
+        let (id, version) = ("configuration/top".to_owned(), "v1.0.0".to_owned());
+        let need = Need { id, version, constraints: ">=v1.0.0".to_owned() };
+        let last = |why: &Why| tree::lines(&draw("low", why)).pop().unwrap();
+        assert_eq!(last(&brought(vec![need])), "└─ the package manager brought it for them");
+        let left = "└─ nothing needs it any more: the package manager brought it for others";
+        assert_eq!(last(&brought(Vec::new())), left);
+        assert_eq!(told("left").last().unwrap(), left);
     }
 
     /// M4: dependencies name repositories, and so may people.

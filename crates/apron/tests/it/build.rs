@@ -172,6 +172,23 @@ fn the_runtime_comes_out_of_a_container_engine() {
 }
 
 #[test]
+fn x42_the_readme_is_shown_to_people_and_to_programs() {
+    let scratch = Scratch::new();
+    let readme = "# Mine\n\nWhat it does.\n";
+    let meta = serde_json::json!({
+        "apiVersion": "meta.pkg.crossplane.io/v1", "kind": "Configuration",
+        "metadata": {"name": "mine", "annotations": {"meta.crossplane.io/readme": readme}},
+    });
+    scratch.write("src/crossplane.yaml", meta.to_string());
+    apron(&scratch, ["build", "src", "-o", "p.xpkg"]).ok();
+    let shown = apron(&scratch, ["inspect", "p.xpkg"]).ok().stdout;
+    assert!(shown.contains("\nreadme\n  # Mine\n  \n  What it does.\n"), "{shown}");
+    let shown = apron(&scratch, ["inspect", "p.xpkg", "-o", "json"]).ok().stdout;
+    let shown: serde_json::Value = serde_json::from_str(&shown).unwrap();
+    assert_eq!(shown["package"]["readme"], readme.trim_end());
+}
+
+#[test]
 fn warnings_fail_only_when_told_to() {
     let scratch = Scratch::new();
     scratch.write("src/crossplane.yaml", META);

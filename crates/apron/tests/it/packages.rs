@@ -151,6 +151,7 @@ fn tell(scratch: &Scratch, kubeconfig: &Path, registry: &Registry) -> String {
     story.kubectl(&["wait", "--for=condition=Established", "--timeout=120s", "-f", crds]);
     story.wait_for_kinds();
     story.say("list");
+    story.say("list functions");
     story.say("status nothing");
 
     // The kind comes from the package, or from whoever knows it.
@@ -247,10 +248,12 @@ fn changes(story: &mut Story<'_>, registry: &Registry) {
     story.say("uninstall platform-provider");
     story.say("activate platform-configuration 7");
     story.say("activate platform-provider");
+    story.say("activate platform-provider -o name");
     let state = "jsonpath={.spec.desiredState}";
     let active = ["get", "providerrevisions", "platform-provider-222222222222", "-o", state];
     assert_eq!(story.kubectl(&active), "Active");
     story.say("rollback platform-configuration");
+    story.say("update platform-configuration v0.9.0");
     story.say("update platform-configuration v0.2.0");
     story.say("update platform-configuration v0.2.0");
     story.say("update platform-configuration no:sense");

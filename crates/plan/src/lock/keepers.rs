@@ -10,7 +10,7 @@ use super::members::{Member, Members};
 use super::question::Question;
 use super::{Settings, World};
 use crate::step::{MANAGER, Need};
-use api::pkg::{ANNOTATION_UPGRADES, Package};
+use api::pkg::{ANNOTATION_AUTOMATIC, ANNOTATION_UPGRADES, Package};
 use serde_json::Value as Json;
 use solver::{Outcome, Settlement};
 
@@ -21,6 +21,11 @@ fn keeper_of(package: &Package) -> Option<&str> {
         record["manager"] != MANAGER && record["fieldsV1"]["f:spec"].get("f:package").is_some()
     };
     records.into_iter().flatten().find(is_its).and_then(|record| record["manager"].as_str())
+}
+
+/// Whether this manager brought a package for others, and nobody keeps it since.
+pub fn is_automatic(package: &Package) -> bool {
+    package.metadata.annotations.contains_key(ANNOTATION_AUTOMATIC) && keeper_of(package).is_none()
 }
 
 /// The field manager that keeps a package where it is.
@@ -78,4 +83,30 @@ fn moved_image(member: &Member<'_>, other: &Settlement, settings: &Settings) -> 
     (change.to != *member.wish()).then(|| {
         format!("{to} into spec.package of {kind} {}, which {holder} keeps", metadata.name)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn m4_a_package_is_automatic_until_somebody_keeps_its_image() {
+        let is = |annotation: &str, manager: &str, field: &str| {
+            let fields = json!({"f:spec": {field: {}}});
+            let metadata = json!({
+                "name": "p", "annotations": {annotation: "true"},
+                "managedFields": [{"manager": manager, "fieldsV1": fields}],
+            });
+            let package = json!({
+                "apiVersion": "pkg.crossplane.io/v1", "kind": "Provider", "metadata": metadata,
+                "spec": {"package": "r.io/p:v1"},
+            });
+            is_automatic(&serde_json::from_value(package).unwrap())
+        };
+        assert!(is(ANNOTATION_AUTOMATIC, MANAGER, "f:package"));
+        assert!(is(ANNOTATION_AUTOMATIC, "argocd-controller", "f:revisionHistoryLimit"));
+        assert!(!is(ANNOTATION_AUTOMATIC, "argocd-controller", "f:package"));
+        assert!(!is("example.org/other", MANAGER, "f:package"));
+    }
 }

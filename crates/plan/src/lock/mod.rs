@@ -38,6 +38,7 @@ mod verdicts;
 
 pub use contents::Contents;
 pub use entries::owner;
+pub use keepers::is_automatic;
 pub(crate) use kinds::choose_image;
 pub use kinds::{KindCandidate, KindPins, KindSources, Offered};
 pub use report::Report;

@@ -95,14 +95,19 @@ pub fn step(world: &World) -> Step {
     match pull::decide(policy, &spec.package, registry, &world.image, is_known) {
         Pull::Ask(reference) => Step::Need(vec![Need::Digest(reference)]),
         Pull::Search(name) => Step::Need(vec![Need::CachedFile(name)]),
-        Pull::Fail(why, advice) => Step::Do(world.unfetched(&why, &advice)),
+        Pull::Fail(why, advice) => match world.installed() {
+            Some(installed) if policy == Policy::IfNotPresent => {
+                world.go_on_without(installed, &why)
+            }
+            _ => Step::Do(world.unfetched(&why, &advice)),
+        },
         Pull::Use(digest) if matches!(world.trust, Trust::Asked { .. }) => {
             match pull::pinned(world.treatment.name(&spec.package), registry, digest) {
                 Ok(image) => Step::Need(vec![Need::Signatures(image)]),
                 Err((why, advice)) => Step::Do(world.unfetched(&why, &advice)),
             }
         }
-        Pull::Use(digest) => match revisions::decide(world, &digest) {
+        Pull::Use(digest) => match revisions::decide(world, &world.revision_of(&digest)) {
             Ok(decided) => Step::Do(world.with_revisions(policy, decided)),
             Err(needs) => Step::Need(needs),
         },
@@ -116,9 +121,14 @@ pub fn can_be_labelled(name: &str) -> bool {
 }
 
 impl World {
+    /// What a revision that is made of these bytes is called.
+    fn revision_of(&self, digest: &oci::Digest) -> String {
+        xpkg::label::friendly_id(&self.package.metadata.name, digest.hex())
+    }
+
     /// Whether a revision was made of these bytes.
     fn has_revision(&self, digest: &oci::Digest) -> bool {
-        let name = xpkg::label::friendly_id(&self.package.metadata.name, digest.hex());
+        let name = self.revision_of(digest);
         self.revisions.iter().any(|one| one.metadata.name == name)
     }
 
@@ -191,6 +201,29 @@ impl World {
         }
         let report = vec![format!("the annotation {ANNOTATION_PAUSED} stops all work on it")];
         Plan { actions, report, wake: Wake::OnChange }
+    }
+
+    /// The newest revision that was made of the image that is asked for, if it is active and has its
+    /// objects. Signatures are held against the keys each time.
+    fn installed(&self) -> Option<&Revision> {
+        let image = &self.package.spec.package;
+        let of_image = self.revisions.iter().filter(|one| one.spec.image == *image);
+        let newest = of_image.max_by_key(|one| one.spec.revision)?;
+        let is_installed = newest.spec.desired_state == ACTIVE && newest.is_established();
+        (is_installed && matches!(self.trust, Trust::Unasked)).then_some(newest)
+    }
+
+    /// The cache is lost, and the registry does not say what the image is: what was installed of it
+    /// is what is asked for.
+    fn go_on_without(&self, installed: &Revision, why: &str) -> Step {
+        match revisions::decide(self, &installed.metadata.name) {
+            Ok(mut decided) => {
+                decided.report.insert(0, format!("{why}; what is installed goes on"));
+                let plan = self.with_revisions(Policy::IfNotPresent, decided);
+                Step::Do(Plan { wake: Wake::After(RECHECK), ..plan })
+            }
+            Err(needs) => Step::Need(needs),
+        }
     }
 
     /// What is there goes on as it was; only what was asked for is not to be had.

@@ -9,6 +9,9 @@
 //! Whoever asks fetches. Bytes that a revision was made of are not asked for on behalf of the
 //! package: that they can be had is the revision's business from then on.
 //!
+//! A registry that cannot be asked takes away no package: under `IfNotPresent` what was installed of an
+//! image is what it means until there is an answer.
+//!
 //! Tags are read here and nowhere else; everything after speaks of digests.
 
 use oci::{Digest, Identifier, Reference, ReferenceError, Rules};

@@ -25,7 +25,6 @@ use api::meta::PackageKind;
 use api::object::OwnerReference;
 use api::pkg::revision::{ACTIVE, INACTIVE, Revision, RevisionSpec, TypedReference};
 use api::pkg::{ANNOTATION_ACTIVATED_AS, LABEL_PACKAGE, LocalReference};
-use oci::Digest;
 use serde_json::{Value as Json, json};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -53,23 +52,22 @@ struct Wanted {
     is_noted: bool,
 }
 
-/// Decides about all revisions of a package, given what its image means now, or says what to find
-/// out first.
-pub(super) fn decide(world: &World, digest: &Digest) -> Result<Decided, Vec<Need>> {
-    let asked = xpkg::label::friendly_id(&world.package.metadata.name, digest.hex());
+/// Decides about all revisions of a package, given the one that its image means now, or says what
+/// to find out first.
+pub(super) fn decide(world: &World, asked: &str) -> Result<Decided, Vec<Need>> {
     let seen = seen(world);
     let mut report = Vec::new();
-    let active = winner(world, &seen, &asked, &mut report);
-    let wanted = states(world, &seen, Some(&asked), active.as_deref());
-    let mut actions = changes(world, &seen, &wanted, Some(&asked), &mut report);
-    for revision in outdated(world, &wanted, &asked)? {
+    let active = winner(world, &seen, asked, &mut report);
+    let wanted = states(world, &seen, Some(asked), active.as_deref());
+    let mut actions = changes(world, &seen, &wanted, Some(asked), &mut report);
+    for revision in outdated(world, &wanted, asked)? {
         let name = &revision.metadata.name;
         report.push(format!("{name} goes: more inactive revisions than are to be kept"));
         let expect = Expect::as_seen(&revision.metadata);
         let target = target_of(&revision.api_version, &revision.kind, name);
         actions.push(Action::Delete { target, expect });
     }
-    let current = active.clone().unwrap_or_else(|| asked.clone());
+    let current = active.clone().unwrap_or_else(|| asked.to_owned());
     let changes = actions.iter().any(|action| changes_something(action, &seen, &current));
     Ok(Decided { is_active: active.is_some(), current, changes, actions, report })
 }

@@ -688,7 +688,7 @@ fn always_looks_again_in_a_minute() {
 
 #[test]
 fn what_cannot_be_fetched_is_told_and_what_runs_goes_on() {
-    let mut world = world(&json!({}));
+    let mut world = world(&json!({"packagePullPolicy": "Always"}));
     act(&mut world);
     healthy(&mut world);
     act(&mut world);
@@ -706,7 +706,30 @@ fn what_cannot_be_fetched_is_told_and_what_runs_goes_on() {
     # again in 60 s
     --
     status current p-7692c3ad3540: Healthy=True HealthyPackageRevision, Installed=True ActivePackageRevision
+    # again in 60 s
     ");
+}
+
+#[test]
+fn m3_what_is_installed_goes_on_while_no_registry_says_what_its_image_is() {
+    let mut world = world(&json!({}));
+    act(&mut world);
+    healthy(&mut world);
+    act(&mut world);
+    let before = world.package.status.clone();
+    // The cache is lost, and the registry is away.
+    world.image =
+        Image { asked: Some(Err("connection refused".to_owned().into())), ..Image::default() };
+    let told = act(&mut world);
+    assert!(told.contains("connection refused; what is installed goes on"), "{told}");
+    assert_eq!(world.package.status, before);
+    assert!(told.ends_with("again in 60 s"), "{told}");
+    // What else is asked of it is done.
+    world.package.spec.package_pull_policy = Some("IfNotPresent".to_owned());
+    assert!(act(&mut world).starts_with("apply p-7692c3ad3540"));
+    // Another image is not to be had, and that is told.
+    world.package.spec.package = "registry.example.org/p:v2".to_owned();
+    assert!(act(&mut world).contains("Installed=False UnpackingPackage"));
 }
 
 #[test]
@@ -958,7 +981,8 @@ fn the_names_of_secrets_are_never_too_long() {
     let mut world = world(&json!({}));
     // Longer than a step would let it be.
     world.package.metadata.name = "n".repeat(253);
-    let actions = super::revisions::decide(&world, &digest("one")).unwrap().actions;
+    let actions =
+        super::revisions::decide(&world, &world.revision_of(&digest("one"))).unwrap().actions;
     let Action::Apply { object, .. } = &actions[0] else { panic!("{actions:?}") };
     let secret = object["spec"]["tlsServerSecretName"].as_str().unwrap();
     assert!(secret.len() == 253 && secret.ends_with("-tls-server"));

@@ -213,9 +213,9 @@ fn decide(world: &World, draft: &mut Draft) -> Result<Plan, Halt> {
         return objects::release(world, draft);
     }
     trust::refused(world, draft)?;
-    let digest = fetch::digest(world)?;
+    let digest = fetch::digest(world).map_err(|halt| go_on_without(world, halt))?;
     trust::verified(world, draft, &digest)?;
-    let contents = fetch::contents(world, digest)?;
+    let contents = fetch::contents(world, digest).map_err(|halt| go_on_without(world, halt))?;
     let resolved = world.treatment.name(&world.revision.spec.image);
     draft.status.resolved_image = Some(resolved.to_owned());
     let before = draft.status.applied_image_config_refs.as_deref().unwrap_or_default();
@@ -230,6 +230,20 @@ fn decide(world: &World, draft: &mut Draft) -> Result<Plan, Halt> {
     trust::permitted(world, draft, &contents)?;
     depend(world, draft)?;
     objects::establish(world, &contents, draft)
+}
+
+/// What has its objects goes on while its package is not to be had: the cache is lost, and the
+/// registry does not answer. It is looked at again before long. What must be signed is held against
+/// its signatures each time.
+fn go_on_without(world: &World, halt: Halt) -> Halt {
+    let goes_on = world.revision.is_established() && matches!(world.trust, Trust::Unasked);
+    match halt {
+        Halt::Trouble(Trouble { message, wake, .. }) if goes_on => {
+            let report = vec![format!("{message}; what is established goes on")];
+            Halt::First(Plan { report, wake, ..Plan::default() })
+        }
+        halt => halt,
+    }
 }
 
 /// A revision that goes: it leaves the Lock, and its objects to those that own them.

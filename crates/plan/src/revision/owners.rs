@@ -66,6 +66,10 @@ pub(super) fn is_named(one: &OwnerReference, other: &OwnerReference) -> bool {
         && group(&one.api_version) == group(&other.api_version)
 }
 
+fn is_package(one: &OwnerReference) -> bool {
+    PackageKind::ALL.iter().any(|kind| kind.as_str() == one.kind)
+}
+
 fn is_controller(one: &OwnerReference) -> bool {
     one.controller == Some(true)
 }
@@ -103,12 +107,19 @@ impl Party {
         }
         // The revision changes with every upgrade; the package is whom people know.
         let package = owners.iter().find(|one| {
-            self.is_other_package(one)
+            is_package(one)
+                && !is_named(one, &self.package)
+                && group(&one.api_version) == group(&controller.api_version)
                 && controller.kind == format!("{}Revision", one.kind)
                 && controller.name.starts_with(one.name.as_str())
         });
         let whose = package.unwrap_or(controller);
-        Standing::Theirs(format!("{} {}", whose.kind, whose.name))
+        let (kind, name, theirs) = (&whose.kind, &whose.name, group(&whose.api_version));
+        // Managers of two groups may have packages of one name.
+        if package.is_some() && theirs != group(&self.revision.api_version) {
+            return Standing::Theirs(format!("{kind} {name} of {theirs}"));
+        }
+        Standing::Theirs(format!("{kind} {name}"))
     }
 
     /// Whose an object is that nothing controls and no package owns.
@@ -200,7 +211,7 @@ impl Party {
 
     fn is_other_package(&self, one: &OwnerReference) -> bool {
         group(&one.api_version) == group(&self.revision.api_version)
-            && PackageKind::ALL.iter().any(|kind| kind.as_str() == one.kind)
+            && is_package(one)
             && !is_named(one, &self.package)
     }
 }

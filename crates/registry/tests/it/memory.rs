@@ -54,3 +54,35 @@ async fn leases_end_by_the_clock_that_was_given() {
     assert_eq!(referrers["manifests"][0]["digest"], note.digest.to_string());
     assert_eq!(std::fs::read_dir(world.directory.path()).unwrap().count(), 0);
 }
+
+/// C7: what is needed to make room needs no room itself.
+#[tokio::test]
+async fn c7_a_full_registry_is_emptied_while_it_serves_and_takes_pushes_again() {
+    let settings = Settings {
+        space_reserve: u64::MAX - (1 << 20),
+        lease: Duration::from_secs(3600),
+        ..Settings::default()
+    };
+    let world = World::in_memory(settings, SystemTime::now);
+    let push = async |number: usize| {
+        let text = number.to_string().repeat(200_000);
+        let path = format!("/v2/a/blobs/uploads/?digest={}", Digest::of(text.as_bytes()));
+        world.call("POST", &path, &[], text).await
+    };
+    let old = world.push("a", "v1", &"old".repeat(100_000)).await;
+    let mut number = 1;
+    let refused = loop {
+        let answer = push(number).await;
+        if answer.status != 201 {
+            break answer;
+        }
+        number += 1;
+        assert!(number < 9, "there is room for a megabyte");
+    };
+    refused.refuses(507, "DENIED");
+    world.delete(&format!("/v2/a/manifests/{}", old.digest)).await.is(202);
+    let all = Collect { ignore_lease: true, ..Collect::default() };
+    assert!(world.registry.collect(&all).await.unwrap().blobs > 3);
+    push(number).await.is(201);
+    world.get("/readyz").await.is(200);
+}

@@ -126,7 +126,7 @@ fn two_that_want_different_versions_are_told_so() {
       two v1.0.0 needs hub >=v2.0.0
       one v1.0.0 needs hub <v2.0.0
       there is no version of hub that satisfies them all (there are v1.0.0, v1.5.0 and v2.0.0)
-      hint: accept more versions in one of these, or remove a package
+      hint: accept more versions in one of these, or remove a package; removing one deletes all objects of the kinds it brought
     ");
 }
 
@@ -153,7 +153,7 @@ fn a_conflict_deep_down_is_told_from_the_top() {
       middle v1.0.0 and v1.1.0 need hub >=v2.0.0
       other v1.0.0 needs hub v1.0.0
       there is no version of hub that satisfies them all (there are v1.0.0, v2.0.0 and v2.1.0)
-      hint: accept more versions in one of these, or remove a package
+      hint: accept more versions in one of these, or remove a package; removing one deletes all objects of the kinds it brought
     ");
 }
 
@@ -402,6 +402,50 @@ fn a_package_of_another_kind_does_not_do() {
       app v1.0.0 needs hub >=v1.0.0 as a Provider
       hub is a Function
       hint: need it as a Function, or need another package
+    ");
+}
+
+/// M8: whatever else keeps a package where it is, its kind is what is wrong.
+#[test]
+fn m8_one_of_another_kind_that_is_installed_by_name_is_told_by_its_kind() {
+    assert_snapshot!(answer("
+        app v1.0.0: hub >=v1.0.0 as Provider
+        hub v1.0.0: kind Configuration
+        installed hub v1.0.0 up
+        want app v1.0.0
+    "), @r"
+    keep hub v1.0.0
+    conflict: app
+      app v1.0.0 needs hub >=v1.0.0 as a Provider
+      hub is a Configuration
+      hint: need it as a Configuration, or need another package
+    ");
+    // One that is of that kind in another version is told by its versions.
+    assert_snapshot!(answer("
+        app v1.0.0: hub >=v2.0.0 as Provider
+        hub v1.0.0: kind Provider
+        hub v2.0.0: kind Configuration
+        installed hub v1.0.0 held
+        want app v1.0.0
+    "), @r"
+    keep hub v1.0.0
+    conflict: app
+      app v1.0.0 needs hub >=v2.0.0 as a Provider
+      there is no version of hub like that (there are v1.0.0 and v2.0.0)
+      hint: publish such a version of hub, or accept another
+    ");
+}
+
+#[test]
+fn a_repository_with_nothing_in_it_is_told_from_one_without_such_a_version() {
+    assert_snapshot!(answer("
+        app v1.0.0: hub >=v1.0.0
+        want app v1.0.0
+    "), @r"
+    conflict: app
+      app v1.0.0 needs hub >=v1.0.0
+      there is no version of hub: the repository is empty, does not exist or is not to be seen
+      hint: check the name hub, or publish such a version of it
     ");
 }
 
@@ -662,6 +706,6 @@ fn a_conflict_over_a_crd_says_which_versions_bring_it() {
       old v1.0.0 needs one =v1.0.0
       the CRD buckets.example.org/v1 comes with one v2.0.0
       no choice of versions suits them all
-      hint: accept more versions in one of these, or remove a package
+      hint: accept more versions in one of these, or remove a package; removing one deletes all objects of the kinds it brought
     ");
 }

@@ -2,10 +2,12 @@
 
 use super::craft::{GOOD, Image, Tar, gz, gz_mebibytes, gz_repeated, layout, package_layer};
 use super::{bounded, refused};
-use crate::support::Scratch;
+use crate::support::{Scratch, until};
+use crate::up::Up;
 use oci::{Descriptor, Digest, Index, MediaType, Raw};
 use serde_json::json;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 /// A package file of this image must be refused with these words.
 #[track_caller]
@@ -225,12 +227,41 @@ fn yaml_that_inflates_or_nests_without_end_is_refused() {
     }
 }
 
-/// M7: small documents with aliases, so many that they would fill any memory together. What each
-/// expands to would be fine by itself.
+/// A small document with aliases. What it expands to would be fine by itself.
+fn alias_document() -> String {
+    let list = |of: &str, times: usize| vec![of; times].join(",");
+    format!("a: &a [{}]\nb: [{}]\n---\n", list("1", 9), list("*a", 80))
+}
+
+/// C1: work on a package holds up neither another package nor a signal.
+#[test]
+fn c1_a_package_of_aliases_holds_up_nobody_else() {
+    let scratch = Scratch::new();
+    let text = format!("{GOOD}\n---\n{}", alias_document().repeat(2000));
+    let bad = Image::base(package_layer(&text)).xpkg(&scratch, "bad.xpkg");
+    assert!(fs_err::metadata(&bad).unwrap().len() < 32 << 10, "it is small");
+    let good = Image::good().xpkg(&scratch, "good.xpkg");
+    let data = scratch.join("data").display().to_string();
+    let mut up = Up::start(&scratch, &["--data-dir", &data]);
+    let registry = up.told("  registry  http://");
+    for (name, file) in [("bad", &bad), ("good", &good)] {
+        let there = format!("{registry}/t/{name}:v1.0.0");
+        up.say(&["push", "-f", file.to_str().unwrap(), &there]).ok();
+        up.say(&["install", "configuration", &there, name]).ok();
+    }
+    up.say(&["wait", "good", "--timeout", "2m"]).ok();
+    until("the other says what is wrong with it", || {
+        up.say(&["status", "bad"]).all().contains("alias").then_some(())
+    });
+    let asked = Instant::now();
+    up.stop();
+    assert!(asked.elapsed() < Duration::from_secs(30), "{:?}", asked.elapsed());
+}
+
+/// M7: so many small documents with aliases that they would fill any memory together.
 #[test]
 fn m7_many_alias_documents_are_refused_together() {
-    let list = |of: &str, times: usize| vec![of; times].join(",");
-    let one = format!("a: &a [{}]\nb: [{}]\n---\n", list("1", 9), list("*a", 80));
+    let one = alias_document();
     let text = format!("{GOOD}\n---\n{}", one.repeat(2000));
     let scratch = Scratch::new();
     let path = Image::base(package_layer(&text)).xpkg(&scratch, "bad.xpkg");

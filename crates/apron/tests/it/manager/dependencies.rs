@@ -5,6 +5,7 @@ use super::revisions::{crd, healthy, name, path, unhealthy};
 use super::stage::{Stage, condition, packages};
 use crate::support::until;
 use serde_json::{Value as Json, json};
+use std::collections::BTreeSet;
 
 pub(super) const ALL: &[Scenario] = &[
     ("what is needed is installed", what_is_needed_is_installed_however_deep),
@@ -135,6 +136,36 @@ fn what_is_needed_is_installed_however_deep(stage: &Stage) {
     assert_eq!(lock["customResourceDefinitions"][format!("nets.{group}")], "Provider/deep-net");
     assert_eq!(lock["compositions"]["deep"], "Configuration/deep");
     assert!(lock["metadata"]["finalizers"].to_string().contains("lock.pkg.crossplane.io"));
+    m4_what_was_brought_is_told_from_what_was_asked_for(stage);
+}
+
+fn m4_what_was_brought_is_told_from_what_was_asked_for(stage: &Stage) {
+    let last = |name: &str| {
+        let told = stage.apron(&["why", name]).ok().stdout;
+        told.lines().last().unwrap_or_default().to_owned()
+    };
+    assert_eq!(last("deep-net"), "└─ the package manager brought it for them");
+    assert_eq!(last("deep"), "└─ nothing needs it: somebody installed it");
+    let left = |name: &str| format!("{name} stays, and nothing needs it any more");
+    let told = |words: &[&str]| {
+        let told = stage.apron(&[&["uninstall", "--dry-run"], words].concat()).ok().stdout;
+        let lines = told.lines().filter(|line| line.ends_with("nothing needs it any more"));
+        lines.map(str::to_owned).collect::<BTreeSet<String>>()
+    };
+    let [base, net, function] =
+        ["configuration/deep-base", "provider/deep-net", "function/deep-fn"].map(left);
+    assert_eq!(told(&["deep"]), BTreeSet::from([base, net.clone(), function.clone()]));
+    // Somebody writes the same into git: it is no longer only what others brought.
+    let net_image = stage.registry.reference("deep-net:v1.2.0");
+    let object = json!({
+        "apiVersion": "pkg.crossplane.io/v1", "kind": "Provider",
+        "metadata": {"name": "deep-net"}, "spec": {"package": net_image},
+    });
+    let path = format!("{}/deep-net?fieldManager=git&force=true", packages("Provider"));
+    stage.change("PATCH", &path, "application/apply-patch+yaml", &object);
+    assert_eq!(last("deep-net"), "└─ somebody installed it by name, too");
+    assert_eq!(told(&["deep", "deep-base"]), BTreeSet::from([function]));
+    assert!(!told(&["deep"]).contains(&net));
 }
 
 fn a_conflict_is_explained_and_mended(stage: &Stage) {
@@ -152,7 +183,8 @@ fn a_conflict_is_explained_and_mended(stage: &Stage) {
     let sentences = format!(
         "{} v1.0.0 needs {torn} v2.0.0; {} v1.0.0 needs {torn} v1.0.0; there is no version of \
          {torn} that satisfies them all (there are v1.0.0 and v2.0.0); hint: accept more versions \
-         in one of these, or remove a package",
+         in one of these, or remove a package; removing one deletes all objects of the kinds it \
+         brought",
         of("tears-right"),
         of("tears-left"),
         torn = of("torn"),
@@ -481,18 +513,18 @@ fn a_bad_package_blocks_nobody(stage: &Stage) {
     stage.install(CONFIGURATION, "lacks", &json!({"package": bad}));
     let expected = format!(
         "cannot resolve package dependencies: {} v1.0.0 needs {lacking} >=v1.0.0; there is no \
-         version of {lacking} like that; hint: publish such a version of {lacking}, or accept \
-         another",
+         version of {lacking}: the repository is empty, does not exist or is not to be seen; hint: \
+         check the name {lacking}, or publish such a version of it",
         of("lacks"),
         lacking = of("lacking"),
     );
-    assert_eq!(unhealthy(stage, CONFIGURATION, "lacks", "like that"), expected);
+    assert_eq!(unhealthy(stage, CONFIGURATION, "lacks", "is empty"), expected);
     stage.push("Provider", "plain-need", "v1.0.0");
     let good =
         push(stage, CONFIGURATION, "unrelated", "v1.0.0", &[("provider", "plain-need", "*")]);
     stage.install(CONFIGURATION, "unrelated", &json!({"package": good}));
     becomes(stage, CONFIGURATION, "unrelated", &good);
-    unhealthy(stage, CONFIGURATION, "lacks", "like that");
+    unhealthy(stage, CONFIGURATION, "lacks", "is empty");
     // Once it is there, the next look finds it; there would be one within a minute anyway.
     stage.push("Provider", "lacking", "v1.0.0");
     let news = json!({"metadata": {"annotations": {"example.org/asked": "again"}}});

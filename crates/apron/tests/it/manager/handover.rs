@@ -1,6 +1,8 @@
 //! What works is not torn down before what follows is available.
 
 use super::Scenario;
+use super::dependencies::push;
+use super::revisions::unhealthy;
 use super::runtimes::{core, deployments, role};
 use super::stage::{Stage, condition, packages};
 use crate::support::until;
@@ -9,6 +11,7 @@ use serde_json::{Value as Json, json};
 pub(super) const ALL: &[Scenario] = &[
     ("h2 a provider comes back", h2_a_provider_runs_again_if_the_next_one_does_not_start),
     ("h2 a function serves on", h2_a_function_serves_until_the_next_one_does),
+    ("f15 what is needed runs first", f15_what_is_needed_runs_before_what_needs_it),
 ];
 
 const CONFIGS: &str = "/apis/pkg.crossplane.io/v1beta1/deploymentruntimeconfigs";
@@ -112,4 +115,27 @@ fn h2_a_function_serves_until_the_next_one_does(stage: &Stage) {
     healthy(stage, kind, name, &second);
     until("the one before is gone", || stage.is_absent(&deployments(&first)).then_some(()));
     assert_eq!(leads_to(stage, name), *second);
+}
+
+/// On a real server nothing runs, so its manager was told not to wait for that.
+fn f15_what_is_needed_runs_before_what_needs_it(stage: &Stage) {
+    if stage.is_real() {
+        return;
+    }
+    stuck(stage, "awaited-stuck");
+    let needed = stage.push_provider("awaited", "v1.0.0", &json!({}));
+    let spec = json!({"package": needed, "runtimeConfigRef": {"name": "awaited-stuck"}});
+    stage.install("Provider", "awaited", &spec);
+    active(stage, "Provider", "awaited", 1);
+    let needs = [("provider", "awaited", ">=v1.0.0")];
+    let needing = push(stage, "Configuration", "awaits", "v1.0.0", &needs);
+    stage.install("Configuration", "awaits", &json!({"package": needing}));
+    let said = unhealthy(stage, "Configuration", "awaits", "it does not run yet");
+    assert!(said.contains("waiting for dependencies: "), "{said}");
+    let awaits = stage.package("Configuration", "awaits");
+    assert_ne!(condition(&awaits, "Installed").unwrap()["status"], "True", "{awaits}");
+    let change = json!({"spec": {"runtimeConfigRef": {"name": "default"}}});
+    stage.merge("Provider", "awaited", &change);
+    stage.installed("Configuration", "awaits");
+    stage.installed("Provider", "awaited");
 }

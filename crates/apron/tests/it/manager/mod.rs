@@ -82,12 +82,14 @@ fn play_on(mut stage: Stage, scenarios: &[Scenario], end: fn(&mut Stage)) {
 
 #[test]
 fn packages_become_revisions_on_the_embedded_server() {
-    play(Backend::Embedded, packages::ALL);
+    let end = packages::m3_what_is_installed_goes_on_while_its_registry_is_away;
+    play_until(Backend::Embedded, packages::ALL, end);
 }
 
 #[test]
 fn packages_become_revisions_on_a_real_server() {
-    play(Backend::Real, packages::ALL);
+    let end = packages::m3_what_is_installed_goes_on_while_its_registry_is_away;
+    play_until(Backend::Real, packages::ALL, end);
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! From packages to revisions: pull policies, activation, history, pause.
 
 use super::Scenario;
-use super::stage::{Gate, Stage, condition};
+use super::signer::digest;
+use super::stage::{Gate, Stage, condition, packages};
 use crate::support::until;
 use serde_json::json;
 
@@ -176,4 +177,45 @@ fn a_mirror_is_used_where_one_is_configured(stage: &Stage) {
     // What the package asks for is what its revision says.
     let revision = stage.revisions("Provider", "mirrored").remove(0).2;
     assert_eq!(stage.package("ProviderRevision", &revision)["spec"]["image"], package);
+}
+
+/// Nobody can tell what the image is, and what is installed of it does not need to know.
+pub(super) fn m3_what_is_installed_goes_on_while_its_registry_is_away(stage: &mut Stage) {
+    let gate = Gate::before(&stage.registry);
+    gate.open();
+    let all =
+        [("Configuration", "stays-tag"), ("Provider", "stays-run"), ("Provider", "stays-bytes")];
+    for (kind, name) in all {
+        stage.push(kind, name, "v1.0.0");
+        let mut package = format!("{}/{name}:v1.0.0", gate.address);
+        if name == "stays-bytes" {
+            let digest = digest(stage, &stage.registry.reference("stays-bytes:v1.0.0"));
+            package = format!("{}/{name}@{digest}", gate.address);
+        }
+        stage.install(kind, name, &json!({"package": package}));
+        stage.installed(kind, name);
+    }
+    stage.restart_after(&[], |stage| {
+        gate.close();
+        fs_err::remove_dir_all(&stage.cache).unwrap();
+    });
+    for (kind, name) in all {
+        let controller = format!("controller=\"{}revision\"", kind.to_lowercase());
+        let count = stage.ask(&packages(&format!("{kind}Revision"))).unwrap();
+        let count = count["items"].as_array().unwrap().len();
+        until("the manager has looked at every revision", || {
+            let metrics = stage.metrics();
+            let lines = metrics.lines().filter(|line| {
+                line.starts_with("apron_reconciles_total") && line.contains(&controller)
+            });
+            let times = lines.filter_map(|line| line.rsplit_once(' ')?.1.parse::<usize>().ok());
+            (times.sum::<usize>() >= count).then_some(())
+        });
+        let changed = stage.merge(kind, name, &json!({"spec": {"revisionHistoryLimit": 5}}));
+        until("the manager has looked at the package", || {
+            let seen = condition(&stage.package(kind, name), "Installed")?;
+            (seen["observedGeneration"] == changed["metadata"]["generation"]).then_some(())
+        });
+        stage.installed(kind, name);
+    }
 }

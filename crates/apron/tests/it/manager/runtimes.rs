@@ -53,7 +53,10 @@ fn healthy(stage: &Stage, name: &str, revision: &str) {
 }
 
 fn a_provider_is_healthy_once_its_deployment_is_available(stage: &Stage) {
-    let revision = install(stage, "runs", "v1.0.0", &json!({}));
+    let reference = stage.push_provider("runs", "v1.0.0", &json!({}));
+    let account = json!({"annotations": {"example.org/role": "reader"}});
+    stage.install("Provider", "runs", &json!({"package": reference, "serviceAccount": account}));
+    let revision = active(stage, "runs");
     let deployment = until("its Deployment is there", || stage.ask(&deployments(&revision)));
     let image = &deployment["spec"]["template"]["spec"]["containers"][0]["image"];
     assert!(image.as_str().unwrap().contains("runs:v1.0.0@sha256:"), "{image}");
@@ -68,6 +71,17 @@ fn a_provider_is_healthy_once_its_deployment_is_available(stage: &Stage) {
     }
     healthy(stage, "runs", &revision);
     assert!(stage.ask(&core("services", "runs")).is_some());
+    // D32: what the package says of its account is there.
+    let account = stage.ask(&core("serviceaccounts", &revision)).unwrap();
+    assert_eq!(account["metadata"]["annotations"]["example.org/role"], "reader", "{account}");
+    // D45: the revision names its controller.
+    until("the revision names its Deployment", || {
+        let named = stage.package("ProviderRevision", &revision)["status"]["controllerRef"].clone();
+        let expected = json!({
+            "apiVersion": "apps/v1", "kind": "Deployment", "namespace": NAMESPACE, "name": revision,
+        });
+        (named == expected).then_some(())
+    });
     until("the controller may use its kinds", || {
         let role = stage.ask(&role(&revision))?;
         role.to_string().contains("runs.example.org").then_some(())

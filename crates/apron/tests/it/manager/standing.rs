@@ -100,7 +100,7 @@ pub(super) fn what_is_settled_is_left_alone(stage: &mut Stage) {
     let lost = json!({"dependsOn": [{"provider": of("quiet-lost"), "version": ">=v1.0.0"}]});
     let lost = stage.push_package("Configuration", "quiet-lacks", "v1.0.0", &lost, &[]);
     stage.install("Configuration", "quiet-lacks", &json!({"package": lost}));
-    super::revisions::unhealthy(stage, "Configuration", "quiet-lacks", "like that");
+    super::revisions::unhealthy(stage, "Configuration", "quiet-lacks", "is empty");
     for (kind, package) in
         [("Provider", "quiet-provider"), ("Function", "quiet-function"), ("Configuration", "quiet")]
     {

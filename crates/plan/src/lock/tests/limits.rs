@@ -50,15 +50,15 @@ fn the_example_of_two_configurations_goes_from_version_to_version() {
     Resolved=True DependencyResolutionSucceeded
 
     config1 is to be v0.0.2
-    event config1: r.io/config1 v0.0.2 needs r.io/dep1 v0.0.2; r.io/dep1 v0.0.2 needs r.io/transitive v0.0.2; r.io/config2 v0.0.1 needs r.io/dep2 v0.0.1; r.io/dep2 v0.0.1 needs r.io/transitive v0.0.1; there is no version of r.io/transitive that satisfies them all (there are v0.0.1, v0.0.2 and v0.0.3); hint: accept more versions in one of these, or remove a package
+    event config1: r.io/config1 v0.0.2 needs r.io/dep1 v0.0.2; r.io/dep1 v0.0.2 needs r.io/transitive v0.0.2; r.io/config2 v0.0.1 needs r.io/dep2 v0.0.1; r.io/dep2 v0.0.1 needs r.io/transitive v0.0.1; there is no version of r.io/transitive that satisfies them all (there are v0.0.1, v0.0.2 and v0.0.3); hint: accept more versions in one of these, or remove a package; removing one deletes all objects of the kinds it brought
     # again in 60 s
 
-    Configuration config1 r.io/config1:v0.0.2 conflict: r.io/config1 v0.0.2 needs r.io/dep1 v0.0.2; r.io/dep1 v0.0.2 needs r.io/transitive v0.0.2; r.io/config2 v0.0.1 needs r.io/dep2 v0.0.1; r.io/dep2 v0.0.1 needs r.io/transitive v0.0.1; there is no version of r.io/transitive that satisfies them all (there are v0.0.1, v0.0.2 and v0.0.3); hint: accept more versions in one of these, or remove a package
+    Configuration config1 r.io/config1:v0.0.2 conflict: r.io/config1 v0.0.2 needs r.io/dep1 v0.0.2; r.io/dep1 v0.0.2 needs r.io/transitive v0.0.2; r.io/config2 v0.0.1 needs r.io/dep2 v0.0.1; r.io/dep2 v0.0.1 needs r.io/transitive v0.0.1; there is no version of r.io/transitive that satisfies them all (there are v0.0.1, v0.0.2 and v0.0.3); hint: accept more versions in one of these, or remove a package; removing one deletes all objects of the kinds it brought
     Configuration config2 r.io/config2:v0.0.1 resolved 2/2/0
     Configuration dep1 r.io/dep1:v0.0.1 resolved 1/1/0
     Configuration dep2 r.io/dep2:v0.0.1 resolved 1/1/0
     Provider transitive r.io/transitive:v0.0.1 resolved 0/0/0
-    Resolved=False DependencyResolutionFailed (Error occurred during dependency resolution of config1: r.io/config1 v0.0.2 needs r.io/dep1 v0.0.2; r.io/dep1 v0.0.2 needs r.io/transitive v0.0.2; r.io/config2 v0.0.1 needs r.io/dep2 v0.0.1; r.io/dep2 v0.0.1 needs r.io/transitive v0.0.1; there is no version of r.io/transitive that satisfies them all (there are v0.0.1, v0.0.2 and v0.0.3); hint: accept more versions in one of these, or remove a package)
+    Resolved=False DependencyResolutionFailed (Error occurred during dependency resolution of config1: r.io/config1 v0.0.2 needs r.io/dep1 v0.0.2; r.io/dep1 v0.0.2 needs r.io/transitive v0.0.2; r.io/config2 v0.0.1 needs r.io/dep2 v0.0.1; r.io/dep2 v0.0.1 needs r.io/transitive v0.0.1; there is no version of r.io/transitive that satisfies them all (there are v0.0.1, v0.0.2 and v0.0.3); hint: accept more versions in one of these, or remove a package; removing one deletes all objects of the kinds it brought)
 
     config2 is to be v0.0.2
     lock r.io/config1 v0.0.2, r.io/config2 v0.0.2, r.io/dep1 v0.0.1, r.io/dep2 v0.0.1, r.io/transitive v0.0.1
@@ -237,7 +237,7 @@ fn a_package_that_nobody_needs_is_never_moved() {
     cluster.run();
     assert_snapshot!(cluster.show(), @r"
     Configuration a r.io/a:v1.0.0 resolved 1/1/0
-    Configuration b r.io/b:v2.0.0 conflict: r.io/b v2.0.0 needs r.io/c v2.0.0; r.io/a v1.0.0 needs r.io/c v1.0.0; there is no version of r.io/c that satisfies them all (there are v1.0.0 and v2.0.0); hint: accept more versions in one of these, or remove a package
+    Configuration b r.io/b:v2.0.0 conflict: r.io/b v2.0.0 needs r.io/c v2.0.0; r.io/a v1.0.0 needs r.io/c v1.0.0; there is no version of r.io/c that satisfies them all (there are v1.0.0 and v2.0.0); hint: accept more versions in one of these, or remove a package; removing one deletes all objects of the kinds it brought
     Provider c r.io/c:v1.0.0 resolved 0/0/0
     ");
 }

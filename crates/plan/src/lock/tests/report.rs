@@ -69,7 +69,7 @@ fn why_something_is_refused() {
       r.io/d v1.0.0 needs r.io/c >=v2.0.0
       r.io/b v1.0.0 needs r.io/c <v2.0.0
       there is no version of r.io/c that satisfies them all (there are v1.5.0 and v2.0.0)
-      hint: accept more versions in one of these, or remove a package
+      hint: accept more versions in one of these, or remove a package; removing one deletes all objects of the kinds it brought
     c is r.io/c:v1.5.0
     r.io/a v1.0.0 needs it: >=v1.0.0
     r.io/b v1.0.0 needs it: <v2.0.0
@@ -78,6 +78,6 @@ fn why_something_is_refused() {
       r.io/d v1.0.0 needs r.io/c >=v2.0.0
       r.io/b v1.0.0 needs r.io/c <v2.0.0
       there is no version of r.io/c that satisfies them all (there are v1.5.0 and v2.0.0)
-      hint: accept more versions in one of these, or remove a package
+      hint: accept more versions in one of these, or remove a package; removing one deletes all objects of the kinds it brought
     ");
 }

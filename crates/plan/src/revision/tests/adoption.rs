@@ -151,6 +151,18 @@ fn c2_what_another_controls_is_not_given_by_an_annotation() {
     assert!(!is_taken(&cluster, "buckets"));
 }
 
+/// Managers of two groups may each have a provider of one name.
+#[test]
+fn a_package_of_another_group_is_named_with_its_group() {
+    let (mut cluster, name) = provider(&["buckets"]);
+    let package = owner("pkg.other.example.org/v1", "Provider", "p");
+    let mut revision = owner("pkg.other.example.org/v1", "ProviderRevision", "p-0123456789ab");
+    revision["controller"] = json!(true);
+    put(&mut cluster, "buckets", &json!({"ownerReferences": [package, revision]}));
+    let told = cluster.settle(&name);
+    assert!(told.contains("belongs to Provider p of pkg.other.example.org, so"), "{told}");
+}
+
 #[test]
 fn c2_a_package_cannot_give_itself_anything() {
     let mut forged = crd("buckets");

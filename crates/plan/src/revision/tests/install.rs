@@ -47,6 +47,24 @@ fn f40_a_package_with_unsupported_objects_is_not_installed() {
     }
 }
 
+/// X32, X37, X40: what each kind of package may not bring.
+#[test]
+fn f40_each_kind_of_package_is_held_to_what_it_may_bring() {
+    for (kind, object, what) in [
+        (PackageKind::Configuration, crd("a"), r#"CustomResourceDefinition "a.example.org""#),
+        (PackageKind::Provider, composition("c"), r#"Composition "c""#),
+        (PackageKind::Function, composition("c"), r#"Composition "c""#),
+    ] {
+        let mut cluster = Cluster::new();
+        cluster.publish(TAG, &[meta(kind.as_str(), &json!({})), object]);
+        let name = cluster.revise(kind, "p", TAG, "Active");
+        let told = cluster.settle(&name);
+        let what = format!("{what} does not belong in a {}", kind.as_str());
+        assert!(told.contains("RevisionHealthy=False") && told.contains(&what), "{told}");
+        assert!(!told.contains("create"), "{told}");
+    }
+}
+
 #[test]
 fn f40_a_manager_that_skips_what_is_unsupported_installs_the_rest() {
     let mut cluster = Cluster::new();

@@ -272,6 +272,16 @@ fn constraints_on_crossplane_can_be_ignored() {
 }
 
 #[test]
+fn m3_what_is_established_goes_on_while_its_package_cannot_be_had() {
+    let (mut cluster, name) = provider(&["buckets"]);
+    assert!(cluster.settle(&name).contains("RevisionHealthy=True"));
+    // The cache is lost, and the tag was pushed again.
+    publish(&mut cluster, TAG, &["other"]);
+    let told = cluster.settle(&name);
+    assert!(!told.contains("RevisionHealthy"), "{told}");
+}
+
+#[test]
 fn a_package_that_cannot_be_had_or_is_another_by_now_is_not_installed() {
     let (mut cluster, name) = provider(&["buckets"]);
     let mut told = Vec::new();

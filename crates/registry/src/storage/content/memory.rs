@@ -35,7 +35,11 @@ impl Memory {
 
 impl Content for Memory {
     fn space(&self) -> Result<u64, Error> {
-        Ok(u64::MAX)
+        let shelves = self.lock();
+        let all = shelves.blobs.values().chain(shelves.uploads.values());
+        let held = |bytes: &Shared| bytes.read().unwrap_or_else(PoisonError::into_inner).len();
+        let held: usize = all.chain(shelves.damaged.values()).map(held).sum();
+        Ok(u64::MAX.saturating_sub(u64::try_from(held).unwrap_or(u64::MAX)))
     }
 
     fn stage(&self, id: &str, offset: u64) -> Result<Arc<dyn Staged>, Error> {
