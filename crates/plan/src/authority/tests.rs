@@ -201,6 +201,34 @@ fn h7_webhooks_beyond_the_package_are_asked_for_and_addresses_forbidden() {
     );
 }
 
+/// H7: a list that ends before the kinds do says nothing of those beyond.
+#[test]
+fn h7_webhooks_about_more_kinds_than_are_listed_are_about_everything() {
+    let service = json!({"service": {"name": "x", "namespace": "kube-system"}});
+    let harmless: Vec<String> = (0..1000).map(|number| format!("harmless{number:04}")).collect();
+    let about = |webhooks: &mut Json, resources: &Json| {
+        let rules = webhooks["webhooks"][0]["rules"].as_array_mut().unwrap();
+        rules.push(json!({
+            "apiGroups": [""], "resources": resources, "operations": ["*"], "apiVersions": ["*"],
+        }));
+    };
+    let judged = |more: &[Json], permissions: Vec<PermissionRequest>| {
+        let mut hook = webhook(&service, "", "harmless0000");
+        more.iter().for_each(|resources| about(&mut hook, resources));
+        let allowed = Allowed { permissions, ..Allowed::default() };
+        judge(&contents(&[provider(&json!([])), hook]), &allowed)
+    };
+    let those = rule(&json!({"apiGroups": [""], "resources": harmless, "verbs": ["intercept"]}));
+    let exactly = judged(&[json!(harmless), json!(harmless)], vec![those.clone()]);
+    assert!(exactly.is_good(), "a kind that is named again is no further one: {exactly:?}");
+    for more in [json!(["secrets"]), json!(["secrets", "pods"]), json!(["*"])] {
+        let judgement = judged(&[json!(harmless), more], vec![those.clone()]);
+        assert_eq!(in_lines(&judgement.refused), ["intercept */*.*"]);
+    }
+    let further = [json!(harmless), json!(["secrets"])];
+    assert!(judged(&further, Allowed::anything().permissions).is_good());
+}
+
 /// H7, for composite resources: a configuration runs nothing, so whoever converts is somebody else.
 #[test]
 fn h7_conversions_of_composite_resources_by_others_are_asked_for() {
