@@ -33,6 +33,7 @@ pub use words::{in_lines, refusal};
 use crate::revision::{Contents, Unsupported};
 use api::meta::{Meta, PermissionRequest};
 use oci::Digest;
+use std::collections::BTreeSet;
 use xpkg::lint::{Calls, Kinds};
 use xpkg::open::Opened;
 use xpkg::reserved::{Reserved, reserved};
@@ -133,9 +134,10 @@ impl Allowed {
     }
 }
 
-/// What a package asks for.
-pub fn asked(contents: &Contents) -> Asked {
-    let brought: Kinds = contents.documents.iter().filter_map(|it| it.brings.clone()).collect();
+/// What a package asks for where the kinds of definitions of these names are others'.
+pub(crate) fn asked(contents: &Contents, others: &BTreeSet<&str>) -> Asked {
+    let own = contents.documents.iter().filter(|it| !others.contains(it.name.as_str()));
+    let brought: Kinds = own.filter_map(|it| it.brings.clone()).collect();
     let mut kinds = Kinds::new();
     for document in &contents.documents {
         kinds.extend(document.calls.intercepted(&brought));
@@ -164,6 +166,15 @@ pub fn judge_opened(opened: &Opened, allowed: &Allowed) -> Judgement {
 
 /// What is said to a package with these contents.
 pub fn judge(contents: &Contents, allowed: &Allowed) -> Judgement {
+    judge_among(contents, &BTreeSet::new(), allowed)
+}
+
+/// The same where the kinds of definitions of these names are others'.
+pub(crate) fn judge_among(
+    contents: &Contents,
+    others: &BTreeSet<&str>,
+    allowed: &Allowed,
+) -> Judgement {
     let mut forbidden = Vec::new();
     for document in &contents.documents {
         let what = format!("{} {}", document.kind, document.name);
@@ -178,7 +189,7 @@ pub fn judge(contents: &Contents, allowed: &Allowed) -> Judgement {
             forbidden.push(words::misnamed(&what));
         }
     }
-    let asked = asked(contents).all();
+    let asked = asked(contents, others).all();
     if let Some(why) = rules::excess(&asked) {
         forbidden.push(why);
         return Judgement { forbidden, refused: Vec::new() };

@@ -7,6 +7,7 @@ use api::meta::{PackageKind, PermissionRequest};
 use insta::assert_snapshot;
 use oci::Digest;
 use serde_json::{Value as Json, json};
+use std::collections::BTreeSet;
 
 fn rule(rule: &Json) -> PermissionRequest {
     PermissionRequest::from_json(rule).unwrap()
@@ -248,7 +249,7 @@ fn h7_conversions_of_composite_resources_by_others_are_asked_for() {
     });
     let service = json!({"service": {"name": "x", "namespace": "y"}});
     let by_service = contents(&[meta.clone(), composite(&service)]);
-    assert_eq!(in_lines(&asked(&by_service).all()), ["intercept xs.example.org"]);
+    assert_eq!(in_lines(&asked(&by_service, &BTreeSet::new()).all()), ["intercept xs.example.org"]);
     assert!(judge(&by_service, &Allowed::default()).forbidden.is_empty());
     let by_address = contents(&[meta, composite(&json!({"url": "https://a.example.org"}))]);
     assert_eq!(judge(&by_address, &Allowed::anything()).forbidden.len(), 1);
