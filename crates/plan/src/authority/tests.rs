@@ -150,6 +150,47 @@ fn c2_h1_definitions_in_groups_of_others_are_forbidden() {
     ");
 }
 
+/// C2: which groups are the manager's own depends on its suffix; several share a cluster.
+#[test]
+fn c2_groups_of_the_manager_are_closed_whatever_its_suffix() {
+    let own_groups = vec!["packages.apron.example.org".to_owned()];
+    let allowed = Allowed { own_groups, ..Allowed::anything() };
+    for (group, is_closed) in [
+        ("packages.apron.example.org", true),
+        ("Packages.apron.example.org.", true),
+        ("packages.crossplane.io", true),
+        ("pkg.apron.example.org", true),
+        ("meta.pkg.apron.example.org", true),
+        ("packages.example.org", false),
+        ("apron.example.org", false),
+    ] {
+        assert_eq!(allowed.closed(group).is_some(), is_closed, "{group}");
+    }
+    let judgement = judge(
+        &contents(&[provider(&json!([])), definition("packages.apron.example.org")]),
+        &allowed,
+    );
+    assert_eq!(judgement.forbidden.len(), 1, "{judgement:?}");
+}
+
+/// H1: RBAC does not know which of two API servers serves a kind.
+#[test]
+fn h1_groups_of_other_api_servers_are_closed_unless_they_are_named() {
+    let group = "authorization.openshift.io";
+    let served_elsewhere = vec![group.to_owned(), "custom.metrics.k8s.io".to_owned()];
+    let cluster = Allowed { served_elsewhere, ..Allowed::anything() };
+    let told = |allowed: &Allowed, group: &str| {
+        judge(&contents(&[provider(&json!([])), definition(group)]), allowed).forbidden.join("; ")
+    };
+    assert_snapshot!(told(&cluster, group), @"CustomResourceDefinition things.authorization.openshift.io defines a kind in the group authorization.openshift.io, which another API server serves in this cluster (an administrator opens it with `apron manager --allow-group authorization.openshift.io`)");
+    assert_eq!(told(&cluster, "example.org"), "");
+    assert_eq!(told(&Allowed::anything(), group), "", "elsewhere the name means nothing");
+    let groups = vec![group.to_owned(), "custom.metrics.k8s.io".to_owned()];
+    let open = Allowed { groups, ..cluster };
+    assert_eq!(told(&open, group), "");
+    assert_eq!(told(&open, "custom.metrics.k8s.io"), "", "the community's is named once");
+}
+
 /// H1: rights are handed out by name, and found by the property of generated packages.
 #[test]
 fn h1_definitions_under_the_name_of_another_kind_are_forbidden() {

@@ -20,6 +20,7 @@ pub(super) const ALL: &[Scenario] = &[
         "h1: managed definitions beside others",
         h1_a_managed_definition_does_not_stand_in_for_anothers_kind,
     ),
+    ("h1: groups of other API servers", h1_groups_of_other_api_servers_are_closed),
     ("h7: webhooks at an address", h7_no_webhook_is_called_at_an_address),
     ("h7: webhooks in a plan", h7_a_plan_says_what_webhooks_are_about),
     ("h7: webhooks about others", h7_webhooks_about_kinds_of_others_are_allowed_or_not_there),
@@ -244,6 +245,34 @@ fn h1_a_managed_definition_does_not_stand_in_for_anothers_kind(stage: &Stage) {
         (&after["metadata"]["uid"], &after["spec"]),
         (&before["metadata"]["uid"], &before["spec"])
     );
+}
+
+/// A real API server leads requests about a group to another one if it is told so; ours never does.
+fn h1_groups_of_other_api_servers_are_closed(stage: &Stage) {
+    if !stage.is_real() {
+        return;
+    }
+    let group = "elsewhere.example.org";
+    let services = "/apis/apiregistration.k8s.io/v1/apiservices";
+    let service = json!({
+        "apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
+        "metadata": {"name": format!("v1beta9.{group}")},
+        "spec": {
+            "group": group, "version": "v1beta9", "groupPriorityMinimum": 10, "versionPriority": 10,
+            "service": {"name": "elsewhere", "namespace": "kube-system"},
+            "insecureSkipTLSVerify": true,
+        },
+    });
+    stage.make(services, &service);
+    let objects = [crd(group, "projects", &["a"])];
+    let reference = stage.push_package("Provider", "h1-elsewhere", "v1.0.0", &json!({}), &objects);
+    let told = administrator(stage, &["plan", &reference]).failed();
+    assert!(told.contains("which another API server serves"), "{told}");
+    stage.install("Provider", "h1-elsewhere", &json!({"package": reference}));
+    refused(stage, "h1-elsewhere", &["elsewhere.example.org, which another API server serves"]);
+    assert!(stage.is_absent(&path("projects.elsewhere.example.org")));
+    let itself = format!("{services}/v1beta9.{group}");
+    stage.change("DELETE", &itself, "application/json", &json!({}));
 }
 
 fn webhook(client: &Json, group: &str, resource: &str) -> Json {

@@ -135,7 +135,7 @@ fn any_case() -> impl Strategy<Value = Case> {
             objects.extend(webhooks);
             let groups = if opens { vec![COMMUNITY.to_owned()] } else { Vec::new() };
             let place = Place::Gathered { is_there: true };
-            let allowed = Allowed { permissions: allowed, groups, place };
+            let allowed = Allowed { permissions: allowed, groups, place, ..Allowed::default() };
             Case { requests, objects, allowed, is_run_here, is_deferred, foreign }
         },
     )
