@@ -27,6 +27,7 @@ test: ## Everything that must pass: formatting, lints, tests with real peers, fu
 	RUST_TEST_THREADS=$(TEST_THREADS) scripts/ci-times step "tests" scripts/tests run --workspace --exclude apron-sim --locked
 	@scripts/ci-times step "simulation" $(MAKE) --no-print-directory sim
 	@scripts/ci-times step "fuzzing" env FUZZ_SEED=1 scripts/fuzz $(FUZZ_SECONDS)
+	@scripts/advisories
 	@scripts/ci-times
 	@scripts/tests flaky
 
@@ -106,6 +107,10 @@ fuzz: ## Fuzz each target for FUZZ_SECONDS (60)
 .PHONY: peers
 peers: ## Build the peers that tests and benchmarks use
 	@scripts/peers
+
+.PHONY: advisories
+advisories: ## Look dependencies up among known vulnerabilities, where cargo-deny and its database are there
+	@scripts/advisories
 
 .PHONY: fmt
 fmt: ## Format the code
