@@ -256,7 +256,9 @@ fn h7_webhooks_about_more_kinds_than_are_listed_are_about_everything() {
     };
     let judged = |more: &[Json], permissions: Vec<PermissionRequest>| {
         let mut hook = webhook(&service, "", "harmless0000");
-        more.iter().for_each(|resources| about(&mut hook, resources));
+        for resources in more {
+            about(&mut hook, resources);
+        }
         let allowed = Allowed { permissions, ..Allowed::default() };
         judge(&contents(&[provider(&json!([])), hook]), &allowed)
     };
