@@ -28,6 +28,7 @@ test: ## Everything that must pass: formatting, lints, tests with real peers, fu
 	@scripts/ci-times step "the catalog's API by its document" env APRON_BINARY=$${CARGO_TARGET_DIR:-target}/debug/apron scripts/fuzz-api
 	@scripts/ci-times step "simulation" $(MAKE) --no-print-directory sim
 	@scripts/ci-times step "fuzzing" env FUZZ_SEED=1 scripts/fuzz $(FUZZ_SECONDS)
+	@scripts/advisories
 	@scripts/ci-times
 	@scripts/tests flaky
 
@@ -117,6 +118,10 @@ fuzz-api: ## Ask the catalog's API made-up questions by its own document, which 
 .PHONY: peers
 peers: ## Build the peers that tests and benchmarks use
 	@scripts/peers
+
+.PHONY: advisories
+advisories: ## Look dependencies up among known vulnerabilities, where cargo-deny and its database are there
+	@scripts/advisories
 
 .PHONY: fmt
 fmt: ## Format the code

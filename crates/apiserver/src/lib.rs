@@ -42,6 +42,7 @@ pub mod auth;
 mod cost;
 #[cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 pub mod crd;
+#[cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 pub mod discovery;
 pub mod export;
 mod heavy;
@@ -49,7 +50,9 @@ mod heavy;
 pub mod http;
 #[cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 pub mod kind;
+#[cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 pub mod log;
+#[cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 pub mod openapi;
 #[cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 pub mod outbound;

@@ -38,6 +38,7 @@ pub mod answer;
 pub mod choice;
 pub mod explain;
 pub mod gather;
+#[cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 pub mod http;
 mod index;
 mod json;

@@ -5,7 +5,7 @@
 //! for may be open to all; should the registry say no, it is named.
 
 use crate::Hands;
-use crate::cluster;
+use crate::cluster::{self, Which};
 use api::meta::PermissionRequest;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -14,6 +14,9 @@ use plan::package::pull::Unavailable;
 use plan::step::Target;
 use serde_json::{Value as Json, json};
 use store::auth::Keychain;
+
+/// The kind by which an API server is told of others.
+const AGGREGATED: (&str, &str) = ("apiregistration.k8s.io/v1", "APIService");
 
 /// Credentials, and what of them could not be had.
 #[derive(Debug, Default)]
@@ -55,18 +58,38 @@ pub(crate) async fn own(hands: &Hands) -> Result<Vec<String>, cluster::Error> {
 }
 
 /// What packages may bring and ask for by the settings alone.
-pub(crate) fn allowed_by_settings(hands: &Hands) -> Allowed {
-    Allowed {
+pub(crate) async fn allowed_by_settings(hands: &Hands) -> Result<Allowed, cluster::Error> {
+    Ok(Allowed {
         permissions: hands.settings.allowed.clone(),
         groups: hands.settings.allowed_groups.clone(),
+        own_groups: vec![hands.settings.group(), hands.settings.stacks_group()],
+        served_elsewhere: served_elsewhere(hands).await?,
         place: Place::Flags,
+    })
+}
+
+/// Groups that other API servers serve through this one. The API server has an object for each group
+/// that it serves itself, too, and labels those. A user without the right to look cannot tell; the
+/// manager has it.
+async fn served_elsewhere(hands: &Hands) -> Result<Vec<String>, cluster::Error> {
+    if !hands.settings.is_aggregated {
+        return Ok(Vec::new());
     }
+    let which =
+        Which { labels: Some("!kube-aggregator.kubernetes.io/automanaged"), ..Which::default() };
+    let found = match hands.cluster.list(AGGREGATED.0, AGGREGATED.1, which).await {
+        Err(cluster::Error::Refused(_)) => Vec::new(),
+        found => found?,
+    };
+    let elsewhere = found.iter().filter(|one| !one["spec"]["service"].is_null());
+    let groups = elsewhere.filter_map(|one| one["spec"]["group"].as_str());
+    Ok(groups.map(str::to_owned).collect())
 }
 
 /// What packages may bring and ask for: what the settings say, and the rules of the role that they
 /// name. Where that role is not there, it allows nothing.
 pub(crate) async fn allowed(hands: &Hands) -> Result<Allowed, cluster::Error> {
-    let mut allowed = allowed_by_settings(hands);
+    let mut allowed = allowed_by_settings(hands).await?;
     let Some(name) = hands.settings.allowed_role.clone() else { return Ok(allowed) };
     let target = Target {
         api_version: cluster::RBAC.to_owned(),
@@ -92,7 +115,7 @@ pub(crate) async fn allowed_for(
     hands: &Hands,
     requests: &[PermissionRequest],
 ) -> Result<Allowed, cluster::Error> {
-    if requests.is_empty() { Ok(allowed_by_settings(hands)) } else { allowed(hands).await }
+    if requests.is_empty() { allowed_by_settings(hands).await } else { allowed(hands).await }
 }
 
 fn in_namespace(hands: &Hands, kind: &str, name: &str) -> Target {

@@ -132,8 +132,10 @@ pub struct Settings {
     pub allowed: Vec<PermissionRequest>,
     /// The `ClusterRole` whose rules they may ask for, too.
     pub allowed_role: Option<String>,
-    /// Groups of Kubernetes' community that packages may define kinds in.
+    /// Groups of Kubernetes' community, or of other API servers, that packages may define kinds in.
     pub allowed_groups: Vec<String>,
+    /// Whether other API servers may serve groups through this one.
+    pub is_aggregated: bool,
     /// Whether roles for the kinds of packages are this manager's business.
     pub manages_roles: bool,
     /// Objects of one kind that are looked at at once.
@@ -179,6 +181,7 @@ impl Settings {
             allowed: Vec::new(),
             allowed_role: Some(authority::ALLOWED_ROLE.to_owned()),
             allowed_groups: Vec::new(),
+            is_aggregated: true,
             manages_roles: true,
             concurrency_max: 10,
             sync_interval: Duration::from_secs(3600),

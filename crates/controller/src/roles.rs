@@ -150,7 +150,7 @@ impl Kind for DefinitionRoles {
         owned.retain(|object| is_controlled_by_object(object, &definition));
         Ok(Some(definition::World {
             definition,
-            allowed: access::allowed_by_settings(hands),
+            allowed: access::allowed_by_settings(hands).await?,
             owned,
             uncontrolled,
             adopts_existing: hands.settings.adopts_existing,

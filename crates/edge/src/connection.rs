@@ -144,7 +144,8 @@ impl Usage {
             let time_max = if self.is_spoken() { IDLE_TIME_MAX } else { FIRST_TIME_MAX };
             let ended = Duration::from_millis(self.ended.load(Ordering::Relaxed));
             let now = Instant::now();
-            let end = if self.is_idle() { self.began + ended + time_max } else { now + time_max };
+            let since = if self.is_idle() { self.began.checked_add(ended) } else { Some(now) };
+            let end = since.and_then(|since| since.checked_add(time_max)).unwrap_or(now);
             if end <= now {
                 return;
             }

@@ -36,7 +36,7 @@ impl Hands {
     ) where
         F: Future<Output = ()> + Send + 'static,
     {
-        self.next = (self.next + 1) % self.all.len().max(1);
+        self.next = self.next.wrapping_add(1).checked_rem(self.all.len()).unwrap_or_default();
         let Some(hand) = self.all.get(self.next) else {
             tokio::spawn(talk(stream));
             return;

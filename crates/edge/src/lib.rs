@@ -9,10 +9,17 @@
 //! porter knows about the other end goes with them. It opens no socket, reads no file and prints nothing;
 //! listeners and certificates are given to it. Start with [`accept`].
 
+#[cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 pub mod accept;
+#[cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 mod connection;
+#[cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 mod hands;
+#[cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 pub mod network;
+#[cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 pub mod open_files;
+#[cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 pub mod seats;
+#[cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 pub mod trust;

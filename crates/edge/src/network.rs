@@ -24,12 +24,12 @@ impl Network {
     pub fn holds(&self, address: IpAddr) -> bool {
         match (self.address.to_canonical(), address.to_canonical()) {
             (IpAddr::V4(ours), IpAddr::V4(it)) => {
-                let shift = 32 - u32::from(self.bits).min(32);
+                let shift = 32_u32.saturating_sub(u32::from(self.bits));
                 let cut = |bits: u32| bits.checked_shr(shift).unwrap_or(0);
                 cut(ours.to_bits()) == cut(it.to_bits())
             }
             (IpAddr::V6(ours), IpAddr::V6(it)) => {
-                let shift = 128 - u32::from(self.bits).min(128);
+                let shift = 128_u32.saturating_sub(u32::from(self.bits));
                 let cut = |bits: u128| bits.checked_shr(shift).unwrap_or(0);
                 cut(ours.to_bits()) == cut(it.to_bits())
             }

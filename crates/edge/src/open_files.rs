@@ -11,7 +11,8 @@ const CONNECTIONS_MIN: usize = 16;
 /// How many connections a server may have that would like so many: no more than there are files
 /// for, once this process may open all that the system lets it.
 pub fn connections(wanted: usize) -> usize {
-    wanted.min((raise_limit() / PART).max(CONNECTIONS_MIN))
+    let free = raise_limit().checked_div(PART).unwrap_or_default();
+    wanted.min(free.max(CONNECTIONS_MIN))
 }
 
 /// Raises the soft limit to the hard one; says what it is then.

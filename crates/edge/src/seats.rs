@@ -30,7 +30,7 @@ impl Seats {
         if *count >= self.per_client && !is_exempt {
             return None;
         }
-        *count += 1;
+        *count = count.saturating_add(1);
         Some(Seat { taken: Arc::clone(&self.taken), peer })
     }
 

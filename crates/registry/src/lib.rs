@@ -47,18 +47,25 @@
 //! Start with [`router`] and [`Registry`]; every limit is in [`limits`].
 
 pub mod access;
+#[cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 pub mod auth;
 pub mod budget;
+mod calendar;
 mod error;
 pub mod hosts;
 pub mod limits;
 mod metrics;
+#[cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 pub mod mirror;
 pub mod name;
 mod observe;
+#[cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 mod query;
+#[cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 mod route;
+#[cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 mod storage;
+#[cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 mod v2;
 mod wire;
 

@@ -48,7 +48,7 @@ fn decode(text: &str) -> String {
 fn hex_pair(text: &[u8]) -> Option<u8> {
     let digit = |byte: u8| char::from(byte).to_digit(16);
     let [high, low, ..] = text else { return None };
-    u8::try_from(digit(*high)? * 16 + digit(*low)?).ok()
+    u8::try_from(digit(*high)?.checked_mul(16)?.checked_add(digit(*low)?)?).ok()
 }
 
 /// Escapes a value for a query string.

@@ -95,6 +95,8 @@ pub(crate) fn settings() -> Settings {
         sync_interval: SYNC,
         moves_kept: true,
         manages_stacks: false,
+        // The server here serves all groups itself, and schedules count the questions it is asked.
+        is_aggregated: false,
         ..Settings::alone("sim")
     }
 }

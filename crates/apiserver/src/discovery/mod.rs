@@ -31,7 +31,7 @@ fn groups(kinds: &Kinds, core: bool) -> Vec<Group> {
     for kind in kinds.all().into_iter().filter(|kind| kind.group.is_empty() == core) {
         let at = groups.iter().position(|group| group.name == kind.group).unwrap_or_else(|| {
             groups.push(Group { name: kind.group.clone(), versions: Vec::new() });
-            groups.len() - 1
+            groups.len().saturating_sub(1)
         });
         let versions = &mut groups[at].versions;
         match versions.iter_mut().find(|(version, _)| *version == kind.version) {

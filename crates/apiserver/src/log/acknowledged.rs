@@ -72,7 +72,7 @@ impl Acknowledged {
 
     /// What was acknowledged; nothing is known of a home that never had this file.
     pub(super) fn read(&mut self) -> Result<Option<Tally>, DiskError> {
-        let mut bytes = vec![0; LENGTH + 1];
+        let mut bytes = vec![0; LENGTH.saturating_add(1)];
         let length = read_all(self.file.file(), &mut bytes).map_err(DiskError::Directory)?;
         bytes.truncate(length);
         let Some((turn, tally)) = newest(&bytes)? else { return Ok(None) };
@@ -121,21 +121,21 @@ fn slot(turn: u64, tally: &Tally) -> Vec<u8> {
 }
 
 fn read_slot(bytes: &[u8]) -> Option<(u64, Tally)> {
-    let (words, _) = bytes.get(..WORDS * 8)?.as_chunks::<8>();
+    let (words, _) = bytes.get(..WORDS.saturating_mul(8))?.as_chunks::<8>();
     let words: Vec<u64> = words.iter().map(|word| u64::from_le_bytes(*word)).collect();
     let &[MAGIC, turn, version, compacted, rows, sum, checksum] = words.as_slice() else {
         return None;
     };
-    let whole = hash(&[bytes.get(..(WORDS - 1) * 8)?]) == checksum;
+    let whole = hash(&[bytes.get(..WORDS.saturating_sub(1).saturating_mul(8))?]) == checksum;
     whole.then_some((turn, Tally { version, compacted, rows, sum }))
 }
 
 fn read_all(file: &std::fs::File, bytes: &mut [u8]) -> io::Result<usize> {
-    let mut length = 0;
+    let mut length = 0_usize;
     while length < bytes.len() {
         match file.read_at(&mut bytes[length..], length as u64)? {
             0 => break,
-            more => length += more,
+            more => length = length.saturating_add(more),
         }
     }
     Ok(length)

@@ -125,7 +125,7 @@ impl State {
             return;
         }
         let event = Event { version: record.version, key, value: record.value, previous };
-        self.ring_bytes += weight(&event);
+        self.ring_bytes = self.ring_bytes.saturating_add(weight(&event));
         self.ring.push_back(Arc::new(event));
         while self.ring.len() > self.limits.events_max || self.ring_bytes > self.limits.bytes_max {
             self.drop_oldest();
@@ -141,7 +141,7 @@ impl State {
 
     fn drop_oldest(&mut self) {
         if let Some(event) = self.ring.pop_front() {
-            self.ring_bytes -= weight(&event);
+            self.ring_bytes = self.ring_bytes.saturating_sub(weight(&event));
             self.oldest = self.oldest.max(event.version);
         }
     }
@@ -149,5 +149,6 @@ impl State {
 
 fn weight(event: &Event) -> usize {
     let previous = event.previous.as_ref().map_or(0, |entry| entry.value.len());
-    event.key.len() + event.value.as_ref().map_or(0, bytes::Bytes::len) + previous
+    let value = event.value.as_ref().map_or(0, bytes::Bytes::len);
+    event.key.len().saturating_add(value).saturating_add(previous)
 }

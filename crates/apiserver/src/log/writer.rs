@@ -268,7 +268,7 @@ impl Core {
                 answers.push(Err(WriteError::Conflict(found)));
                 continue;
             }
-            version += 1;
+            version = version.saturating_add(1);
             pending.insert(write.key.clone(), batch.len());
             batch.push(Record { version, key: write.key, value: write.value, previous });
             answers.push(Ok(version));
@@ -277,7 +277,7 @@ impl Core {
     }
 
     fn compact(&mut self, oldest: u64) {
-        if oldest < self.compacted + COMPACT_EVERY {
+        if oldest < self.compacted.saturating_add(COMPACT_EVERY) {
             return;
         }
         self.compacted = oldest;

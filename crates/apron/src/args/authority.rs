@@ -12,9 +12,9 @@ pub(crate) struct OpenArguments {
     /// Let packages ask for any permissions, also for those of an administrator
     #[arg(long)]
     pub(crate) allow_any_permissions: bool,
-    /// Group of Kubernetes' community that packages may define kinds in, such as
-    /// gateway.networking.k8s.io; repeated for several
-    #[arg(long = "allow-group", value_name = "GROUP", value_parser = community_group)]
+    /// Group of Kubernetes' community, or of another API server, that packages may define kinds in,
+    /// such as gateway.networking.k8s.io; repeated for several
+    #[arg(long = "allow-group", value_name = "GROUP", value_parser = openable_group)]
     pub(crate) allowed_groups: Vec<String>,
     /// Let packages take over what is there already, as Crossplane does: what no package brought is
     /// overwritten, and goes with the package
@@ -81,16 +81,15 @@ impl AuthorityArguments {
 }
 
 /// A group that an administrator can open to packages.
-fn community_group(text: &str) -> Result<String, String> {
+fn openable_group(text: &str) -> Result<String, String> {
     match reserved(text) {
-        Some(Reserved::Community) => Ok(text.to_ascii_lowercase()),
+        Some(Reserved::Community) | None => Ok(text.to_ascii_lowercase()),
         Some(Reserved::Kubernetes) => {
             Err("it is Kubernetes' own, and closed to packages everywhere".to_owned())
         }
         Some(Reserved::Manager) => {
             Err("it is the package manager's own, and closed to packages everywhere".to_owned())
         }
-        None => Err("it is open to packages without a word".to_owned()),
     }
 }
 
@@ -99,10 +98,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn c2_only_groups_of_the_community_can_be_opened() {
-        assert!(community_group("gateway.networking.k8s.io").is_ok());
-        for closed in ["rbac.authorization.k8s.io", "apps", "pkg.crossplane.io", "example.org"] {
-            assert!(community_group(closed).is_err(), "{closed}");
+    fn c2_groups_of_kubernetes_and_of_the_manager_cannot_be_opened() {
+        for open in ["gateway.networking.k8s.io", "authorization.openshift.io"] {
+            assert!(openable_group(open).is_ok(), "{open}");
+        }
+        for closed in ["rbac.authorization.k8s.io", "apps", "pkg.crossplane.io"] {
+            assert!(openable_group(closed).is_err(), "{closed}");
         }
     }
 }

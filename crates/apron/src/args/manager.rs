@@ -316,6 +316,7 @@ impl ManagerArguments {
                 allowed: Vec::new(),
                 allowed_role: None,
                 allowed_groups: Vec::new(),
+                is_aggregated: true,
                 manages_roles: self.runtime.manage_roles,
                 concurrency_max: usize::from(self.max_concurrent_reconciles),
                 sync_interval: self.sync_interval,

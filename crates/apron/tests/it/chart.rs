@@ -178,6 +178,84 @@ fn l8_the_images_below_ours_are_arguments_of_the_build() {
     assert!(text.lines().any(|line| line.starts_with("USER 65532")));
 }
 
+/// What the manager may do, and what for. A right that is not here is not asked of whoever installs
+/// the manager; `a_manager_with_the_rights_of_the_chart_works_…` shows that these are enough.
+const RIGHTS: [(&str, &str); 12] = [
+    (
+        "*: * of apiextensions.crossplane.io, ops.crossplane.io, packages.crossplane.io, \
+         pkg.crossplane.io, protection.crossplane.io",
+        "packages, revisions and the Lock are its own; the rest is what configurations bring",
+    ),
+    (
+        "*: customresourcedefinitions, customresourcedefinitions/status of apiextensions.k8s.io",
+        "definitions that packages bring, and its own at the start",
+    ),
+    ("list: * of *", "a definition with objects is not let go"),
+    (
+        "create, delete, get, list, patch, update, watch: secrets, serviceaccounts, services of core",
+        "certificates, credentials for registries; what packages run as and are reached by",
+    ),
+    (
+        "get: configmaps of core named package-pins",
+        "which package an administrator chose for a kind",
+    ),
+    ("create, get: namespaces of core", "its own namespace, if it is not there"),
+    (
+        "create, delete, get, patch, update: events of core, events.k8s.io",
+        "what it tells people about packages",
+    ),
+    ("create, delete, get, list, patch, update, watch: deployments of apps", "what runs packages"),
+    (
+        "create, delete, get, list, patch, update, watch: leases of coordination.k8s.io",
+        "which of several managers works",
+    ),
+    (
+        "create, delete, get, list, patch, update, watch: mutatingwebhookconfigurations, \
+         validatingwebhookconfigurations of admissionregistration.k8s.io",
+        "webhooks that packages bring",
+    ),
+    (
+        "bind, create, delete, escalate, get, list, patch, update, watch: clusterroles of \
+         rbac.authorization.k8s.io",
+        "roles for the kinds of packages: rights on kinds that it has no rights on itself",
+    ),
+    (
+        "create, delete, get, list, patch, update, watch: clusterrolebindings, rolebindings of \
+         rbac.authorization.k8s.io",
+        "which account has them",
+    ),
+];
+
+/// A rule of a role as a line.
+fn rule_in_line(rule: &Json) -> String {
+    let list = |field: &str| {
+        let texts = rule[field].as_array().into_iter().flatten().map(|one| one.as_str().unwrap());
+        let mut texts: Vec<&str> =
+            texts.map(|one| if one.is_empty() { "core" } else { one }).collect();
+        texts.sort_unstable();
+        texts.join(", ")
+    };
+    let named = match list("resourceNames") {
+        names if names.is_empty() => names,
+        names => format!(" named {names}"),
+    };
+    assert!(rule["nonResourceURLs"].is_null(), "{rule}");
+    format!("{}: {} of {}{named}", list("verbs"), list("resources"), list("apiGroups"))
+}
+
+/// L9: who changes what the manager holds says here what for.
+#[test]
+fn l9_the_role_of_the_manager_holds_what_it_needs_and_no_more() {
+    let scratch = Scratch::new();
+    for objects in [rendered(&scratch, USUAL, &[]), installed(&scratch, USUAL, &[])] {
+        let mut roles = objects.iter().filter(|one| one["kind"] == "ClusterRole");
+        let own = roles.find(|one| one["metadata"]["name"] == "apron").unwrap();
+        let held: Vec<String> = own["rules"].as_array().unwrap().iter().map(rule_in_line).collect();
+        assert_eq!(held, RIGHTS.map(|(right, _)| right));
+    }
+    assert!(RIGHTS.iter().all(|(_, why)| !why.is_empty()));
+}
+
 /// What the role of the account is called, and its binding.
 fn roles(objects: &[Json]) -> [&str; 3] {
     let of = |kind: &str, place: &str| {

@@ -225,7 +225,8 @@ impl Call {
             items.drain(..=at.ok_or_else(moved)?);
         }
         let limit = self.limit()?;
-        let next = (items.len() > limit).then(|| key(&items[limit - 1]));
+        let last = limit.checked_sub(1).and_then(|last| items.get(last));
+        let next = last.filter(|_| items.len() > limit).map(key);
         items.truncate(limit);
         self.page(&Page { items, next })
     }

@@ -187,7 +187,7 @@ impl Kind for Revisions {
             checked: None,
             refused: Vec::new(),
             allowed: None,
-            settings: settings(hands, self.kind),
+            settings: settings(hands, self.kind).await?,
             now: hands.now(),
             revision,
         }))
@@ -300,16 +300,16 @@ impl Revisions {
     }
 }
 
-fn settings(hands: &Hands, kind: PackageKind) -> Settings {
-    Settings {
+async fn settings(hands: &Hands, kind: PackageKind) -> Result<Settings, cluster::Error> {
+    Ok(Settings {
         default_registry: hands.settings.default_registry.clone(),
         crossplane_version: hands.settings.crossplane_version.clone(),
         namespace: hands.settings.namespace.clone(),
         runs_packages: hands.settings.runs(kind),
         defers_definitions: hands.settings.defers_definitions,
-        allowed: allowed_by_settings(hands),
+        allowed: allowed_by_settings(hands).await?,
         adopts_existing: hands.settings.adopts_existing,
-    }
+    })
 }
 
 /// What is known of a package.

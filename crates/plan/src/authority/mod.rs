@@ -17,7 +17,8 @@
 //! Nobody can allow what is **forbidden**: definitions in groups of Kubernetes or of the package
 //! manager ([`xpkg::reserved`]) or under the name of another kind, and webhooks at an address
 //! instead of a Service. A group of
-//! Kubernetes' community is forbidden unless it is named ([`Allowed::groups`]).
+//! Kubernetes' community, or one that another API server serves through the one of the cluster, is
+//! forbidden unless it is named ([`Allowed::groups`]).
 //!
 //! The linter tells authors what of this it can know; the manager, `apron plan` and `apron install`
 //! ask here. [`rules`] has the arithmetic of rules, `words` the sentences.
@@ -33,6 +34,7 @@ pub use words::{in_lines, refusal};
 use crate::revision::{Contents, Unsupported};
 use api::meta::{Meta, PermissionRequest};
 use oci::Digest;
+use std::collections::BTreeSet;
 use xpkg::lint::{Calls, Kinds};
 use xpkg::open::Opened;
 use xpkg::reserved::{Reserved, reserved};
@@ -49,8 +51,12 @@ pub const INTERCEPT: &str = "intercept";
 pub struct Allowed {
     /// Rules that packages may ask for.
     pub permissions: Vec<PermissionRequest>,
-    /// Groups of Kubernetes' community that packages may define kinds in.
+    /// Groups of Kubernetes' community, or of other API servers, that packages may define kinds in.
     pub groups: Vec<String>,
+    /// Groups of the manager that only its suffix tells from those of packages.
+    pub own_groups: Vec<String>,
+    /// Groups that other API servers serve through the one of the cluster.
+    pub served_elsewhere: Vec<String>,
     /// Where more may be allowed; nowhere, if everything is.
     pub place: Place,
 }
@@ -73,6 +79,15 @@ pub enum Place {
         /// Whether it is there.
         is_there: bool,
     },
+}
+
+/// Why packages may not define kinds in a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Closed {
+    /// It is kept for somebody in every cluster.
+    Reserved(Reserved),
+    /// Another API server serves its kinds in this cluster.
+    ServedElsewhere,
 }
 
 /// What a package asks for beyond its own kinds.
@@ -119,11 +134,14 @@ impl Allowed {
     }
 
     /// Why packages may not define kinds in a group, or have rights on it; nothing if they may.
-    pub fn closed(&self, group: &str) -> Option<Reserved> {
-        let is_open = |one: &String| one.eq_ignore_ascii_case(group);
-        match reserved(group)? {
-            Reserved::Community if self.groups.iter().any(is_open) => None,
-            closed => Some(closed),
+    pub fn closed(&self, group: &str) -> Option<Closed> {
+        let is_it = |one: &String| one.eq_ignore_ascii_case(group.trim_end_matches('.'));
+        let is_open = self.groups.iter().any(is_it);
+        match reserved(group) {
+            None if self.own_groups.iter().any(is_it) => Some(Closed::Reserved(Reserved::Manager)),
+            None | Some(Reserved::Community) if is_open => None,
+            None => self.served_elsewhere.iter().any(is_it).then_some(Closed::ServedElsewhere),
+            Some(closed) => Some(Closed::Reserved(closed)),
         }
     }
 
@@ -133,9 +151,10 @@ impl Allowed {
     }
 }
 
-/// What a package asks for.
-pub fn asked(contents: &Contents) -> Asked {
-    let brought: Kinds = contents.documents.iter().filter_map(|it| it.brings.clone()).collect();
+/// What a package asks for where the kinds of definitions of these names are others'.
+pub(crate) fn asked(contents: &Contents, others: &BTreeSet<&str>) -> Asked {
+    let own = contents.documents.iter().filter(|it| !others.contains(it.name.as_str()));
+    let brought: Kinds = own.filter_map(|it| it.brings.clone()).collect();
     let mut kinds = Kinds::new();
     for document in &contents.documents {
         kinds.extend(document.calls.intercepted(&brought));
@@ -164,6 +183,15 @@ pub fn judge_opened(opened: &Opened, allowed: &Allowed) -> Judgement {
 
 /// What is said to a package with these contents.
 pub fn judge(contents: &Contents, allowed: &Allowed) -> Judgement {
+    judge_among(contents, &BTreeSet::new(), allowed)
+}
+
+/// The same where the kinds of definitions of these names are others'.
+pub(crate) fn judge_among(
+    contents: &Contents,
+    others: &BTreeSet<&str>,
+    allowed: &Allowed,
+) -> Judgement {
     let mut forbidden = Vec::new();
     for document in &contents.documents {
         let what = format!("{} {}", document.kind, document.name);
@@ -178,7 +206,7 @@ pub fn judge(contents: &Contents, allowed: &Allowed) -> Judgement {
             forbidden.push(words::misnamed(&what));
         }
     }
-    let asked = asked(contents).all();
+    let asked = asked(contents, others).all();
     if let Some(why) = rules::excess(&asked) {
         forbidden.push(why);
         return Judgement { forbidden, refused: Vec::new() };

@@ -7,6 +7,7 @@ use api::meta::{PackageKind, PermissionRequest};
 use insta::assert_snapshot;
 use oci::Digest;
 use serde_json::{Value as Json, json};
+use std::collections::BTreeSet;
 
 fn rule(rule: &Json) -> PermissionRequest {
     PermissionRequest::from_json(rule).unwrap()
@@ -149,6 +150,47 @@ fn c2_h1_definitions_in_groups_of_others_are_forbidden() {
     ");
 }
 
+/// C2: which groups are the manager's own depends on its suffix; several share a cluster.
+#[test]
+fn c2_groups_of_the_manager_are_closed_whatever_its_suffix() {
+    let own_groups = vec!["packages.apron.example.org".to_owned()];
+    let allowed = Allowed { own_groups, ..Allowed::anything() };
+    for (group, is_closed) in [
+        ("packages.apron.example.org", true),
+        ("Packages.apron.example.org.", true),
+        ("packages.crossplane.io", true),
+        ("pkg.apron.example.org", true),
+        ("meta.pkg.apron.example.org", true),
+        ("packages.example.org", false),
+        ("apron.example.org", false),
+    ] {
+        assert_eq!(allowed.closed(group).is_some(), is_closed, "{group}");
+    }
+    let judgement = judge(
+        &contents(&[provider(&json!([])), definition("packages.apron.example.org")]),
+        &allowed,
+    );
+    assert_eq!(judgement.forbidden.len(), 1, "{judgement:?}");
+}
+
+/// H1: RBAC does not know which of two API servers serves a kind.
+#[test]
+fn h1_groups_of_other_api_servers_are_closed_unless_they_are_named() {
+    let group = "authorization.openshift.io";
+    let served_elsewhere = vec![group.to_owned(), "custom.metrics.k8s.io".to_owned()];
+    let cluster = Allowed { served_elsewhere, ..Allowed::anything() };
+    let told = |allowed: &Allowed, group: &str| {
+        judge(&contents(&[provider(&json!([])), definition(group)]), allowed).forbidden.join("; ")
+    };
+    assert_snapshot!(told(&cluster, group), @"CustomResourceDefinition things.authorization.openshift.io defines a kind in the group authorization.openshift.io, which another API server serves in this cluster (an administrator opens it with `apron manager --allow-group authorization.openshift.io`)");
+    assert_eq!(told(&cluster, "example.org"), "");
+    assert_eq!(told(&Allowed::anything(), group), "", "elsewhere the name means nothing");
+    let groups = vec![group.to_owned(), "custom.metrics.k8s.io".to_owned()];
+    let open = Allowed { groups, ..cluster };
+    assert_eq!(told(&open, group), "");
+    assert_eq!(told(&open, "custom.metrics.k8s.io"), "", "the community's is named once");
+}
+
 /// H1: rights are handed out by name, and found by the property of generated packages.
 #[test]
 fn h1_definitions_under_the_name_of_another_kind_are_forbidden() {
@@ -201,6 +243,36 @@ fn h7_webhooks_beyond_the_package_are_asked_for_and_addresses_forbidden() {
     );
 }
 
+/// H7: a list that ends before the kinds do says nothing of those beyond.
+#[test]
+fn h7_webhooks_about_more_kinds_than_are_listed_are_about_everything() {
+    let service = json!({"service": {"name": "x", "namespace": "kube-system"}});
+    let harmless: Vec<String> = (0..1000).map(|number| format!("harmless{number:04}")).collect();
+    let about = |webhooks: &mut Json, resources: &Json| {
+        let rules = webhooks["webhooks"][0]["rules"].as_array_mut().unwrap();
+        rules.push(json!({
+            "apiGroups": [""], "resources": resources, "operations": ["*"], "apiVersions": ["*"],
+        }));
+    };
+    let judged = |more: &[Json], permissions: Vec<PermissionRequest>| {
+        let mut hook = webhook(&service, "", "harmless0000");
+        for resources in more {
+            about(&mut hook, resources);
+        }
+        let allowed = Allowed { permissions, ..Allowed::default() };
+        judge(&contents(&[provider(&json!([])), hook]), &allowed)
+    };
+    let those = rule(&json!({"apiGroups": [""], "resources": harmless, "verbs": ["intercept"]}));
+    let exactly = judged(&[json!(harmless), json!(harmless)], vec![those.clone()]);
+    assert!(exactly.is_good(), "a kind that is named again is no further one: {exactly:?}");
+    for more in [json!(["secrets"]), json!(["secrets", "pods"]), json!(["*"])] {
+        let judgement = judged(&[json!(harmless), more], vec![those.clone()]);
+        assert_eq!(in_lines(&judgement.refused), ["intercept */*.*"]);
+    }
+    let further = [json!(harmless), json!(["secrets"])];
+    assert!(judged(&further, Allowed::anything().permissions).is_good());
+}
+
 /// H7, for composite resources: a configuration runs nothing, so whoever converts is somebody else.
 #[test]
 fn h7_conversions_of_composite_resources_by_others_are_asked_for() {
@@ -220,7 +292,7 @@ fn h7_conversions_of_composite_resources_by_others_are_asked_for() {
     });
     let service = json!({"service": {"name": "x", "namespace": "y"}});
     let by_service = contents(&[meta.clone(), composite(&service)]);
-    assert_eq!(in_lines(&asked(&by_service).all()), ["intercept xs.example.org"]);
+    assert_eq!(in_lines(&asked(&by_service, &BTreeSet::new()).all()), ["intercept xs.example.org"]);
     assert!(judge(&by_service, &Allowed::default()).forbidden.is_empty());
     let by_address = contents(&[meta, composite(&json!({"url": "https://a.example.org"}))]);
     assert_eq!(judge(&by_address, &Allowed::anything()).forbidden.len(), 1);

@@ -1,7 +1,7 @@
 //! How people are told what packages ask for and do not get.
 
 use super::rules::{self, Right};
-use super::{Allowed, INTERCEPT, Place};
+use super::{Allowed, Closed, INTERCEPT, Place};
 use api::meta::{PackageKind, PermissionRequest};
 use std::collections::{BTreeMap, BTreeSet};
 use xpkg::reserved::Reserved;
@@ -82,19 +82,23 @@ fn how_to_allow(place: &Place, package: &str) -> String {
 }
 
 /// That a definition is in a group of somebody else.
-pub(super) fn closed(what: &str, group: &str, whose: Reserved) -> String {
+pub(super) fn closed(what: &str, group: &str, whose: Closed) -> String {
     match whose {
-        Reserved::Kubernetes => {
+        Closed::Reserved(Reserved::Kubernetes) => {
             format!("{what} defines a kind in the group {group}, which is Kubernetes' own")
         }
-        Reserved::Manager => {
+        Closed::Reserved(Reserved::Manager) => {
             format!(
                 "{what} defines a kind in the group {group}, which is the package manager's own"
             )
         }
-        Reserved::Community => format!(
+        Closed::Reserved(Reserved::Community) => format!(
             "{what} defines a kind in the group {group}, which is kept for Kubernetes' community \
              (an administrator opens it with `apron manager --allow-group {group}`)"
+        ),
+        Closed::ServedElsewhere => format!(
+            "{what} defines a kind in the group {group}, which another API server serves in this \
+             cluster (an administrator opens it with `apron manager --allow-group {group}`)"
         ),
     }
 }

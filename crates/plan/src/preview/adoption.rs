@@ -30,6 +30,10 @@ pub struct Adoption {
     pub details: Vec<String>,
 }
 
+/// What is told of a definition that a package only has the one of managed resources for.
+const UNDERLYING: &str = "Crossplane makes it what the package's ManagedResourceDefinition of that name says, once that is \
+     activated";
+
 /// The objects that a package would take over, in a rehearsal in which it may.
 pub fn adoptions(rehearsed: &Rehearsed, kind: PackageKind, package: &str) -> Vec<Adoption> {
     let family = Family::new(rehearsed, kind, package);
@@ -62,7 +66,9 @@ fn adopted(change: &Change) -> Option<Adoption> {
     if !is_foreign(before, after) {
         return None;
     }
-    let details = if definition::is_one(after) {
+    let details = if controller_of(after).is_none() {
+        vec![UNDERLYING.to_owned()]
+    } else if definition::is_one(after) {
         definition::difference(before, after)
     } else {
         objects::differences(before, after)
@@ -79,9 +85,15 @@ fn adopted(change: &Change) -> Option<Adoption> {
     })
 }
 
+/// The package that an object goes with which no revision controls.
+fn package_of(object: &Json) -> Option<&Json> {
+    let mut owners = object["metadata"]["ownerReferences"].as_array()?.iter();
+    owners.find(|one| PackageKind::ALL.iter().any(|kind| one["kind"] == kind.as_str()))
+}
+
 /// Whether an object was nobody's and would be a package's.
 fn is_foreign(before: &Json, after: &Json) -> bool {
-    let Some(owner) = controller_of(after) else { return false };
+    let Some(owner) = controller_of(after).or_else(|| package_of(after)) else { return false };
     let selector = &before["spec"]["selector"];
     let selects = |one: &Json| !one[LABEL_REVISION].is_null();
     let is_known = controller_of(before).is_some()

@@ -167,7 +167,8 @@ fn system(world: &World, groups: &[Group<'_>]) -> Vec<Json> {
     rules
 }
 
-/// The kinds a revision brings, as its status says. Whatever the status says, nobody gets rights on
+/// The kinds a revision brings, as its status says; a definition of managed resources is not told of
+/// there while its kind is somebody else's. Whatever the status says, nobody gets rights on
 /// groups that are closed to packages: RBAC cannot tell a made-up version of a kind from a real one.
 fn brought<'a>(
     revision: &'a Revision,

@@ -1,5 +1,6 @@
 //! What is told about a revision.
 
+use super::underlying::MANAGED;
 use super::{Trouble, World};
 use crate::authority::{Asked, rules};
 use crate::lock::Counts;
@@ -10,6 +11,7 @@ use api::condition::{self, Condition, reasons, types};
 use api::pkg::ANNOTATION_PAUSED;
 use api::pkg::revision::{PolicyRule, RevisionStatus, TypedReference};
 use serde_json::Value as Json;
+use std::collections::BTreeSet;
 
 /// The status as it will be, made as things become known.
 #[derive(Clone, Debug)]
@@ -91,6 +93,14 @@ impl Draft {
     /// The objects of the package.
     pub(super) fn refer(&mut self, to: Vec<TypedReference>) {
         self.status.object_refs = Some(to).filter(|all| !all.is_empty());
+    }
+
+    /// The kinds of these definitions of managed resources are others', so nobody has rights on them
+    /// for the package.
+    pub(super) fn forget_kinds(&mut self, names: &BTreeSet<&str>) {
+        let mut told = self.status.object_refs.take().unwrap_or_default();
+        told.retain(|one| one.kind != MANAGED || !names.contains(one.name.as_str()));
+        self.refer(told);
     }
 
     /// Definitions that the package no longer brings: whether some stay, why, and a sentence.

@@ -25,6 +25,7 @@ mod retain;
 #[cfg(test)]
 mod tests;
 mod trust;
+mod underlying;
 mod withdraw;
 
 pub use contents::{Contents, Document, Unsupported};
@@ -226,7 +227,7 @@ fn decide(world: &World, draft: &mut Draft) -> Result<Plan, Halt> {
     draft.remark = trust::withheld(meta);
     draft.status.capabilities = capabilities(meta);
     trust::compatible(world, meta)?;
-    draft.ask(&authority::asked(&contents));
+    draft.ask(&authority::asked(&contents, &BTreeSet::new()));
     trust::permitted(world, draft, &contents)?;
     depend(world, draft)?;
     objects::establish(world, &contents, draft)

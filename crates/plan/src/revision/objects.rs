@@ -3,7 +3,7 @@
 use super::contents::Contents;
 use super::draft::Draft;
 use super::owners::{Party, Standing};
-use super::{Halt, Seen, World, bounded, claims, fetch, listing, overlay, retain};
+use super::{Halt, Seen, World, bounded, claims, fetch, listing, overlay, retain, underlying};
 use crate::adoption::FOREIGN;
 use crate::package::pull::RECHECK;
 use crate::retention::is_definition;
@@ -22,10 +22,15 @@ pub(super) fn establish(
     draft: &mut Draft,
 ) -> Result<Plan, Halt> {
     let wanted = overlay::wanted(world, contents)?;
-    look(world, wanted.iter().cloned())?;
+    let under = underlying::underlying_targets(world, contents);
+    look(world, wanted.iter().cloned().chain(under.iter().map(underlying::as_wanted)))?;
     let mut actions = Vec::new();
     if world.is_active() {
-        let (writes, owners) = control(world, &wanted)?;
+        underlying::give_up_kinds(world, contents, &under, draft)?;
+        let party = world.party();
+        disputed(world, &party, &wanted, &under)?;
+        let (writes, mut owners) = control(world, &party, &wanted);
+        owners.extend(under.iter().filter_map(|one| underlying::own_given(world, &party, one)));
         check(world, &wanted, &writes)?;
         let report = vec![format!("{} of {} objects are written", writes.len(), wanted.len())];
         if !writes.is_empty() {
@@ -180,9 +185,7 @@ pub(super) fn look(world: &World, wanted: impl Iterator<Item = Wanted>) -> Resul
 }
 
 /// What it takes to control every object: writes of their contents, and changes of owners alone.
-fn control(world: &World, wanted: &[Wanted]) -> Result<(Vec<Write>, Vec<Action>), Halt> {
-    let party = world.party();
-    disputed(world, &party, wanted)?;
+fn control(world: &World, party: &Party, wanted: &[Wanted]) -> (Vec<Write>, Vec<Action>) {
     let (mut writes, mut owners) = (Vec::new(), Vec::new());
     for Wanted { target, packaged } in wanted {
         let Some(packaged) = packaged else { continue };
@@ -205,36 +208,68 @@ fn control(world: &World, wanted: &[Wanted]) -> Result<(Vec<Write>, Vec<Action>)
         let expect = seen.map_or(Expect::Absent, |seen| Expect::as_seen(&seen.metadata));
         writes.push(Write { target: target.clone(), object, expect });
     }
-    Ok((writes, owners))
+    (writes, owners)
 }
 
-/// Fails if somebody else has one of the objects, or has not let go of it.
-fn disputed(world: &World, party: &Party, wanted: &[Wanted]) -> Result<(), Halt> {
-    let (mut theirs, mut held, mut going) = (Vec::new(), Vec::new(), Vec::new());
-    let mut foreign = Vec::new();
-    for Wanted { target, .. } in wanted {
+/// What keeps a package from its objects.
+#[derive(Default)]
+struct Obstacles {
+    theirs: Vec<String>,
+    held: Vec<String>,
+    going: Vec<String>,
+    foreign: Vec<String>,
+}
+
+impl Obstacles {
+    fn look_at(&mut self, world: &World, party: &Party, target: &Target) {
         let what = format!("{} {}", target.kind, target.name);
-        if let Some(Some(seen)) = world.seen.get(target) {
-            match party.standing(seen) {
-                Standing::Theirs(whose) => theirs.push(format!("{what} belongs to {whose}")),
-                Standing::Held(by) => held.push(format!("{what} is still controlled by {by}")),
-                Standing::Ours | Standing::Foreign
-                    if seen.metadata.deletion_timestamp.is_some() =>
-                {
-                    if !may_finish(world, target) {
-                        going.push(format!("{what} is being deleted"));
-                    }
-                }
-                Standing::Foreign => foreign.push(what),
-                Standing::Ours => {
-                    let holder = claims::holder(world, target);
-                    theirs.extend(holder.map(|whose| format!("{what} belongs to {whose}")));
+        let recorded = || claims::holder(world, target).map(|it| format!("{what} belongs to {it}"));
+        let Some(Some(seen)) = world.seen.get(target) else {
+            self.theirs.extend(recorded());
+            return;
+        };
+        match party.standing(seen) {
+            Standing::Theirs(whose) => self.theirs.push(format!("{what} belongs to {whose}")),
+            Standing::Held(by) => self.held.push(format!("{what} is still controlled by {by}")),
+            Standing::Ours | Standing::Foreign if seen.metadata.deletion_timestamp.is_some() => {
+                if !may_finish(world, target) {
+                    self.going.push(format!("{what} is being deleted"));
                 }
             }
-        } else if let Some(whose) = claims::holder(world, target) {
-            theirs.push(format!("{what} belongs to {whose}"));
+            Standing::Foreign => self.foreign.push(what),
+            Standing::Ours => self.theirs.extend(recorded()),
         }
     }
+
+    /// The same for a definition that Crossplane would make.
+    fn look_under(&mut self, world: &World, party: &Party, target: &Target) {
+        let Some((seen, standing)) = underlying::find_standing(world, party, target) else {
+            return;
+        };
+        let what = format!("{} {}", target.kind, target.name);
+        match standing {
+            Standing::Ours => {}
+            Standing::Theirs(whose) => self.theirs.push(format!("{what} belongs to {whose}")),
+            Standing::Held(by) => self.held.push(format!("{what} is still controlled by {by}")),
+            Standing::Foreign if seen.metadata.deletion_timestamp.is_some() => {
+                self.going.push(format!("{what} is being deleted"));
+            }
+            Standing::Foreign => self.foreign.push(what),
+        }
+    }
+}
+
+/// Fails if somebody else has one of the objects, or of the definitions under them, or has not let go
+/// of it.
+fn disputed(world: &World, party: &Party, wanted: &[Wanted], under: &[Target]) -> Result<(), Halt> {
+    let mut found = Obstacles::default();
+    for Wanted { target, .. } in wanted {
+        found.look_at(world, party, target);
+    }
+    for target in under {
+        found.look_under(world, party, target);
+    }
+    let Obstacles { theirs, mut held, going, foreign } = found;
     let why = "cannot establish control of object";
     if !theirs.is_empty() {
         let ours = format!("{} {}", world.kind.as_str(), world.package_name());
@@ -317,7 +352,7 @@ fn is_anothers(party: &Party, seen: &Seen) -> bool {
 }
 
 /// Makes these the owners, if they are not.
-fn owned(target: &Target, seen: &Seen, owners: &[OwnerReference]) -> Option<Action> {
+pub(super) fn owned(target: &Target, seen: &Seen, owners: &[OwnerReference]) -> Option<Action> {
     (owners != seen.metadata.owner_references).then(|| Action::Merge {
         target: target.clone(),
         change: json!({"metadata": {"ownerReferences": owners}}),

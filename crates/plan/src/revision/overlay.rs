@@ -3,6 +3,7 @@
 
 use super::contents::{Contents, Document};
 use super::desired::lay;
+use super::underlying::MANAGED;
 use super::{Halt, World};
 use crate::step::{Need, Packaged, Target, Wanted};
 use api::meta::{PackageKind, capability};
@@ -19,7 +20,7 @@ const CONFIGURING: [&str; 4] = [
     "ProviderConfigUsage",
     "ClusterProviderConfigUsage",
 ];
-const CRD: &str = "apiextensions.k8s.io/v1";
+pub(super) const CRD: &str = "apiextensions.k8s.io/v1";
 const MRD: &str = "apiextensions.crossplane.io/v1alpha1";
 
 /// Where the API server finds a runtime, and how it knows it.
@@ -128,8 +129,7 @@ fn overlay(
         _ => {}
     }
     if is_managed(world, document) {
-        (target.api_version, target.kind) =
-            (MRD.to_owned(), "ManagedResourceDefinition".to_owned());
+        (target.api_version, target.kind) = (MRD.to_owned(), MANAGED.to_owned());
         overlay["apiVersion"] = json!(target.api_version);
         overlay["kind"] = json!(target.kind);
         let meta = contents.meta.as_ref();
@@ -182,7 +182,7 @@ fn reached(webhook: &Json, endpoint: &Endpoint) -> Json {
 
 /// Whether a definition of resources is handed to Crossplane, which makes it one when it is
 /// activated.
-fn is_managed(world: &World, document: &Document) -> bool {
+pub(super) fn is_managed(world: &World, document: &Document) -> bool {
     world.settings.defers_definitions
         && world.kind == PackageKind::Provider
         && document.object == ObjectKind::CustomResourceDefinition

@@ -3,14 +3,14 @@
 use super::contents::Contents;
 use super::draft::Draft;
 use super::{Halt, World, bounded, fetch, withdraw};
-use crate::authority;
+use crate::authority::{self, Allowed, Judgement};
 use crate::signature::Trust;
 use crate::step::{Action, Expect, Need, Plan};
 use api::meta::Meta;
 use api::pkg::{is_steering_annotation, is_steering_label};
 use oci::Digest;
 use serde_json::{Map, Value as Json, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use xpkg::constraint::Constraint;
 use xpkg::version::Version;
 
@@ -136,12 +136,7 @@ pub(super) fn permitted(world: &World, draft: &Draft, contents: &Contents) -> Re
     if !world.is_active() {
         return Ok(());
     }
-    let allowed = match &world.allowed {
-        Some(allowed) => allowed,
-        None if authority::asked(contents).is_nothing() => &world.settings.allowed,
-        None => return Err(Halt::Need(vec![Need::Permissions])),
-    };
-    let judgement = authority::judge(contents, allowed);
+    let (judgement, allowed) = judge_contents(world, contents, &BTreeSet::new())?;
     if judgement.is_good() {
         return Ok(());
     }
@@ -154,4 +149,18 @@ pub(super) fn permitted(world: &World, draft: &Draft, contents: &Contents) -> Re
     };
     // The role that allows more is watched, and more is forbidden only to other versions.
     Err(Halt::lasting("SyncPackage", message))
+}
+
+/// What is said to the package where definitions of these names are others', and by what is allowed.
+pub(super) fn judge_contents<'w>(
+    world: &'w World,
+    contents: &Contents,
+    others: &BTreeSet<&str>,
+) -> Result<(Judgement, &'w Allowed), Halt> {
+    let allowed = match &world.allowed {
+        Some(allowed) => allowed,
+        None if authority::asked(contents, others).is_nothing() => &world.settings.allowed,
+        None => return Err(Halt::Need(vec![Need::Permissions])),
+    };
+    Ok((authority::judge_among(contents, others, allowed), allowed))
 }

@@ -4,7 +4,6 @@
 //! credentials are one. A token of ours is none: whoever had it could renew it for ever, after the
 //! password or the key that it came from is gone.
 
-use super::audit::timestamp;
 use super::credentials::Failure;
 use super::scope::{Grant, Scope};
 use super::sign_in::shown;
@@ -12,6 +11,7 @@ use super::token::Claims;
 use super::{Actions, Auth, now, oidc};
 use crate::access::{Peer, Principal};
 use crate::budget::Kind;
+use crate::calendar::timestamp;
 use crate::query::Query;
 use crate::wire::{self, Refusal};
 use axum::Router;

@@ -79,10 +79,11 @@ impl Limiter {
         let mut next = Vec::new();
         for (key, burst, pause) in plan {
             let full_at = buckets.get(&key).map_or(now, |bucket| bucket.full_at.max(now));
-            let full_at = full_at + pause;
-            let over = full_at.saturating_duration_since(now).saturating_sub(pause * burst);
+            let Some(full_at) = full_at.checked_add(pause) else { return Err(u64::MAX) };
+            let over =
+                full_at.saturating_duration_since(now).saturating_sub(pause.saturating_mul(burst));
             if !over.is_zero() {
-                return Err(over.as_secs() + 1);
+                return Err(over.as_secs().saturating_add(1));
             }
             next.push((key, Bucket { full_at }));
         }

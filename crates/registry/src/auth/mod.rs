@@ -149,7 +149,7 @@ impl Auth {
         loop {
             tokio::time::sleep(RELOAD_INTERVAL).await;
             let auth = self.clone();
-            rounds += 1;
+            rounds = rounds.wrapping_add(1);
             let with_keys = rounds.is_multiple_of(3600);
             let work = move || {
                 auth.refresh();

@@ -194,20 +194,20 @@ fn matches_components(pattern: &[&str], name: &[&str]) -> bool {
 
 /// Matches one component, going back to the last star only: time is bounded by the product.
 fn matches_component(pattern: &[u8], text: &[u8]) -> bool {
-    let (mut at, mut seen, mut star) = (0, 0, None);
+    let (mut at, mut seen, mut star) = (0_usize, 0_usize, None);
     while seen < text.len() {
         match (pattern.get(at), star) {
             (Some(b'*'), _) => {
                 star = Some((at, seen));
-                at += 1;
+                at = at.saturating_add(1);
             }
             (Some(byte), _) if *byte == text[seen] => {
-                at += 1;
-                seen += 1;
+                at = at.saturating_add(1);
+                seen = seen.saturating_add(1);
             }
             (_, Some((place, from))) => {
-                at = place + 1;
-                seen = from + 1;
+                at = place.saturating_add(1);
+                seen = from.saturating_add(1);
                 star = Some((place, seen));
             }
             (_, None) => return false,

@@ -87,7 +87,7 @@ impl Keys {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
             Err(error) => return Err(error),
         };
-        if stored.first().is_none_or(|key| key.created + KEY_AGE_MAX < now) {
+        if stored.first().is_none_or(|key| key.created.saturating_add(KEY_AGE_MAX) < now) {
             stored.insert(0, Stored::new(now)?);
             stored.truncate(2);
             replace(&path, &serde_json::to_vec_pretty(&stored)?)?;
@@ -125,7 +125,9 @@ impl Keys {
         public.verify(text.as_bytes(), &BASE64.decode(signature).ok()?).ok()?;
         let claims: Claims = serde_json::from_slice(&BASE64.decode(claims).ok()?).ok()?;
         let ours = claims.iss == ISSUER && claims.aud == audience;
-        let timely = claims.nbf <= now && now < claims.exp && claims.exp <= now + 2 * TOKEN_AGE_MAX;
+        let timely = claims.nbf <= now
+            && now < claims.exp
+            && claims.exp <= now.saturating_add(TOKEN_AGE_MAX.saturating_mul(2));
         (ours && timely).then_some(claims)
     }
 }

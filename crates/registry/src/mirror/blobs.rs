@@ -196,7 +196,7 @@ impl Mirror {
             let body = stream::iter(batch.into_iter().map(Ok)).boxed();
             upload = self.registry.append(upload, body, None).await?;
             let (count, source) = (upload.offset(), upload.source());
-            self.counters.bytes.fetch_add(count - before, Ordering::Relaxed);
+            self.counters.bytes.fetch_add(count.saturating_sub(before), Ordering::Relaxed);
             if count < coming.size {
                 coming.publish(count, source);
             }
@@ -246,7 +246,8 @@ impl Coming {
                 Ok(Bytes::from(buffer))
             });
             let piece = piece.await?;
-            Ok(Some((piece, (progress, offset + available, left - available))))
+            let (offset, left) = (offset.saturating_add(available), left.saturating_sub(available));
+            Ok(Some((piece, (progress, offset, left))))
         })
     }
 }

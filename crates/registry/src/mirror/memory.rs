@@ -64,7 +64,7 @@ impl Memory {
     pub(super) fn note(&self, name: &Name, reference: &str, trouble: &Trouble) {
         let mut state = self.lock();
         let now = Instant::now();
-        let until = now + trouble.pause();
+        let until = now.checked_add(trouble.pause()).unwrap_or(now);
         if *trouble == Trouble::Away {
             state.away = Some(until);
             return;

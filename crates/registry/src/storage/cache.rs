@@ -71,17 +71,17 @@ impl<T: Size> Cache<T> {
     pub(super) fn forget(&self, name: &Name, reference: &str) {
         let key = key(name, reference);
         let mut state = self.lock();
-        state.epoch += 1;
+        state.epoch = state.epoch.wrapping_add(1);
         state.old.remove(&key);
         if let Some(entry) = state.young.remove(&key) {
-            state.young_size -= cost(&*entry);
+            state.young_size = state.young_size.saturating_sub(cost(&*entry));
         }
     }
 
     /// Forgets everything.
     pub(super) fn clear(&self) {
         let mut state = self.lock();
-        *state = State::new(state.epoch + 1);
+        *state = State::new(state.epoch.wrapping_add(1));
     }
 
     fn lock(&self) -> MutexGuard<'_, State<T>> {
@@ -95,9 +95,9 @@ impl<T: Size> State<T> {
             self.old = std::mem::take(&mut self.young);
             self.young_size = 0;
         }
-        self.young_size += cost(&*entry);
+        self.young_size = self.young_size.saturating_add(cost(&*entry));
         if let Some(before) = self.young.insert(key, entry) {
-            self.young_size -= cost(&*before);
+            self.young_size = self.young_size.saturating_sub(cost(&*before));
         }
     }
 }
@@ -108,7 +108,7 @@ fn key(name: &Name, reference: &str) -> String {
 }
 
 fn cost(entry: &impl Size) -> usize {
-    entry.size() + ENTRY_OVERHEAD
+    entry.size().saturating_add(ENTRY_OVERHEAD)
 }
 
 #[cfg(test)]

@@ -28,7 +28,8 @@ const WHOLE: &str = "tags";
 
 impl Size for Tags {
     fn size(&self) -> usize {
-        self.0.items.iter().map(|tag| tag.len() + size_of::<String>()).sum()
+        let sizes = self.0.items.iter().map(|tag| tag.len().saturating_add(size_of::<String>()));
+        sizes.fold(0, usize::saturating_add)
     }
 }
 
@@ -142,13 +143,13 @@ impl Registry {
 
 /// Annotations may be large: a page ends where it would become larger than clients take.
 fn cut_by_size(mut page: Page<Referrer>) -> Page<Referrer> {
-    let mut size = 0;
+    let mut size = 0_usize;
     let weigh = |it: &Referrer| {
-        let notes: usize = it.annotations.iter().map(|(key, value)| key.len() + value.len()).sum();
-        notes * 2 + 512
+        let texts = it.annotations.iter().flat_map(|(key, value)| [key.len(), value.len()]);
+        texts.fold(0, usize::saturating_add).saturating_mul(2).saturating_add(512)
     };
     let fits = page.items.iter().take_while(|it| {
-        size += weigh(it);
+        size = size.saturating_add(weigh(it));
         size <= REFERRERS_PAGE_SIZE
     });
     let count = fits.count().max(1);

@@ -31,8 +31,8 @@ impl Registry {
             let Some((end, _)) = batch.last() else { return Ok(result) };
             last = end.to_string();
             for (digest, size) in batch {
-                result.blobs += 1;
-                result.bytes += size;
+                result.blobs = result.blobs.saturating_add(1);
+                result.bytes = result.bytes.saturating_add(size);
                 if !self.is_whole(&digest, size).await? && self.condemn(&digest, size).await? {
                     result.damaged.push(digest);
                 }

@@ -98,7 +98,7 @@ impl Artist {
                 let _ = self.metadata.note_view(&behind);
             }
         }
-        VIEW_INTERVAL.max(start.elapsed() * PATIENCE)
+        VIEW_INTERVAL.max(start.elapsed().saturating_mul(PATIENCE))
     }
 
     fn draw(&self, behind: &Behind) -> Result<(), Error> {
@@ -147,7 +147,8 @@ fn gather(
     first: Message,
     pause: Duration,
 ) -> Option<Vec<oneshot::Sender<()>>> {
-    let end = Instant::now() + pause;
+    let now = Instant::now();
+    let end = now.checked_add(pause).unwrap_or(now);
     let mut next = Some(first);
     let mut waiting = Vec::new();
     loop {
@@ -174,10 +175,11 @@ fn prepare(directory: &Path, name: &Name) -> io::Result<()> {
     private::make_directory(directory)?;
     Files::replace(&directory.join("oci-layout"), layout_mark())?;
     // The directories above are new as well; a name is on the disk when its directory is.
-    let above = directory.ancestors().skip(1).take(name.as_str().split('/').count() + 1);
+    let components = name.as_str().split('/').count();
+    let above = directory.ancestors().skip(1).take(components.saturating_add(1));
     above.into_iter().try_for_each(sync_directory)?;
     // Out of `_layout`, the name's components and `repos`.
-    let depth = name.as_str().split('/').count() + 2;
+    let depth = components.saturating_add(2);
     let target: PathBuf =
         std::iter::repeat_n("..", depth).chain(std::iter::once("blobs")).collect();
     match fs_err::os::unix::fs::symlink(target, link) {

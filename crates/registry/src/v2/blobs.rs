@@ -70,7 +70,7 @@ fn part(response: &mut Response, call: &Call, size: u64) -> Result<(u64, u64), R
     match wanted(header(&call.parts.headers, RANGE), size) {
         Wanted::Whole => Ok((0, size)),
         Wanted::Part(first, last) => {
-            let length = last - first + 1;
+            let length = last.saturating_sub(first).saturating_add(1);
             *response.status_mut() = StatusCode::PARTIAL_CONTENT;
             wire::set(response, CONTENT_RANGE, &format!("bytes {first}-{last}/{size}"));
             wire::set(response, CONTENT_LENGTH, &length.to_string());
@@ -110,13 +110,14 @@ fn read(source: Source, first: u64, length: u64) -> impl Stream<Item = Result<By
         } else {
             let read = blocking(move || {
                 let rest = &mut buffer.memory[ready..count];
-                source.read_exact_at(rest, offset + ready as u64)?;
+                source.read_exact_at(rest, offset.saturating_add(ready as u64))?;
                 Ok((source, buffer))
             });
             read.await?
         };
         let count = count as u64;
-        Ok(Some((Bytes::from_owner(buffer), (source, offset + count, left - count))))
+        let (offset, left) = (offset.saturating_add(count), left.saturating_sub(count));
+        Ok(Some((Bytes::from_owner(buffer), (source, offset, left))))
     })
 }
 

@@ -41,7 +41,7 @@ impl Incoming {
         loop {
             let since = Instant::now();
             let frame = timeout(BODY_SILENCE_MAX, self.body.frame()).await;
-            self.waited += since.elapsed();
+            self.waited = self.waited.saturating_add(since.elapsed());
             let Some(frame) = frame.map_err(|_| Error::BodyBroken)? else { return Ok(None) };
             let Ok(piece) = frame.map_err(|_| Error::BodyBroken)?.into_data() else { continue };
             self.judge(piece.len() as u64)?;
@@ -52,7 +52,7 @@ impl Incoming {
     fn judge(&mut self, count: u64) -> Result<(), Error> {
         let too_large = || (self.terms.too_large)(self.terms.limit);
         self.left = self.left.checked_sub(count).ok_or_else(too_large)?;
-        self.came += count;
+        self.came = self.came.saturating_add(count);
         if self.waited < BODY_RATE_WINDOW {
             return Ok(());
         }

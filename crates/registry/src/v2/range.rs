@@ -17,16 +17,16 @@ pub(super) fn wanted(header: &str, size: u64) -> Wanted {
     let Some((first, last)) = spec.split_once('-') else { return Wanted::Whole };
     match (first.trim().parse::<u64>(), last.trim().parse::<u64>()) {
         (Ok(first), Ok(last)) if first <= last && first < size => {
-            Wanted::Part(first, last.min(size - 1))
+            Wanted::Part(first, last.min(size.saturating_sub(1)))
         }
         (Ok(_), Ok(_)) => Wanted::Unsatisfiable,
         (Ok(first), Err(_)) if last.trim().is_empty() && first < size => {
-            Wanted::Part(first, size - 1)
+            Wanted::Part(first, size.saturating_sub(1))
         }
         (Ok(_), Err(_)) if last.trim().is_empty() => Wanted::Unsatisfiable,
         (Err(_), Ok(count)) if first.trim().is_empty() => match count.min(size) {
             0 => Wanted::Unsatisfiable,
-            count => Wanted::Part(size - count, size - 1),
+            count => Wanted::Part(size.saturating_sub(count), size.saturating_sub(1)),
         },
         // Several ranges, or none: a server may answer with everything.
         _ => Wanted::Whole,

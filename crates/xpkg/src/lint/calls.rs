@@ -9,9 +9,12 @@ use yaml::Node;
 /// Kinds by group and plural.
 pub type Kinds = BTreeSet<(String, String)>;
 
-/// Kinds of others that webhooks of a package are listed with; whoever reads of so many has read
-/// enough.
+/// Kinds of others that webhooks of a package are listed with; an administrator who reads of so many
+/// has read enough.
 const INTERCEPTED_MAX: usize = 1000;
+/// Every kind and every part of it, as webhooks' rules write that. It stands for the kinds beyond the
+/// limit: a list that were cut there would pass them off as never asked for.
+const EVERYTHING: (&str, &str) = ("*", "*/*");
 
 /// How the API server is made to call somebody.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -48,7 +51,7 @@ impl Calls {
 
     /// Kinds that webhooks are called about and that are not among those that are brought, by group
     /// and resource as the webhooks' rules write them. A rule for everything in a group is about
-    /// more than what is brought.
+    /// more than what is brought. Of too many kinds the last stands for all that follow.
     pub fn intercepted(&self, brought: &Kinds) -> Kinds {
         let Self::Webhooks(webhooks) = self else { return Kinds::new() };
         let rules = webhooks.iter().filter_map(|webhook| webhook["rules"].as_array()).flatten();
@@ -58,12 +61,15 @@ impl Calls {
             for group in texts(&rule["apiGroups"]) {
                 for resource in &resources {
                     let kind = resource.split('/').next().unwrap_or_default();
-                    if !brought.contains(&(group.to_owned(), kind.to_owned())) {
-                        found.insert((group.to_owned(), (*resource).to_owned()));
+                    if brought.contains(&(group.to_owned(), kind.to_owned())) {
+                        continue;
                     }
-                    if found.len() >= INTERCEPTED_MAX {
+                    let intercepted = (group.to_owned(), (*resource).to_owned());
+                    if found.len() >= INTERCEPTED_MAX && !found.contains(&intercepted) {
+                        found.insert((EVERYTHING.0.to_owned(), EVERYTHING.1.to_owned()));
                         return found;
                     }
+                    found.insert(intercepted);
                 }
             }
         }

@@ -4,7 +4,7 @@
 
 use super::Scenario;
 use super::made_up::packages_of_any_content_get_what_was_allowed;
-use super::revisions::{crd, path};
+use super::revisions::{crd, owned, path};
 use super::runtimes::{deployments, role};
 use super::stage::{Stage, condition, packages};
 use crate::support::{Ran, apron, command, peer, until};
@@ -16,6 +16,11 @@ pub(super) const ALL: &[Scenario] = &[
     ("c2: the manager's own definitions", c2_no_package_replaces_what_the_manager_rests_on),
     ("h1: groups of Kubernetes", h1_no_package_gets_rights_on_kinds_of_kubernetes),
     ("h1: groups of the community", h1_a_group_of_the_community_is_open_where_it_is_named),
+    (
+        "h1: managed definitions beside others",
+        h1_a_managed_definition_does_not_stand_in_for_anothers_kind,
+    ),
+    ("h1: groups of other API servers", h1_groups_of_other_api_servers_are_closed),
     ("h7: webhooks at an address", h7_no_webhook_is_called_at_an_address),
     ("h7: webhooks in a plan", h7_a_plan_says_what_webhooks_are_about),
     ("h7: webhooks about others", h7_webhooks_about_kinds_of_others_are_allowed_or_not_there),
@@ -202,6 +207,72 @@ fn h1_a_group_of_the_community_is_open_where_it_is_named(stage: &Stage) {
     stage.installed("Provider", "h1-open");
     let granted = stage.ask(&role(&active(stage, "h1-open"))).unwrap();
     assert!(granted.to_string().contains("gateway.networking.k8s.io"), "{granted}");
+}
+
+/// Crossplane makes a definition of one of managed resources; where Helm made that, say, the kind is
+/// not the package's, and neither are rights on it.
+fn h1_a_managed_definition_does_not_stand_in_for_anothers_kind(stage: &Stage) {
+    let (name, group) = ("h1-stands-in", "cert-manager.example.org");
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions?fieldManager=helm";
+    let theirs = crd(group, "issuers", &["theirs"]);
+    let before = stage.change("POST", definitions, "application/json", &theirs);
+    let mut managed = crd(group, "issuers", &["ours"]);
+    managed["apiVersion"] = json!("apiextensions.crossplane.io/v1alpha1");
+    managed["kind"] = json!("ManagedResourceDefinition");
+    let client = json!({"service": {"name": "other", "namespace": "kube-system"}});
+    let objects = [managed, webhook(&client, group, "issuers")];
+    let reference = stage.push_package("Provider", name, "v1.0.0", &json!({}), &objects);
+    let words = ["CustomResourceDefinition issuers.cert-manager.example.org was there already"];
+    let told = administrator(stage, &["plan", &reference]).failed();
+    assert!(told.contains(words[0]), "{told}");
+    stage.install("Provider", name, &json!({"package": reference}));
+    let revision = refused(stage, name, &[words[0], "apron adopt h1-stands-in"]);
+    let managed = "/apis/apiextensions.crossplane.io/v1alpha1/managedresourcedefinitions/\
+                   issuers.cert-manager.example.org";
+    assert!(stage.is_absent(managed));
+    assert!(stage.is_absent(&format!("{WEBHOOKS}/crossplane-provider-{name}")));
+
+    // What it waits for is shown and given by the command that its condition names.
+    let shown = administrator(stage, &["adopt", name, "--yes"]).ok();
+    let kind = "~ CustomResourceDefinition issuers.cert-manager.example.org";
+    assert!(shown.stdout.contains(kind), "{}", shown.all());
+    until("it brings its definition", || stage.ask(managed));
+    stage.installed("Provider", name);
+    let granted = stage.ask(&role(&revision)).unwrap();
+    assert!(granted.to_string().contains(group), "{granted}");
+    let after = owned(stage, &path("issuers.cert-manager.example.org"), &[name]);
+    assert_eq!(
+        (&after["metadata"]["uid"], &after["spec"]),
+        (&before["metadata"]["uid"], &before["spec"])
+    );
+}
+
+/// A real API server leads requests about a group to another one if it is told so; ours never does.
+fn h1_groups_of_other_api_servers_are_closed(stage: &Stage) {
+    if !stage.is_real() {
+        return;
+    }
+    let group = "elsewhere.example.org";
+    let services = "/apis/apiregistration.k8s.io/v1/apiservices";
+    let service = json!({
+        "apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
+        "metadata": {"name": format!("v1beta9.{group}")},
+        "spec": {
+            "group": group, "version": "v1beta9", "groupPriorityMinimum": 10, "versionPriority": 10,
+            "service": {"name": "elsewhere", "namespace": "kube-system"},
+            "insecureSkipTLSVerify": true,
+        },
+    });
+    stage.make(services, &service);
+    let objects = [crd(group, "projects", &["a"])];
+    let reference = stage.push_package("Provider", "h1-elsewhere", "v1.0.0", &json!({}), &objects);
+    let told = administrator(stage, &["plan", &reference]).failed();
+    assert!(told.contains("which another API server serves"), "{told}");
+    stage.install("Provider", "h1-elsewhere", &json!({"package": reference}));
+    refused(stage, "h1-elsewhere", &["elsewhere.example.org, which another API server serves"]);
+    assert!(stage.is_absent(&path("projects.elsewhere.example.org")));
+    let itself = format!("{services}/v1beta9.{group}");
+    stage.change("DELETE", &itself, "application/json", &json!({}));
 }
 
 fn webhook(client: &Json, group: &str, resource: &str) -> Json {

@@ -2,6 +2,7 @@
 
 mod named;
 mod rows;
+mod selected;
 pub(crate) mod typed;
 
 use crate::support::{Scratch, apron};

@@ -1,4 +1,4 @@
-//! Numbers that strangers give: chapters of the API server, and of the rooms below it, that calculate
+//! Numbers that strangers give: chapters of the serving rooms, and of the rooms below them, that calculate
 //! with them cannot do so unchecked. clippy holds the operations, `Instant + Duration` among them; this holds clippy to it.
 
 use super::text;
@@ -6,8 +6,27 @@ use super::text;
 const LINT: &str = "#[cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]";
 
 /// Chapters of `apiserver` that see requests before anybody has bounded what is in them.
-const CHAPTERS: [&str; 9] =
-    ["admission", "auth", "crd", "http", "kind", "outbound", "rest", "upkeep", "wire"];
+const CHAPTERS: [&str; 12] = [
+    "admission",
+    "auth",
+    "crd",
+    "discovery",
+    "http",
+    "kind",
+    "log",
+    "openapi",
+    "outbound",
+    "rest",
+    "upkeep",
+    "wire",
+];
+
+/// Chapters of `registry` that see requests, or keep what they bring.
+const REGISTRY: [&str; 6] = ["auth", "mirror", "query", "route", "storage", "v2"];
+
+/// All of `edge`: what listens sees connections before anybody has said a word.
+const EDGE: [&str; 7] =
+    ["accept", "connection", "hands", "network", "open_files", "seats", "trust"];
 
 /// Parts of the chapter `object` of `schema`; calendars and quantities are bounded by how they are written.
 const PARTS: [&str; 9] =
@@ -30,6 +49,9 @@ fn unheld(source: &str, modules: &[&str]) -> Vec<String> {
 fn h2_what_strangers_give_is_calculated_with_checked_operations() {
     for (path, modules) in [
         ("crates/apiserver/src/lib.rs", &CHAPTERS[..]),
+        ("crates/registry/src/lib.rs", &REGISTRY[..]),
+        ("crates/edge/src/lib.rs", &EDGE[..]),
+        ("crates/catalog/src/lib.rs", &["http"]),
         ("crates/schema/src/object/mod.rs", &PARTS[..]),
         ("crates/apply/src/lib.rs", &["patch"]),
     ] {

@@ -4,6 +4,7 @@ use super::cluster::Cluster;
 use super::{TAG, crd, meta};
 use crate::authority::{Allowed, Place};
 use crate::rbac::{self, Roles};
+use crate::step::Target;
 use api::meta::{PackageKind, PermissionRequest};
 use api::pkg::revision::RevisionStatus;
 use proptest::prelude::*;
@@ -23,6 +24,8 @@ const GROUPS: [&str; 8] = [
 ];
 const RESOURCES: [&str; 6] = ["pods", "secrets", "things", "clusterroles", "things/status", "*"];
 const VERBS: [&str; 5] = ["get", "delete", "escalate", "intercept", "*"];
+/// The uid of definitions that somebody else made.
+const FOREIGN: &str = "by-helm";
 const COMMUNITY: &str = "gateway.networking.k8s.io";
 
 /// A rule as people and packages write it.
@@ -97,6 +100,10 @@ struct Case {
     objects: Vec<Json>,
     allowed: Allowed,
     is_run_here: bool,
+    /// Whether plain definitions are handed to Crossplane.
+    is_deferred: bool,
+    /// Groups in which somebody else defines things, and whether that was before the package came.
+    foreign: Vec<(&'static str, bool)>,
 }
 
 fn any_case() -> impl Strategy<Value = Case> {
@@ -104,8 +111,13 @@ fn any_case() -> impl Strategy<Value = Case> {
     let webhooks = proptest::collection::vec(any_webhook(), 0..2);
     let requests = proptest::collection::vec(any_rule(), 0..3);
     let allowed = proptest::collection::vec(any_rule(), 0..4);
-    (requests, objects, webhooks, allowed, any::<[bool; 4]>()).prop_map(
-        |(requests, mut objects, webhooks, allowed, [is_run_here, opens, asks_less, is_plain])| {
+    let groups = subsequence(vec!["example.org", "other.example.org"], 0..=1);
+    let foreign = (groups, any::<bool>()).prop_map(|(groups, is_first)| {
+        groups.into_iter().map(|group| (group, is_first)).collect::<Vec<_>>()
+    });
+    (requests, objects, webhooks, allowed, (foreign, any::<[bool; 5]>())).prop_map(
+        |(requests, mut objects, webhooks, allowed, (foreign, chances))| {
+            let [is_run_here, opens, asks_less, is_plain, is_deferred] = chances;
             let permissions = |rules: &[Json]| -> Vec<PermissionRequest> {
                 rules.iter().map(|rule| PermissionRequest::from_json(rule).unwrap()).collect()
             };
@@ -117,11 +129,14 @@ fn any_case() -> impl Strategy<Value = Case> {
             if is_plain {
                 objects = vec![crd("things")];
             }
+            // A definition that is handed on beside one that is written would be the same object.
+            let is_managed = |one: &Json| one["kind"] == "ManagedResourceDefinition";
+            let is_deferred = is_deferred && !objects.iter().any(is_managed);
             objects.extend(webhooks);
             let groups = if opens { vec![COMMUNITY.to_owned()] } else { Vec::new() };
             let place = Place::Gathered { is_there: true };
-            let allowed = Allowed { permissions: allowed, groups, place };
-            Case { requests, objects, allowed, is_run_here }
+            let allowed = Allowed { permissions: allowed, groups, place, ..Allowed::default() };
+            Case { requests, objects, allowed, is_run_here, is_deferred, foreign }
         },
     )
 }
@@ -177,6 +192,17 @@ fn is_its_own(deed: Deed, kinds: &[(String, String)]) -> bool {
     is_common || is_brought && !matches!(verb, "delete" | "escalate" | "intercept")
 }
 
+/// Defines things as somebody else does, where nobody did.
+fn put_foreign(cluster: &mut Cluster, case: &Case, before: bool) {
+    for (group, _) in case.foreign.iter().filter(|(_, is_first)| *is_first == before) {
+        let mut definition = crd("things");
+        definition["metadata"] = json!({"name": format!("things.{group}"), "uid": FOREIGN});
+        definition["metadata"]["resourceVersion"] = json!("1");
+        definition["spec"]["group"] = json!(group);
+        cluster.objects.entry(Target::of(&definition)).or_insert(definition);
+    }
+}
+
 /// The provider, as far as it gets, and its roles.
 fn installed(case: &Case) -> (Cluster, Vec<Json>) {
     let mut cluster = Cluster::new();
@@ -186,12 +212,16 @@ fn installed(case: &Case) -> (Cluster, Vec<Json>) {
     cluster.allowed = case.allowed.clone();
     cluster.settings.allowed.groups.clone_from(&case.allowed.groups);
     cluster.settings.runs_packages = case.is_run_here;
+    cluster.settings.defers_definitions = case.is_deferred;
     cluster.certificate = Some("Q0VSVA==".to_owned());
     let name = cluster.revise(PackageKind::Provider, "p", TAG, "Active");
     let secret = case.is_run_here.then(|| "p-tls-server".to_owned());
     cluster.change(&name, |one| {
         one.status = Some(RevisionStatus { tls_server_secret_name: secret, ..Default::default() });
     });
+    put_foreign(&mut cluster, case, true);
+    cluster.settle(&name);
+    put_foreign(&mut cluster, case, false);
     cluster.settle(&name);
     let requests = case.requests.iter().map(|rule| PermissionRequest::from_json(rule).unwrap());
     let roles = rbac::roles(&rbac::World {
@@ -209,8 +239,18 @@ fn installed(case: &Case) -> (Cluster, Vec<Json>) {
 /// The kinds that definitions in the cluster bring; their groups must be open.
 fn brought(cluster: &Cluster, allowed: &Allowed) -> Result<Vec<(String, String)>, TestCaseError> {
     let mut kinds = Vec::new();
+    let is_foreign = |object: &Json| object["metadata"]["uid"] == FOREIGN;
+    let foreign: Vec<&str> = cluster
+        .objects
+        .iter()
+        .filter(|(_, object)| is_foreign(object))
+        .map(|(target, object)| {
+            assert!(object["metadata"]["ownerReferences"].is_null(), "{object}");
+            target.name.as_str()
+        })
+        .collect();
     for (target, object) in &cluster.objects {
-        if !target.kind.ends_with("Definition") {
+        if !target.kind.ends_with("Definition") || foreign.contains(&target.name.as_str()) {
             continue;
         }
         let group = object["spec"]["group"].as_str().unwrap_or_default();
@@ -294,19 +334,26 @@ proptest! {
 #[test]
 fn the_packages_that_are_made_up_are_installed_now_and_then() {
     let mut runner = proptest::test_runner::TestRunner::deterministic();
-    let (mut with_objects, mut with_webhooks, mut with_roles) = (0, 0, 0);
+    let (mut with_objects, mut with_webhooks, mut with_roles, mut beside) = (0, 0, 0, 0);
     for _ in 0..300 {
         let case = any_case().new_tree(&mut runner).unwrap().current();
         let (cluster, roles) = installed(&case);
         with_objects += usize::from(!cluster.objects.is_empty());
-        let is_webhook =
-            |target: &crate::step::Target| target.kind.ends_with("WebhookConfiguration");
+        let is_webhook = |target: &Target| target.kind.ends_with("WebhookConfiguration");
         with_webhooks += usize::from(cluster.objects.keys().any(is_webhook));
         with_roles += usize::from(!roles.is_empty() && !case.requests.is_empty());
+        let is_managed = |target: &&Target| target.kind == "ManagedResourceDefinition";
+        let mut managed = cluster.objects.keys().filter(is_managed);
+        let is_beside = |one: &Target| {
+            let mut others =
+                cluster.objects.iter().filter(|(_, it)| it["metadata"]["uid"] == FOREIGN);
+            others.any(|(target, _)| target.name == one.name)
+        };
+        beside += usize::from(managed.any(is_beside));
     }
     assert!(
-        with_objects > 20 && with_webhooks > 5 && with_roles > 20,
-        "{with_objects} {with_webhooks} {with_roles}"
+        with_objects > 20 && with_webhooks > 5 && with_roles > 20 && beside > 0,
+        "{with_objects} {with_webhooks} {with_roles} {beside}"
     );
 }
 
@@ -328,6 +375,8 @@ fn h7_webhooks_go_when_they_are_no_longer_allowed() {
         objects: vec![crd("things"), webhook],
         allowed,
         is_run_here: true,
+        is_deferred: false,
+        foreign: Vec::new(),
     };
     let (mut cluster, _) = installed(&case);
     let name = cluster.revisions.keys().next().unwrap().clone();

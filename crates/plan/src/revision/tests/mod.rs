@@ -11,6 +11,7 @@ mod refusal;
 mod retention;
 mod show;
 mod signed;
+mod underlying;
 
 use api::meta::PackageKind;
 use cluster::Cluster;

@@ -76,10 +76,10 @@ impl Registry {
         if dry {
             return Ok(found.len() as u64);
         }
-        let mut count = 0;
+        let mut count = 0_u64;
         for it in found {
             if self.collect_manifest(&it, limit).await? {
-                count += 1;
+                count = count.saturating_add(1);
                 self.forget_manifests();
                 self.tell(Event::Deleted { repository: it.repository, digest: it.digest });
             }
@@ -104,9 +104,9 @@ impl Registry {
         if dry {
             return Ok(found.len() as u64);
         }
-        let mut count = 0;
+        let mut count = 0_u64;
         for batch in found.chunks(COLLECT_BATCH) {
-            count += self.unlink(batch.to_vec(), at).await?;
+            count = count.saturating_add(self.unlink(batch.to_vec(), at).await?);
         }
         Ok(count)
     }
@@ -155,13 +155,14 @@ impl Registry {
 
     /// Removes files a crash left without a row.
     async fn collect_orphans(&self, dry: bool) -> Result<u64, Error> {
-        let mut count = 0;
+        let mut count = 0_u64;
         for algorithm in [Algorithm::Sha256, Algorithm::Sha512] {
             let content = self.inner.content.clone();
             let all = blocking(move || content.list(algorithm)).await?;
             for batch in all.chunks(COLLECT_BATCH) {
                 for digest in self.unknown(batch.to_vec()).await? {
-                    count += u64::from(dry || self.collect_orphan(digest).await?);
+                    let is_gone = dry || self.collect_orphan(digest).await?;
+                    count = count.saturating_add(u64::from(is_gone));
                 }
             }
         }

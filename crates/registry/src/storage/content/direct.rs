@@ -81,7 +81,7 @@ impl Direct {
     fn write(&self, pieces: &[Bytes], offset: u64) -> io::Result<usize> {
         let mut memory = Memory::take();
         let size = memory.fill(pieces);
-        let whole = size - size % ALIGNMENT;
+        let whole = size.saturating_sub(size.checked_rem(ALIGNMENT).unwrap_or_default());
         self.file.write_all_at(&memory.block()[..whole], offset)?;
         Ok(whole)
     }
@@ -102,22 +102,23 @@ static IDLE: Mutex<Vec<Vec<u8>>> = Mutex::new(Vec::new());
 impl Memory {
     fn take() -> Self {
         let idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        Self { bytes: idle.unwrap_or_else(|| vec![0; WRITE_SIZE + ALIGNMENT]) }
+        Self { bytes: idle.unwrap_or_else(|| vec![0; WRITE_SIZE.saturating_add(ALIGNMENT)]) }
     }
 
     /// A block that begins at a whole multiple of the alignment.
     fn block(&mut self) -> &mut [u8] {
         let start = self.bytes.as_ptr().align_offset(ALIGNMENT).min(ALIGNMENT);
-        &mut self.bytes[start..start + WRITE_SIZE]
+        &mut self.bytes[start..start.saturating_add(WRITE_SIZE)]
     }
 
     /// Copies pieces that are no more than a block together; gives their size.
     fn fill(&mut self, pieces: &[Bytes]) -> usize {
         let block = self.block();
-        let mut size = 0;
+        let mut size = 0_usize;
         for piece in pieces {
-            block[size..size + piece.len()].copy_from_slice(piece);
-            size += piece.len();
+            let end = size.saturating_add(piece.len());
+            block[size..end].copy_from_slice(piece);
+            size = end;
         }
         size
     }

@@ -207,9 +207,9 @@ impl Staged for Upload {
         let mut written = way.write(&self.path, pieces, offset)?;
         for piece in pieces {
             let skip = written.min(piece.len());
-            written -= skip;
-            self.file.write_all_at(&piece[skip..], offset + skip as u64)?;
-            offset += piece.len() as u64;
+            written = written.saturating_sub(skip);
+            self.file.write_all_at(&piece[skip..], offset.saturating_add(skip as u64))?;
+            offset = offset.saturating_add(piece.len() as u64);
         }
         Ok(())
     }

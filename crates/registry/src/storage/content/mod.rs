@@ -102,8 +102,9 @@ impl Source {
             Self::Memory(bytes) => {
                 let bytes = bytes.read().unwrap_or_else(PoisonError::into_inner);
                 let start = usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
-                let count = buffer.len().min(bytes.len() - start);
-                buffer[..count].copy_from_slice(&bytes[start..start + count]);
+                let ready = &bytes[start..];
+                let count = buffer.len().min(ready.len());
+                buffer[..count].copy_from_slice(&ready[..count]);
                 count
             }
         }
@@ -121,12 +122,12 @@ impl Source {
     pub(crate) fn hash(&self, algorithm: Algorithm, size: u64) -> io::Result<Digest> {
         const PIECE: usize = 256 << 10;
         let (mut hasher, mut buffer) = (Hasher::new(algorithm), vec![0; PIECE]);
-        let mut offset = 0;
+        let mut offset = 0_u64;
         while offset < size {
-            let count = usize::try_from(size - offset).unwrap_or(PIECE).min(PIECE);
+            let count = usize::try_from(size.saturating_sub(offset)).unwrap_or(PIECE).min(PIECE);
             self.read_exact_at(&mut buffer[..count], offset)?;
             hasher.update(&buffer[..count]);
-            offset += count as u64;
+            offset = offset.saturating_add(count as u64);
         }
         Ok(hasher.finish())
     }

@@ -284,7 +284,8 @@ impl Default for Stripes {
 impl Stripes {
     pub(crate) fn hold(&self, digest: &Digest) -> Held<'_> {
         let hash = BuildHasherDefault::<DefaultHasher>::new().hash_one(digest);
-        let index = usize::try_from(hash % STRIPES as u64).unwrap_or_default();
+        let index = usize::try_from(hash).unwrap_or(usize::MAX);
+        let index = index.checked_rem(self.all.len()).unwrap_or_default();
         Box::new(self.all[index].lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

@@ -47,14 +47,14 @@ impl Registry {
         for id in &rows {
             self.forget_upload(id).await?;
         }
-        Ok(expired + rows.len() as u64)
+        Ok(expired.saturating_add(rows.len() as u64))
     }
 
     /// The same for those this process knows of.
     async fn expire_sessions(&self) -> Result<u64, Error> {
         let here: Vec<(String, Shared)> =
             self.inner.uploads.lock().iter().map(|(id, it)| (id.clone(), it.clone())).collect();
-        let mut count = 0;
+        let mut count = 0_u64;
         for (id, shared) in here {
             // An upload that somebody has right now is not over.
             let Ok(session) = shared.try_lock() else { continue };
@@ -62,7 +62,7 @@ impl Registry {
                 continue;
             }
             self.inner.uploads.lock().remove(&id);
-            count += 1;
+            count = count.saturating_add(1);
             // One that never had a byte left nothing behind.
             let traces = session.kept || session.staged.is_some();
             drop(session);

@@ -12,7 +12,7 @@ pub(super) struct Gathered {
 
 impl Gathered {
     pub(super) fn push(&mut self, piece: Bytes) {
-        self.size += piece.len();
+        self.size = self.size.saturating_add(piece.len());
         self.pieces.push(piece);
     }
 
@@ -30,11 +30,11 @@ impl Gathered {
             if piece.len() > missing {
                 self.pieces.push(piece.split_off(missing));
             }
-            missing -= piece.len();
+            missing = missing.saturating_sub(piece.len());
             block.push(piece);
         }
         self.pieces.extend(pieces);
-        self.size -= WRITE_SIZE;
+        self.size = self.size.saturating_sub(WRITE_SIZE);
         Some(block)
     }
 

@@ -64,7 +64,8 @@ impl Books {
             return all < UPLOADS_MAX;
         }
         let own = self.places.get(holder).copied().unwrap_or_default();
-        own < UPLOADS_PER_HOLDER_MAX && all.saturating_sub(mirrors) < UPLOADS_MAX - UPLOADS_RESERVED
+        let others = all.saturating_sub(mirrors);
+        own < UPLOADS_PER_HOLDER_MAX && others < UPLOADS_MAX.saturating_sub(UPLOADS_RESERVED)
     }
 }
 
@@ -79,7 +80,8 @@ impl Ledger {
         if !books.has_place(holder) {
             return None;
         }
-        *books.places.entry(holder.clone()).or_default() += 1;
+        let places = books.places.entry(holder.clone()).or_default();
+        *places = places.saturating_add(1);
         drop(books);
         Some(Stake {
             ledger: self.clone(),
@@ -91,7 +93,10 @@ impl Ledger {
 
     /// The place of an upload that was there before, whatever there is by now.
     pub(super) fn reenter(&self, holder: &Holder, repository: &Name, staged: u64) -> Stake {
-        *self.books().places.entry(holder.clone()).or_default() += 1;
+        let mut books = self.books();
+        let places = books.places.entry(holder.clone()).or_default();
+        *places = places.saturating_add(1);
+        drop(books);
         let (ledger, holder, repository) = (self.clone(), holder.clone(), repository.clone());
         let mut stake = Stake { ledger, holder, repository, staged: 0 };
         stake.set(staged);

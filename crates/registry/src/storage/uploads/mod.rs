@@ -264,7 +264,7 @@ impl Registry {
             while let Some(block) = gathered.block() {
                 writing = writing.write(block).await?;
             }
-            if writing.count - checked > SPACE_CHECK_INTERVAL {
+            if writing.count.saturating_sub(checked) > SPACE_CHECK_INTERVAL {
                 checked = writing.count;
                 self.check_space(0)?;
             }

@@ -92,8 +92,8 @@ impl Writing {
         staged.write(pieces, self.offset)?;
         for piece in pieces {
             self.hasher.update(piece);
-            self.offset += piece.len() as u64;
-            self.count += piece.len() as u64;
+            self.offset = self.offset.saturating_add(piece.len() as u64);
+            self.count = self.count.saturating_add(piece.len() as u64);
         }
         match self.expected {
             Some(expected) if self.count > expected => {

@@ -117,7 +117,7 @@ impl Manifests for Memory {
             healed.retain(|name| *name != it.repository);
             let here = tables.ensure(&it.repository);
             here.manifests.insert(row.digest.clone(), (row.clone(), it.at));
-            here.generation += 1;
+            here.generation = here.generation.saturating_add(1);
             let tags = it.tags.iter().map(|tag| here.set_tag(tag, &row.digest, it.versions));
             Ok(Recorded { before: tags.collect::<Result<_, _>>()?, healed })
         })
@@ -140,7 +140,7 @@ impl Manifests for Memory {
     fn delete_tag(&self, name: &Name, tag: &Tag) -> Result<(), Error> {
         self.write(|tables| {
             let here = tables.known_mut(name)?;
-            here.generation += 1;
+            here.generation = here.generation.saturating_add(1);
             let deleted = here.tags.remove(tag.as_str());
             deleted.map(drop).ok_or_else(|| Error::ManifestUnknown(tag.to_string()))
         })

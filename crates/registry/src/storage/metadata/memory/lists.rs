@@ -137,12 +137,12 @@ impl Garbage for Memory {
 
     fn unlink(&self, loose: Vec<Entry>, at: i64) -> Result<u64, Error> {
         self.write(|tables| {
-            let mut count = 0;
+            let mut count = 0_u64;
             for it in &loose {
                 let here = tables.known_mut(&it.repository)?;
                 if here.is_loose(&it.digest, at) {
                     here.leases.remove(&it.digest);
-                    count += 1;
+                    count = count.saturating_add(1);
                 }
             }
             Ok(count)
@@ -243,7 +243,8 @@ impl Pictures for Memory {
                 }
                 tables.ensure(&it.repository).link(digest, 0);
             }
-            tables.ensure(&it.repository).generation += 1;
+            let here = tables.ensure(&it.repository);
+            here.generation = here.generation.saturating_add(1);
             Ok(())
         })
     }

@@ -111,9 +111,9 @@ impl Tables {
 
     fn used(&self, name: &Name) -> u64 {
         let Some(repository) = self.repositories.get(name) else { return 0 };
-        let blobs = repository.leases.keys().filter_map(|digest| self.blobs.get(digest));
+        let blobs = repository.leases.keys().filter_map(|digest| self.blobs.get(digest)).copied();
         let manifests = repository.manifests.values().map(|(row, _)| row.size);
-        blobs.sum::<u64>() + manifests.sum::<u64>()
+        blobs.chain(manifests).fold(0, u64::saturating_add)
     }
 
     /// Whether a repository may have one more blob or manifest.
@@ -128,7 +128,7 @@ impl Tables {
             |it: &Repository| it.leases.contains_key(digest) || it.manifests.contains_key(digest);
         let held = self.repositories.get(name).is_some_and(has);
         match quota {
-            Some(limit) if !held && self.used(name) + size > limit => {
+            Some(limit) if !held && self.used(name).saturating_add(size) > limit => {
                 Err(Error::QuotaExceeded { limit })
             }
             _ => Ok(()),
@@ -151,7 +151,7 @@ impl Repository {
     /// Lets it have a blob that comes; tells whether a manifest has been without it.
     fn take(&mut self, digest: &Digest, lease: i64) -> bool {
         let awaited = self.names(digest) && !self.leases.contains_key(digest);
-        self.generation += i64::from(awaited);
+        self.generation = self.generation.saturating_add(i64::from(awaited));
         self.link(digest, lease);
         awaited
     }
@@ -199,7 +199,7 @@ impl Repository {
             }
         }
         self.tags.retain(|_, meant| meant != digest);
-        self.generation += 1;
+        self.generation = self.generation.saturating_add(1);
         Ok(())
     }
 }

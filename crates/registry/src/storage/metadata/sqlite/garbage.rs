@@ -61,10 +61,11 @@ impl Garbage for Sqlite {
                 "DELETE FROM repository_blob WHERE repository = ?1 AND digest = ?2 AND lease < ?3
                  AND NOT EXISTS (SELECT 1 FROM manifest_child WHERE repository = ?1 AND child = ?2)",
             )?;
-            let mut count = 0;
+            let mut count = 0_u64;
             for Entry { repository, digest } in &loose {
                 let repository = known(transaction, repository)?;
-                count += statement.execute(params![repository, digest.to_string(), at])? as u64;
+                let gone = statement.execute(params![repository, digest.to_string(), at])? as u64;
+                count = count.saturating_add(gone);
             }
             Ok(count)
         })
