@@ -40,6 +40,7 @@ pub mod explain;
 pub mod gather;
 pub mod http;
 mod index;
+pub mod install;
 mod json;
 mod read;
 mod record;

@@ -174,3 +174,11 @@ async fn read_record(hands: &Hands, revision: &Revision) -> Option<Json> {
     };
     hands.cache.document(&digest, 0, read).await.ok()
 }
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn what_reads_packages_and_what_decides_about_them_mean_the_same_field() {
+        assert_eq!(stack::RECORD_FIELD, plan::stacks::RECORD_FIELD);
+    }
+}

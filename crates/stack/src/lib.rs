@@ -60,7 +60,7 @@ pub use layers::read_layers;
 pub use limits::StackLimits;
 pub use read::{Stack, read_stack};
 pub use rights::name_plurals;
-pub use stream::{RECORD_FIELD, StreamError, read_described, read_stream};
+pub use stream::{RECORD_FIELD, SCOPE_ANNOTATION, StreamError, read_described, read_stream};
 pub use summary::inspect_stack;
 
 /// The group of everything that this format brings into a cluster.

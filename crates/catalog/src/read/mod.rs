@@ -10,6 +10,7 @@ mod schema;
 
 pub(crate) use schema::{field_names, pack_kind};
 
+use crate::install::STACK_DIALECT;
 use crate::json::canonical;
 use crate::record::{Definition, KindDocument, Origin, Outcome, Package, PlainObject, Schema};
 use definition::Defined;
@@ -34,8 +35,6 @@ const UNMARKED_SIZE_MAX: u64 = 64 << 20;
 /// Bytes of all schemas of a package, compressed.
 const SCHEMAS_SIZE_MAX: usize = 64 << 20;
 
-/// How packages of the first format are told from those of today.
-const STACK_DIALECT: &str = "packages.crossplane.io/v1alpha1";
 /// Objects of a package that are kept for comparisons, beside definitions.
 const OBJECTS_MAX: usize = 10_000;
 /// The longest name of an object, or of its kind, that an API server takes.
@@ -224,6 +223,7 @@ fn open(layers: &Layers, limits: &xpkg::Limits, is_marked: bool) -> Result<Packa
     let mut package = Package { problem, ..metadata::describe(meta) };
     if is_stack {
         STACK_DIALECT.clone_into(&mut package.dialect);
+        package.permission_scope = meta.annotation(stack::SCOPE_ANNOTATION).map(str::to_owned);
     }
     Ok(gathered.finish(is_function, package))
 }

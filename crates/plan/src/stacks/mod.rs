@@ -32,7 +32,11 @@ use crate::runtime::prune_nulls;
 use crate::same::same;
 use crate::step::{Action, Expect, MANAGER, Plan, Refusal, Step, Target, Wake};
 use api::condition::{self, Condition, types};
-use api::stacks::{FINALIZER_INSTALL, PackageInstall, RECORD, STACKS_VERSION, TEMPLATE_RECORD};
+use api::meta::Meta;
+use api::stacks::{
+    CLUSTER_INSTALL, FINALIZER_INSTALL, NAMESPACE_INSTALL, PackageInstall, RECORD, STACKS_VERSION,
+    TEMPLATE_RECORD,
+};
 use oci::Reference;
 use parties::Parties;
 use serde_json::{Value as Json, json};
@@ -41,6 +45,8 @@ use std::time::Duration;
 /// The annotation of a Provider that names the install objects it is for: `NAMESPACE/NAME`, with
 /// commas between them.
 pub const ANNOTATION_INSTALLS: &str = "packages.crossplane.io/installs";
+/// The field of a package's metadata with its record, which only packages of the first format have.
+pub const RECORD_FIELD: &str = "stack";
 /// How long to wait for what goes, though nothing tells that it has.
 const DEPARTURE_PAUSE: Duration = Duration::from_secs(5);
 
@@ -87,6 +93,14 @@ pub fn provider_name(image: &Reference) -> String {
     xpkg::label::object_name(image)
 }
 
+/// The kind of install object that a package needs, by its metadata; nothing for one of today.
+pub(crate) fn find_install_kind(meta: &Meta) -> Option<&'static str> {
+    let document = meta.to_json();
+    let record = document.get(RECORD_FIELD)?;
+    let is_namespaced = record["spec"]["permissionScope"] == "Namespaced";
+    Some(if is_namespaced { NAMESPACE_INSTALL } else { CLUSTER_INSTALL })
+}
+
 /// Decides about one install object.
 pub fn decide_install(world: &InstallWorld) -> Step {
     let metadata = &world.install.metadata;
@@ -116,6 +130,7 @@ impl InstallWorld {
         let parties = Parties::of(self, &image)?;
         if let Some(provider) = &self.provider
             && provider["metadata"]["annotations"][ANNOTATION_INSTALLS].is_null()
+            && !self.takes_over(&image)
         {
             let name = provider_name(&image);
             return Err(format!(
@@ -144,6 +159,12 @@ impl InstallWorld {
         }
         let trouble = fit.and_then(Result::err);
         Ok(self.tell_progress(actions, &image, trouble))
+    }
+
+    /// Whether the Provider of the same image waits for an install object: of a package of the first
+    /// format nothing is installed without one.
+    fn takes_over(&self, image: &Reference) -> bool {
+        self.is_about(image) && self.contents.as_ref().is_some_and(|it| !it.is_null())
     }
 
     /// A record of the object's name that is not its own is not overwritten.

@@ -1,7 +1,6 @@
 //! Install objects, what becomes of them, and what they are told.
 
 use super::*;
-use api::stacks::{CLUSTER_INSTALL, NAMESPACE_INSTALL};
 
 const IMAGE: &str = "registry.example.org/team/stack:v0.0.1";
 
@@ -258,11 +257,27 @@ fn installs_of_one_package_share_it_or_are_told_why_they_cannot() {
         "Package sample is there already, and is not the record of this object; delete one of the two"
     );
     taken.provider = Some(json!({"metadata": {"name": "team-stack"}, "spec": {"package": IMAGE}}));
-    assert_eq!(
-        said(&plan_of(&taken), "Synced").1,
-        "Provider team-stack is there already, and was not made for an install object; delete one of \
-         the two"
-    );
+    for contents in [None, Some(Json::Null)] {
+        taken.contents = contents;
+        assert_eq!(
+            said(&plan_of(&taken), "Synced").1,
+            "Provider team-stack is there already, and was not made for an install object; delete one \
+             of the two"
+        );
+    }
+}
+
+#[test]
+fn a_provider_that_waits_for_an_install_object_is_taken_over() {
+    let mut world = world(install(CLUSTER_INSTALL, "default", IMAGE));
+    world.provider = Some(json!({
+        "metadata": {"name": "team-stack"}, "spec": {"package": IMAGE},
+        "status": {"currentIdentifier": IMAGE},
+    }));
+    world.contents = Some(contents("Cluster"));
+    let provider = applied(&plan_of(&world), "Provider").unwrap();
+    assert_eq!(provider["metadata"]["annotations"][ANNOTATION_INSTALLS], "default/sample");
+    assert_eq!(provider["spec"]["revisionActivationPolicy"], "Automatic");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Packages of the first system: install objects become Providers, and go without a trace.
 
 use super::Scenario;
+use super::revisions::unhealthy;
 use super::runtimes::{deployments, role};
 use super::stage::{Stage, condition, packages};
 use crate::support::{apron, patiently, shared, until};
@@ -9,6 +10,7 @@ use serde_json::{Value as Json, json};
 pub(super) const ALL: &[Scenario] = &[
     ("a stack comes and goes", a_stack_comes_and_goes),
     ("the sample stack comes and goes", the_sample_stack_comes_and_goes),
+    ("a stack without an install object", a_stack_without_an_install_object_is_told_which_to_write),
     ("a stack is upgraded", a_stack_is_upgraded_by_its_install_object),
     ("namespaces share a stack", namespaces_share_a_stack_and_its_rights_stay_within_them),
     ("a stack of templates", a_stack_of_templates_is_run_by_its_engine),
@@ -72,6 +74,13 @@ fn push_stack(stage: &Stage, source: &StackSource<'_>, tag: &str) -> String {
     let reference = stage.registry.reference(&format!("team/{name}:{tag}"));
     apron(&stage.scratch, ["push", &reference, "-f", &file]).ok();
     format!("team/{name}:{tag}")
+}
+
+/// Waits until the catalog knows a definition.
+fn is_listed(stage: &Stage, definition: &str) {
+    until(&format!("the catalog knows {definition}"), || {
+        (stage.registry.get(&format!("/api/v1/crds/{definition}")).0 == 200).then_some(())
+    });
 }
 
 fn collection(namespace: &str, kind: &str) -> String {
@@ -224,6 +233,36 @@ fn the_sample_stack_comes_and_goes(stage: &Stage) {
         assert!(stage.ask(path).is_some(), "{path}");
     }
     goes(stage, &path, &rest);
+}
+
+fn a_stack_without_an_install_object_is_told_which_to_write(stage: &Stage) {
+    let app = "title: Plain\nversion: 1.0.0\npermissionScope: Cluster\n";
+    let package = push_stack(stage, &StackSource::new("plain", app), "v1.0.0");
+    let image = stage.registry.reference(&package);
+    stage.install("Provider", "team-plain", &json!({"package": image}));
+    let why = unhealthy(stage, "Provider", "team-plain", "is a package of the first format");
+    let object = "write a ClusterPackageInstall of packages.crossplane.io/v1alpha1";
+    assert!(why.contains(&format!("{object} with spec.package {image}")), "{why}");
+    let definition = format!("{CRDS}/things.plain.example.org");
+    assert!(stage.is_absent(&definition));
+    // Commands that look for a kind say the same.
+    let kind = "things.plain.example.org";
+    let host = stage.registry.reference("");
+    is_listed(stage, kind);
+    let refused = stage.apron(&["install", "--crd", kind, "--catalog", &host]).failed();
+    assert!(refused.contains("which a ClusterPackageInstall installs"), "{refused}");
+    let which = stage.apron(&["which", kind, "--registry", host.trim_end_matches('/')]).ok().all();
+    assert!(which.contains("\"kind\":\"ClusterPackageInstall\""), "{which}");
+    // The object takes over what waits for it, and everything goes with it.
+    ask_for(stage, "ClusterPackageInstall", "default", "plain", &package);
+    let path = object_path("default", "ClusterPackageInstall", "plain");
+    is_ready(stage, &path, "team-plain");
+    let (_, _, revision) = stage.revisions("Provider", "team-plain").pop().unwrap();
+    let deployment = stage.ask(&deployments(&revision)).unwrap();
+    let container = &deployment["spec"]["template"]["spec"]["containers"][0];
+    assert_eq!(container["args"], json!(["--debug"]));
+    let rest = brought(stage, "default", "plain", "team-plain");
+    goes(stage, &path, &[rest, vec![definition]].concat());
 }
 
 fn a_stack_is_upgraded_by_its_install_object(stage: &Stage) {
