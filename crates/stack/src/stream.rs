@@ -2,6 +2,7 @@
 
 use super::app::VersionTag;
 use super::convert::{ConvertOptions, convert_stack};
+use super::dependency::CrdRequirement;
 use super::record::{RecordOptions, write_documents};
 use super::{Stack, StackLimits, read_layers, read_stack};
 use oci::layer::{LayerError, LayerSource};
@@ -76,7 +77,23 @@ impl Stack {
     /// The documents of a package of today with the same definitions, metadata first.
     fn list_documents(&self) -> Vec<Json> {
         let converted = convert_stack(self, &ConvertOptions { name: None, image: None });
-        converted.files.into_iter().map(|(_, document)| document).collect()
+        let mut documents: Vec<Json> =
+            converted.files.into_iter().map(|(_, document)| document).collect();
+        let needed = self.list_needed_kinds();
+        if let (Some(metadata), false) = (documents.first_mut(), needed.is_empty()) {
+            metadata["spec"]["dependsOn"] = Json::Array(needed);
+        }
+        documents
+    }
+
+    /// Dependencies on the kinds that the package needs and does not bring itself.
+    fn list_needed_kinds(&self) -> Vec<Json> {
+        let is_own = |one: &CrdRequirement| {
+            let name = format!("{}.{}", one.name, one.group);
+            self.definitions.iter().any(|definition| definition.name() == name)
+        };
+        let needed = self.app.requirements.iter().filter(|one| !is_own(one));
+        needed.map(|one| json!({"crd": one.to_string()})).collect()
     }
 
     /// The documents with the package's record, and without what is in there as well.

@@ -85,6 +85,24 @@ fn an_image_is_the_stream_of_a_package_of_today_with_its_record() {
 }
 
 #[test]
+fn what_a_package_depends_on_is_in_its_stream() {
+    let app = format!(
+        "{APP}dependsOn:\n- crd: networks.net.example.org/v1\n- crd: '*.other.example.org'\n"
+    );
+    let files = [(".registry/app.yaml", app.as_str()), (".registry/resources/crd.yaml", CRD)];
+    let stream = read_stream(&Stacked(vec![layer(&files)])).unwrap().unwrap();
+    let opened = xpkg::open::read_strictly(stream.as_bytes(), &xpkg::Limits::default()).unwrap();
+    let needed: Vec<String> = opened
+        .meta()
+        .unwrap()
+        .dependencies()
+        .iter()
+        .filter_map(|one| one.target.as_ref().map(|target| target.package.clone()))
+        .collect();
+    assert_eq!(needed, ["networks.net.example.org/v1", "*.other.example.org"]);
+}
+
+#[test]
 fn an_image_whose_files_are_wrong_says_all_that_is() {
     let files = [(".registry/app.yaml", "title: [1]\n"), (".registry/install.yaml", "kind: Pod\n")];
     let said = read_stream(&Stacked(vec![layer(&files)])).unwrap_err().to_string();

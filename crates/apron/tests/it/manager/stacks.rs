@@ -1,7 +1,8 @@
 //! Packages of the first system: install objects become Providers, and go without a trace.
 
 use super::Scenario;
-use super::revisions::unhealthy;
+use super::kinds::publish;
+use super::revisions::{crd, unhealthy};
 use super::runtimes::{deployments, role};
 use super::stage::{Stage, condition, packages};
 use crate::support::{apron, patiently, shared, until};
@@ -17,6 +18,10 @@ pub(super) const ALL: &[Scenario] = &[
     ("a stack that runs nothing", a_stack_that_runs_nothing_brings_its_definitions),
     ("what does not fit is told", what_does_not_fit_is_told_and_not_installed),
 ];
+
+/// Those in which the manager asks the registry's catalog.
+pub(super) const CATALOGED: &[Scenario] =
+    &[("what a stack depends on", what_a_stack_depends_on_is_there_before_it)];
 
 const GROUP: &str = "/apis/packages.crossplane.io/v1alpha1";
 const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
@@ -106,8 +111,15 @@ fn ask_for(stage: &Stage, kind: &str, namespace: &str, name: &str, package: &str
 /// Waits until an install object is ready, and says that its controller runs where nobody else does.
 #[track_caller]
 fn is_ready(stage: &Stage, path: &str, provider: &str) -> Json {
+    is_ready_with(stage, path, &[provider])
+}
+
+/// The same where several providers run.
+#[track_caller]
+fn is_ready_with(stage: &Stage, path: &str, providers: &[&str]) -> Json {
     patiently(|| {
-        for (_, state, revision) in stage.revisions("Provider", provider) {
+        let all = providers.iter().flat_map(|provider| stage.revisions("Provider", provider));
+        for (_, state, revision) in all {
             let deployment = deployments(&revision);
             if state == "Active" && stage.is_real() && stage.ask(&deployment).is_some() {
                 stage.make_available(&deployment);
@@ -413,4 +425,41 @@ fn what_does_not_fit_is_told_and_not_installed(stage: &Stage) {
     ask_for(stage, "ClusterPackageInstall", "default", "absent", "team/nowhere:v1.0.0");
     says(stage, &absent, "Ready", "team/nowhere:v1.0.0");
     goes(stage, &absent, &[]);
+}
+
+fn what_a_stack_depends_on_is_there_before_it(stage: &Stage) {
+    let groups = ["missed.example.org", "sought.example.org", "present.example.org"];
+    let rule = json!({"apiGroups": groups, "resources": ["*"], "verbs": ["*"]});
+    let role = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+        "metadata": {"name": "allowed-permissions"}, "rules": [rule],
+    });
+    stage.make("/apis/rbac.authorization.k8s.io/v1/clusterroles", &role);
+    let install_needing = |name: &str, group: &str| {
+        let app = format!(
+            "title: Needs\nversion: 1.0.0\npermissionScope: Cluster\ndependsOn:\n- crd: wants.{group}/v1\n"
+        );
+        let package = push_stack(stage, &StackSource::new(name, &app), "v1.0.0");
+        ask_for(stage, "ClusterPackageInstall", "default", name, &package);
+        object_path("default", "ClusterPackageInstall", name)
+    };
+    let [missed, sought, present] = groups;
+    let path = install_needing("misses", missed);
+    says(stage, &path, "Ready", &format!("no package brings the CRD wants.{missed}"));
+    assert!(stage.is_absent(&format!("{CRDS}/things.misses.example.org")));
+    goes(stage, &path, &brought(stage, "default", "misses", "team-misses"));
+    // One that the catalog knows comes before it.
+    publish(stage, "Provider", "sought-it", "v1.0.0", &[crd(sought, "wants", &["a"])]);
+    let path = install_needing("seeks", sought);
+    is_ready_with(stage, &path, &["team-seeks", "sought-it"]);
+    assert!(stage.ask(&format!("{CRDS}/wants.{sought}")).is_some());
+    goes(stage, &path, &brought(stage, "default", "seeks", "team-seeks"));
+    // One that is there already takes no package.
+    stage.make(CRDS, &crd(present, "wants", &["a"]));
+    publish(stage, "Provider", "present-it", "v1.0.0", &[crd(present, "wants", &["a"])]);
+    until("the kind is served", || stage.ask(&format!("/apis/{present}/v1/wants")));
+    let path = install_needing("finds", present);
+    is_ready(stage, &path, "team-finds");
+    assert!(stage.package("Provider", "present-it").is_null());
+    goes(stage, &path, &brought(stage, "default", "finds", "team-finds"));
 }
