@@ -14,8 +14,10 @@
 //! a package that fits is activated. Install objects of one package in several namespaces share a
 //! Provider: the oldest of them says how it is fetched and run ([`parties`]).
 //!
+//! An install object that asks for a definition gets its image first, as package objects do ([`by_kind`]).
 //! An install object goes last: its finalizer waits until the Provider and its revisions are gone.
 
+mod by_kind;
 mod checks;
 pub mod image;
 mod parties;
@@ -27,6 +29,7 @@ mod tell;
 mod tests;
 
 use crate::control;
+use crate::lock::{KindPins, KindSources};
 use crate::package::pull::RECHECK;
 use crate::runtime::prune_nulls;
 use crate::same::same;
@@ -37,7 +40,7 @@ use api::stacks::{
     CLUSTER_INSTALL, FINALIZER_INSTALL, NAMESPACE_INSTALL, PackageInstall, RECORD, STACKS_VERSION,
     TEMPLATE_RECORD,
 };
-use oci::Reference;
+use oci::{Reference, Rules};
 use parties::Parties;
 use serde_json::{Value as Json, json};
 use std::time::Duration;
@@ -69,6 +72,10 @@ pub struct InstallWorld {
     pub record: Option<Json>,
     /// The `StackDefinition` of the object's name.
     pub template_record: Option<Json>,
+    /// Where the definition may come from that it asks for, once that was asked.
+    pub kinds: Option<KindSources>,
+    /// Which packages an administrator chose for definitions.
+    pub pins: KindPins,
     /// What the API server would not do when this was last decided.
     pub refused: Vec<Refusal>,
     /// How this manager is set up.
@@ -113,6 +120,9 @@ pub fn decide_install(world: &InstallWorld) -> Step {
     }
     if !is_held {
         return Step::Do(Plan { actions: vec![world.finalizer(true)], ..Plan::default() });
+    }
+    if let (Some(crd), []) = (image::asked_kind(&world.install.spec), world.refused.as_slice()) {
+        return by_kind::choose_install(world, crd);
     }
     match world.plan_provider() {
         Ok(plan) => Step::Do(plan),
@@ -191,8 +201,8 @@ impl InstallWorld {
                 actions.push(delete_seen(record));
             }
         }
-        let is_needed = image::install_image(&self.install.spec, &self.settings.default_registry)
-            .is_ok_and(|image| Parties::of_others(self, &image).is_some());
+        let is_needed =
+            self.departing_image().is_some_and(|it| Parties::of_others(self, &it).is_some());
         let provider = self.provider.as_ref().filter(|it| !is_needed && self.is_party(it));
         let is_leaving = match provider {
             Some(provider) => {
@@ -212,6 +222,15 @@ impl InstallWorld {
         actions.extend(config.filter(|it| !is_going(it)).map(delete_seen));
         actions.push(self.finalizer(false));
         Plan { actions, report: vec!["nothing of it is left".to_owned()], wake: Wake::OnChange }
+    }
+
+    /// The image of the package that the object had; that of its Provider, if it names none any more.
+    fn departing_image(&self) -> Option<Reference> {
+        let registry = &self.settings.default_registry;
+        image::install_image(&self.install.spec, registry).ok().or_else(|| {
+            let package = self.provider.as_ref()?["spec"]["package"].as_str()?;
+            Reference::parse(package, &Rules::weak().default_registry(registry)).ok()
+        })
     }
 
     /// Whether an object was made for this one, among others.

@@ -17,6 +17,7 @@ pub(super) const ALL: &[Scenario] = &[
     ("a stack of templates", a_stack_of_templates_is_run_by_its_engine),
     ("a stack that runs nothing", a_stack_that_runs_nothing_brings_its_definitions),
     ("what does not fit is told", what_does_not_fit_is_told_and_not_installed),
+    ("an install by a definition", an_install_object_may_ask_for_a_definition),
 ];
 
 /// Those in which the manager asks the registry's catalog.
@@ -44,31 +45,43 @@ struct StackSource<'s> {
     app: &'s str,
     install: Option<&'s str>,
     behavior: Option<&'s str>,
+    /// Its definitions, by name.
+    definitions: &'s [&'s str],
 }
 
 impl<'s> StackSource<'s> {
     fn new(name: &'s str, app: &'s str) -> Self {
-        Self { name, app, install: Some(INSTALL), behavior: None }
+        Self { name, app, install: Some(INSTALL), behavior: None, definitions: &[] }
     }
 }
 
-/// Builds and pushes a stack with one definition in a group of its name, and gives its repository.
+/// A definition as documents of the time have it.
+fn beta_definition(name: &str) -> String {
+    let (plural, group) = name.split_once('.').unwrap();
+    format!(
+        "---\napiVersion: apiextensions.k8s.io/v1beta1\nkind: CustomResourceDefinition\nmetadata: {{name: {name}}}\n\
+         spec: {{group: {group}, names: {{kind: Thing, plural: {plural}}}, scope: Namespaced, version: v1alpha1}}\n"
+    )
+}
+
+/// Builds and pushes a stack with one definition, in a group of its name unless it names others, and
+/// gives its repository.
 fn push_stack(stage: &Stage, source: &StackSource<'_>, tag: &str) -> String {
-    let StackSource { name, app, install, behavior } = source;
+    let StackSource { name, app, install, behavior, definitions } = source;
     let root = format!("stacks/{name}-{tag}");
-    let group = format!("{name}.example.org");
-    let definition = format!(
-        "apiVersion: apiextensions.k8s.io/v1beta1\nkind: CustomResourceDefinition\nmetadata: {{name: things.{group}}}\n\
-         spec: {{group: {group}, names: {{kind: Thing, plural: things}}, scope: Namespaced, version: v1alpha1}}\n"
-    );
+    let own = format!("things.{name}.example.org");
+    let (first, more) =
+        definitions.split_first().map_or((own.as_str(), &[][..]), |it| (*it.0, it.1));
     let mut files = vec![
         ("app.yaml", (*app).to_owned()),
         ("icon.svg", "<svg/>".to_owned()),
         ("resources/group/group.yaml", "title: The group\n".to_owned()),
         ("resources/group/thing/resource.yaml", "id: thing\ntitle: A thing\n".to_owned()),
         ("resources/group/thing/thing.ui-schema.yaml", "version: 1\n".to_owned()),
-        ("resources/group/thing/thing.crd.yaml", definition),
+        ("resources/group/thing/thing.crd.yaml", beta_definition(first)),
+        ("resources/more.crd.yaml", more.iter().map(|it| beta_definition(it)).collect()),
     ];
+    files.retain(|(_, text)| !text.is_empty());
     files.extend(install.map(|text| ("install.yaml", text.to_owned())));
     files.extend(behavior.map(|text| ("behavior.yaml", text.to_owned())));
     for (path, text) in files {
@@ -98,11 +111,16 @@ fn object_path(namespace: &str, kind: &str, name: &str) -> String {
 
 /// Makes an install object of a package in the stage's registry.
 fn ask_for(stage: &Stage, kind: &str, namespace: &str, name: &str, package: &str) {
-    let object = json!({
+    ask_with(stage, kind, (namespace, name), &json!({"package": package}));
+}
+
+/// The same, by what its spec says beside the registry.
+fn ask_with(stage: &Stage, kind: &str, (namespace, name): (&str, &str), spec: &Json) {
+    let mut object = json!({
         "apiVersion": "packages.crossplane.io/v1alpha1", "kind": kind,
-        "metadata": {"name": name, "namespace": namespace},
-        "spec": {"source": stage.registry.reference("").trim_end_matches('/'), "package": package},
+        "metadata": {"name": name, "namespace": namespace}, "spec": spec,
     });
+    object["spec"]["source"] = json!(stage.registry.reference("").trim_end_matches('/'));
     let path = collection(namespace, kind);
     until(&format!("{path} is served"), || stage.ask(&path));
     stage.make(&path, &object);
@@ -425,6 +443,46 @@ fn what_does_not_fit_is_told_and_not_installed(stage: &Stage) {
     ask_for(stage, "ClusterPackageInstall", "default", "absent", "team/nowhere:v1.0.0");
     says(stage, &absent, "Ready", "team/nowhere:v1.0.0");
     goes(stage, &absent, &[]);
+}
+
+/// Lines 114 to 127 of the description, as they stand there but for the registry.
+fn an_install_object_may_ask_for_a_definition(stage: &Stage) {
+    let definition = "wordpressinstances.wordpress.samples.packages.crossplane.io";
+    let app = "title: Blogs\nversion: 0.1.0\npermissionScope: Namespaced\n";
+    let source = StackSource { definitions: &[definition], ..StackSource::new("wordpress", app) };
+    push_stack(stage, &source, "v0.1.0");
+    is_listed(stage, definition);
+    let by_definition = |name: &str, crd: &str| {
+        ask_with(stage, "PackageInstall", ("default", name), &json!({"crd": crd}));
+        object_path("default", "PackageInstall", name)
+    };
+    let path = by_definition("wordpress-from-crd", &format!("{definition}/v1alpha1"));
+    let object = is_ready(stage, &path, "team-wordpress");
+    let image = stage.registry.reference("team/wordpress:v0.1.0");
+    assert_eq!(object["metadata"]["annotations"]["pkg.crossplane.io/chosen-package"], *image);
+    assert_eq!(object["spec"]["package"], Json::Null);
+    let mut rest = brought(stage, "default", "wordpress-from-crd", "team-wordpress");
+    rest.push(format!("{CRDS}/{definition}"));
+    for path in &rest {
+        assert!(stage.ask(path).is_some(), "{path}");
+    }
+    goes(stage, &path, &rest);
+    // What nobody brings, and what several do, is told and left alone.
+    let missing = by_definition("from-nowhere", "things.nowhere.example.org/v1");
+    says(stage, &missing, "Synced", "no package brings the CRD things.nowhere.example.org/v1");
+    goes(stage, &missing, &[]);
+    let several = "things.either.example.org";
+    for name in ["either-one", "either-two"] {
+        let source = StackSource { definitions: &[several], ..StackSource::new(name, app) };
+        push_stack(stage, &source, "v0.1.0");
+    }
+    until("the catalog knows both packages", || {
+        let (_, found) = stage.registry.get(&format!("/api/v1/crds/{several}/packages"));
+        (found.contains("team/either-one") && found.contains("team/either-two")).then_some(())
+    });
+    let either = by_definition("from-either", &format!("{several}/v1alpha1"));
+    says(stage, &either, "Synced", "several packages bring the CRD things.either.example.org");
+    goes(stage, &either, &[]);
 }
 
 fn what_a_stack_depends_on_is_there_before_it(stage: &Stage) {
