@@ -171,6 +171,13 @@ fn report_losses(stack: &Stack, notes: &mut Vec<String>) {
                 .to_owned(),
         );
     }
+    if stack.deployment.is_some() {
+        notes.push(
+            "a Provider has every right on its own kinds but delete: a controller that deletes \
+             objects of them asks for that under spec.controller.permissionRequests"
+                .to_owned(),
+        );
+    }
     if stack.app.scope == Some(crate::PermissionScope::Namespaced) {
         notes.push(
             "permissionScope Namespaced is left out: a Provider's rights hold in the whole cluster"
