@@ -16,6 +16,8 @@ pub(super) const ALL: &[Scenario] = &[
     ("namespaces share a stack", namespaces_share_a_stack_and_its_rights_stay_within_them),
     ("a stack of templates", a_stack_of_templates_is_run_by_its_engine),
     ("a stack that runs nothing", a_stack_that_runs_nothing_brings_its_definitions),
+    ("a stack of two groups", a_stack_of_one_namespace_has_its_groups_there),
+    ("two stacks with one definition", a_definition_is_the_first_stacks_until_that_goes),
     ("what does not fit is told", what_does_not_fit_is_told_and_not_installed),
     ("an install by a definition", an_install_object_may_ask_for_a_definition),
 ];
@@ -405,6 +407,59 @@ fn a_stack_that_runs_nothing_brings_its_definitions(stage: &Stage) {
     goes(stage, &path, &[rest, vec![format!("{CRDS}/things.rests.example.org")]].concat());
 }
 
+fn a_stack_of_one_namespace_has_its_groups_there(stage: &Stage) {
+    let app = "title: Groups\nversion: 1.0.0\npermissionScope: Namespaced\n";
+    let groups = ["one.groups.example.org", "two.groups.example.org"];
+    let [one, two] = groups.map(|group| format!("things.{group}"));
+    let definitions = [one.as_str(), two.as_str()];
+    let source = StackSource { definitions: &definitions, ..StackSource::new("groups", app) };
+    let package = push_stack(stage, &source, "v1.0.0");
+    ask_for(stage, "PackageInstall", "default", "groups", &package);
+    let path = object_path("default", "PackageInstall", "groups");
+    is_ready(stage, &path, "team-groups");
+    // Metadata reaches the definitions below it.
+    let title = |name: &str| {
+        let found = stage.ask(&format!("{CRDS}/{name}")).unwrap();
+        found["metadata"]["annotations"]["packages.crossplane.io/group-title"].clone()
+    };
+    assert_eq!((title(&one), title(&two)), (json!("The group"), Json::Null));
+    let (_, _, revision) = stage.revisions("Provider", "team-groups").pop().unwrap();
+    let rules = stage.ask(&role(&revision)).unwrap()["rules"].to_string();
+    assert!(groups.iter().all(|group| rules.contains(group)), "{rules}");
+    let everywhere = role(&revision).replace("clusterroles", "clusterrolebindings");
+    assert!(stage.is_absent(&everywhere));
+    let mut rest = brought(stage, "default", "groups", "team-groups");
+    rest.extend(definitions.iter().map(|name| format!("{CRDS}/{name}")));
+    goes(stage, &path, &rest);
+}
+
+fn a_definition_is_the_first_stacks_until_that_goes(stage: &Stage) {
+    let contested = "things.contested.example.org";
+    let install = |name: &str| {
+        let app = "title: One of two\nversion: 1.0.0\npermissionScope: Cluster\n";
+        let source = StackSource { definitions: &[contested], ..StackSource::new(name, app) };
+        let package = push_stack(stage, &source, "v1.0.0");
+        ask_for(stage, "ClusterPackageInstall", "default", name, &package);
+        object_path("default", "ClusterPackageInstall", name)
+    };
+    let first = install("contests-first");
+    is_ready(stage, &first, "team-contests-first");
+    let second = install("contests-second");
+    says(stage, &second, "Ready", contested);
+    let controller = || {
+        let found = stage.ask(&format!("{CRDS}/{contested}"))?;
+        let owners = found["metadata"]["ownerReferences"].as_array()?.clone();
+        let owner = owners.into_iter().find(|one| one["controller"] == true)?;
+        owner["name"].as_str().map(str::to_owned)
+    };
+    assert!(controller().is_some_and(|name| name.starts_with("team-contests-first-")));
+    goes(stage, &first, &brought(stage, "default", "contests-first", "team-contests-first"));
+    is_ready(stage, &second, "team-contests-second");
+    assert!(controller().is_some_and(|name| name.starts_with("team-contests-second-")));
+    let rest = brought(stage, "default", "contests-second", "team-contests-second");
+    goes(stage, &second, &[rest, vec![format!("{CRDS}/{contested}")]].concat());
+}
+
 fn what_does_not_fit_is_told_and_not_installed(stage: &Stage) {
     let tell = |kind: &str, source: &StackSource<'_>, tag: &str, expected: &str| {
         let package = push_stack(stage, source, tag);
@@ -487,10 +542,10 @@ fn an_install_object_may_ask_for_a_definition(stage: &Stage) {
 
 fn what_a_stack_depends_on_is_there_before_it(stage: &Stage) {
     let groups = ["missed.example.org", "sought.example.org", "present.example.org"];
-    let rule = json!({"apiGroups": groups, "resources": ["*"], "verbs": ["*"]});
+    let allowed = json!({"apiGroups": groups, "resources": ["*"], "verbs": ["*"]});
     let role = json!({
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
-        "metadata": {"name": "allowed-permissions"}, "rules": [rule],
+        "metadata": {"name": "allowed-permissions"}, "rules": [allowed],
     });
     stage.make("/apis/rbac.authorization.k8s.io/v1/clusterroles", &role);
     let install_needing = |name: &str, group: &str| {
