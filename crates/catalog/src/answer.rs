@@ -63,6 +63,12 @@ pub struct Definer {
     /// The type of package.
     #[serde(rename = "type")]
     pub kind: String,
+    /// The `apiVersion` of its metadata: that of the first format is not installed as its type says.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub dialect: String,
+    /// How far its rights reach, if it is a package of the first format and says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub permission_scope: Option<String>,
     /// What kind of document brings it.
     pub origin: Origin,
     /// Whether installing it brings the kind.

@@ -35,13 +35,13 @@ pub fn choose_package(
 ) -> Result<ChosenPackage, ChoiceRefusal> {
     let candidates = found.packages.iter().filter_map(|definer| {
         let (tag, kind) = (newest_tag(definer, kind)?, package_kind(definer)?);
-        Some((full_name(&definer.repository), tag, kind))
+        Some((full_name(&definer.repository), tag, (kind, definer)))
     });
-    let candidates: Vec<(String, &str, PackageKind)> = candidates.collect();
+    let candidates: Vec<(String, &str, (PackageKind, &Definer))> = candidates.collect();
     let own = pinned.and_then(|pinned| candidates.iter().find(|(name, ..)| name == pinned));
     match (own, pinned, candidates.as_slice()) {
-        (Some((name, tag, kind)), ..) | (None, None, [(name, tag, kind)]) => {
-            Ok(ChosenPackage { kind: *kind, image: format!("{name}:{tag}") })
+        (Some((name, tag, of)), ..) | (None, None, [(name, tag, of)]) => {
+            choose_image(*of, format!("{name}:{tag}"))
         }
         (None, _, []) => Err(refuse_missing(kind, found)),
         (None, Some(pinned), _) => Err(ChoiceRefusal {
@@ -56,6 +56,20 @@ pub fn choose_package(
                 hint: format!("choose one, for example with `apron pin {} {first}`", found.crd),
             })
         }
+    }
+}
+
+/// The chosen image, unless it is a package of the first format, which no package object installs.
+fn choose_image(
+    (kind, definer): (PackageKind, &Definer),
+    image: String,
+) -> Result<ChosenPackage, ChoiceRefusal> {
+    match definer.find_install_kind() {
+        None => Ok(ChosenPackage { kind, image }),
+        Some(install) => Err(ChoiceRefusal {
+            reason: format!("{image} is a package of the first format, which a {install} installs"),
+            hint: definer.advise_install(&image),
+        }),
     }
 }
 
@@ -129,6 +143,16 @@ mod tests {
         assert_eq!(choose(&found, "wants.a.b/v2", None).unwrap(), "r/p:v1.0.0");
         let missed = choose(&found, "wants.a.b/v9", None).unwrap_err();
         assert_eq!(missed, "no package brings wants.a.b/v9; there is v1, v2 of it");
+    }
+
+    #[test]
+    fn a_package_of_the_first_format_is_left_to_its_install_object() {
+        let mut found = definers(&[("p", &[("v1.0.0", "v1")])]);
+        found.packages[0].dialect = crate::install::STACK_DIALECT.to_owned();
+        let refused = choose(&found, "wants.a.b", None).unwrap_err();
+        let why = "r/p:v1.0.0 is a package of the first format, which a ClusterPackageInstall \
+                   installs; install it with `echo '{";
+        assert!(refused.starts_with(why), "{refused}");
     }
 
     #[test]

@@ -41,6 +41,7 @@ pub mod gather;
 #[cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 pub mod http;
 mod index;
+pub mod install;
 mod json;
 mod read;
 mod record;

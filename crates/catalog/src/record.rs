@@ -51,6 +51,9 @@ pub struct Package {
     /// The capabilities it declares.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub capabilities: Vec<String>,
+    /// How far its rights reach, if it is a package of the first format and says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub permission_scope: Option<String>,
     /// What it needs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub dependencies: Vec<Dependency>,

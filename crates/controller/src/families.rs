@@ -2,6 +2,7 @@
 
 use crate::kind::{Meta, Wakes, Watch};
 use api::pkg::{ANNOTATION_ADOPT, ANNOTATION_ADOPT_EXISTING, ANNOTATION_BROUGHT_BY, LABEL_PACKAGE};
+use plan::stacks::ANNOTATION_INSTALLS;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -46,11 +47,15 @@ pub(crate) struct Given {
 }
 
 impl Given {
-    /// News of a package concerns its revisions if it may take over what is there.
+    /// News of a package concerns its revisions if it may take over what is there, or was made for
+    /// install objects.
     pub(crate) fn watch_package(&self, api_version: &str) -> Watch {
         let families = self.families.clone();
         let watch = Watch::new(api_version, self.package, move |meta| {
-            let name = annotation(meta, ANNOTATION_ADOPT_EXISTING).and(meta.metadata.name.as_ref());
+            let is_said =
+                |key: &&str| meta.metadata.annotations.iter().any(|it| it.contains_key(*key));
+            let is_given = [ANNOTATION_ADOPT_EXISTING, ANNOTATION_INSTALLS].iter().any(is_said);
+            let name = meta.metadata.name.as_ref().filter(|_| is_given);
             Wakes::These(name.map(|name| families.of(name)).unwrap_or_default())
         });
         watch.for_content()

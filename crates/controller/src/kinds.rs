@@ -109,10 +109,11 @@ pub(crate) async fn served_kinds(
 }
 
 /// What is known of a kind that a package object asks for, and an administrator's choices. Catalogs
-/// that do not answer in time count as away.
+/// that do not answer in time count as away. With a source, only packages from there count.
 pub(crate) async fn find_packages(
     hands: &Hands,
     kind: &KindReference,
+    source: Option<&str>,
 ) -> Result<(KindPins, Option<KindSources>), cluster::Error> {
     let pins = read_pins(hands).await?;
     let served = served_kinds(hands, kind).await?;
@@ -120,13 +121,30 @@ pub(crate) async fn find_packages(
         return Ok((pins, Some(KindSources { kinds: served, ..KindSources::default() })));
     }
     let keychain = access(hands, &[]).await?.keychain;
-    let catalogs = &hands.settings.catalogs;
-    let asked = ask_catalogs(&hands.fetch, &keychain, catalogs, kind, served.clone());
-    let found = tokio::time::timeout(PATIENCE, asked).await.unwrap_or_else(|_| {
+    let catalogs = choose_catalogs(&hands.settings.catalogs, source);
+    let asked = ask_catalogs(&hands.fetch, &keychain, &catalogs, kind, served.clone());
+    let mut found = tokio::time::timeout(PATIENCE, asked).await.unwrap_or_else(|_| {
         let silent = Some("it has not answered yet".to_owned());
         KindSources { kinds: served, silent, ..KindSources::default() }
     });
+    if let Some(source) = source {
+        let begin = format!("{source}/");
+        for offered in found.kinds.values_mut() {
+            offered.candidates.retain(|one| one.repository.starts_with(&begin));
+        }
+    }
     Ok((pins, Some(found)))
+}
+
+/// The catalogs that know packages of a source: that of its registry, and those that stand in for others.
+fn choose_catalogs(known: &[CatalogAddress], source: Option<&str>) -> Vec<CatalogAddress> {
+    let Some(source) = source else { return known.to_vec() };
+    let registry = source.split('/').next().unwrap_or(source);
+    let may_know = |one: &&CatalogAddress| one.stands_in || one.registry == registry;
+    let mut chosen: Vec<CatalogAddress> = known.iter().filter(may_know).cloned().collect();
+    let is_known = chosen.iter().any(|one| one.registry == registry);
+    chosen.extend(CatalogAddress::parse(registry).ok().filter(|_| !is_known));
+    chosen
 }
 
 /// Asks catalogs in their order, until one knows packages that bring what is meant. One that cannot
@@ -339,6 +357,17 @@ mod tests {
         for text in ["", "https://", "r.example.org/path", "catalog", "ftp://r.example.org"] {
             assert!(CatalogAddress::parse(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn packages_of_a_source_are_asked_for_in_its_registry() {
+        let of = |text: &str| CatalogAddress::parse(text).unwrap();
+        let near = CatalogAddress { stands_in: true, ..of("127.0.0.1:5000") };
+        let known = [near.clone(), of("r.example.org")];
+        assert_eq!(choose_catalogs(&known, None), known);
+        assert_eq!(choose_catalogs(&known, Some("r.example.org/team")), known);
+        let other = of("other.example.org");
+        assert_eq!(choose_catalogs(&known, Some("other.example.org")), [near, other]);
     }
 
     #[test]

@@ -140,7 +140,7 @@ impl Kind for Packages {
             return signature::learn(hands, &mut world.trust, image, &secrets, policy).await;
         }
         if let Need::Kind(kind) = &need {
-            (world.pins, world.kinds) = kinds::find_packages(hands, kind).await?;
+            (world.pins, world.kinds) = kinds::find_packages(hands, kind, None).await?;
             return Ok(Learnt::Known);
         }
         if let Need::Objects(wanted) = need {

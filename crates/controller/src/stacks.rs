@@ -4,14 +4,16 @@ use crate::cluster::{self, Which};
 use crate::forbidden::Subject;
 use crate::kind::{Kind, Learnt, Meta, Wakes, Watch};
 use crate::package::typed;
-use crate::{Hands, held};
+use crate::{Hands, held, kinds};
 use api::condition::types;
+use api::object::ObjectMeta;
 use api::pkg::LABEL_PACKAGE;
 use api::pkg::revision::Revision;
 use api::stacks::{
     CLUSTER_INSTALL, NAMESPACE_INSTALL, PackageInstall, RECORD, STACKS_VERSION, TEMPLATE_RECORD,
 };
-use plan::stacks::image::install_image;
+use plan::adoption;
+use plan::stacks::image::{bare_source, install_image};
 use plan::stacks::{
     ANNOTATION_INSTALLS, InstallSettings, InstallWorld, decide_install, provider_name,
 };
@@ -75,7 +77,7 @@ impl Kind for Installs {
     ) -> Result<Option<InstallWorld>, cluster::Error> {
         let Some(target) = self.target(hands, key) else { return Ok(None) };
         let Some(found) = hands.cluster.get(&target).await? else { return Ok(None) };
-        let install: PackageInstall = typed(found)?;
+        let install = typed::<PackageInstall>(found)?.with_chosen_image();
         let settings = InstallSettings {
             group: hands.settings.group(),
             stacks_group: hands.settings.stacks_group(),
@@ -85,14 +87,18 @@ impl Kind for Installs {
         for kind in [CLUSTER_INSTALL, NAMESPACE_INSTALL] {
             let all = hands.cluster.list(&target.api_version, kind, Which::default()).await?;
             for one in all {
-                world.installs.push(typed(one)?);
+                world.installs.push(typed::<PackageInstall>(one)?.with_chosen_image());
             }
         }
         let of_kind = |kind: &str| Target { kind: kind.to_owned(), ..target.clone() };
         world.record = hands.cluster.get(&of_kind(RECORD)).await?;
         world.template_record = hands.cluster.get(&of_kind(TEMPLATE_RECORD)).await?;
-        if let Ok(image) = install_image(&install.spec, &world.settings.default_registry) {
-            gather_provider(hands, &provider_name(&image), &mut world).await?;
+        let provider = match install_image(&install.spec, &world.settings.default_registry) {
+            Ok(image) => Some(provider_name(&image)),
+            Err(_) => find_provider(hands, key).await?,
+        };
+        if let Some(provider) = provider {
+            gather_provider(hands, &provider, &mut world).await?;
         }
         Ok(Some(InstallWorld { install, ..world }))
     }
@@ -103,10 +109,15 @@ impl Kind for Installs {
 
     async fn learn(
         &self,
-        _: &Hands,
-        _: &mut InstallWorld,
+        hands: &Hands,
+        world: &mut InstallWorld,
         need: Need,
     ) -> Result<Learnt, cluster::Error> {
+        if let Need::Kind(kind) = &need {
+            let source = bare_source(world.install.spec.source.as_deref());
+            (world.pins, world.kinds) = kinds::find_packages(hands, kind, source).await?;
+            return Ok(Learnt::Known);
+        }
         Err(cluster::Error::Refused(format!("an install object asks for {need:?}")))
     }
 
@@ -133,6 +144,17 @@ fn owning_installs(meta: &Meta, kind: &str) -> Wakes {
     let owners = meta.metadata.owner_references.iter().flatten();
     let owners = owners.filter(|one| one.kind == kind);
     Wakes::These(owners.map(|one| format!("{namespace}/{}", one.name)).collect())
+}
+
+/// The Provider that was made for an install object, when that does not say its image.
+async fn find_provider(hands: &Hands, key: &str) -> Result<Option<String>, cluster::Error> {
+    let api_version = format!("{}/v1", hands.settings.group());
+    let all = hands.cluster.list_metadata(&api_version, PROVIDER, Which::default()).await?;
+    let is_its_own = |one: &ObjectMeta| {
+        let named = one.annotations.get(ANNOTATION_INSTALLS);
+        named.is_some_and(|named| named.split(',').any(|it| it == key))
+    };
+    Ok(all.iter().map(adoption::metadata_of).find(is_its_own).map(|one| one.name))
 }
 
 /// The Provider of that name, how it is run, and what is in its package.
@@ -173,4 +195,12 @@ async fn read_record(hands: &Hands, revision: &Revision) -> Option<Json> {
         metadata.get_mut(stack::RECORD_FIELD).map(Json::take).unwrap_or_default()
     };
     hands.cache.document(&digest, 0, read).await.ok()
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn what_reads_packages_and_what_decides_about_them_mean_the_same_field() {
+        assert_eq!(stack::RECORD_FIELD, plan::stacks::RECORD_FIELD);
+    }
 }

@@ -1,6 +1,8 @@
 //! What to type to install a package.
 
 use crate::words::last_part;
+use catalog::Package;
+use catalog::install::propose_install;
 use serde_json::json;
 
 /// The longest name of an object.
@@ -10,8 +12,8 @@ const NAME_SIZE_MAX: usize = 63;
 pub(crate) struct InstallWays {
     /// The reference that never moves.
     pub(crate) pinned: String,
-    /// With apron.
-    pub(crate) apron: String,
+    /// With apron, which makes objects of packages of today only.
+    pub(crate) apron: Option<String>,
     /// With kubectl.
     pub(crate) kubectl: String,
     /// As a document.
@@ -20,18 +22,25 @@ pub(crate) struct InstallWays {
 
 impl InstallWays {
     /// The ways to install a version of a package that clients find at `place`.
-    pub(crate) fn of(kind: &str, place: &str, tag: Option<&str>, digest: &str) -> Self {
+    pub(crate) fn of(package: &Package, place: &str, tag: Option<&str>, digest: &str) -> Self {
         let pinned = format!("{place}@{digest}");
         let reference = tag.map_or_else(|| pinned.clone(), |tag| format!("{place}:{tag}"));
-        let name = object_name(place);
-        let document = yaml::write::to_string(&json!({
-            "apiVersion": "pkg.crossplane.io/v1",
-            "kind": kind,
-            "metadata": {"name": name},
-            "spec": {"package": reference},
-        }));
+        let kind = &package.kind;
+        let (object, apron) = match package.find_install_kind() {
+            Some(install) => (propose_install(install, &reference), None),
+            None => (
+                json!({
+                    "apiVersion": "pkg.crossplane.io/v1",
+                    "kind": kind,
+                    "metadata": {"name": object_name(place)},
+                    "spec": {"package": reference},
+                }),
+                Some(format!("apron install {} {reference}", kind.to_lowercase())),
+            ),
+        };
+        let document = yaml::write::to_string(&object);
         Self {
-            apron: format!("apron install {} {reference}", kind.to_lowercase()),
+            apron,
             kubectl: format!("kubectl apply -f - <<'EOF'\n{document}EOF"),
             document,
             pinned,
@@ -52,13 +61,13 @@ mod tests {
 
     #[test]
     fn what_to_type_names_the_version() {
-        let ways = InstallWays::of(
-            "Provider",
-            "registry.example.org/team/p_x",
-            Some("v1.0.0"),
-            "sha256:ab",
+        let package = Package { kind: "Provider".to_owned(), ..Package::default() };
+        let ways =
+            InstallWays::of(&package, "registry.example.org/team/p_x", Some("v1.0.0"), "sha256:ab");
+        assert_eq!(
+            ways.apron.as_deref(),
+            Some("apron install provider registry.example.org/team/p_x:v1.0.0")
         );
-        assert_eq!(ways.apron, "apron install provider registry.example.org/team/p_x:v1.0.0");
         assert_eq!(ways.pinned, "registry.example.org/team/p_x@sha256:ab");
         assert_eq!(
             ways.document,

@@ -2,7 +2,8 @@
 //!
 //! Only Providers bring definitions, so that is what every package becomes. Its controller gets
 //! rights on its own kinds, and on Secrets, `ConfigMaps` and events, by being a Provider; what it
-//! depends on becomes requests for permissions. How its Deployment differs from a Provider's goes
+//! depends on becomes requests for permissions, and in the stream that installs it dependencies on
+//! kinds, which Crossplane does not know. How its Deployment differs from a Provider's goes
 //! into a runtime configuration beside the package. What has no place today is told.
 
 use super::{STACK_GROUP, Stack};
@@ -170,6 +171,13 @@ fn report_losses(stack: &Stack, notes: &mut Vec<String>) {
                 .to_owned(),
         );
     }
+    if stack.deployment.is_some() {
+        notes.push(
+            "a Provider has every right on its own kinds but delete: a controller that deletes \
+             objects of them asks for that under spec.controller.permissionRequests"
+                .to_owned(),
+        );
+    }
     if stack.app.scope == Some(crate::PermissionScope::Namespaced) {
         notes.push(
             "permissionScope Namespaced is left out: a Provider's rights hold in the whole cluster"
@@ -178,8 +186,9 @@ fn report_losses(stack: &Stack, notes: &mut Vec<String>) {
     }
     for requirement in &stack.app.requirements {
         notes.push(format!(
-            "dependsOn crd {requirement} is asked for as a permission, and brings no package any \
-             more: add the package that defines it under spec.dependsOn"
+            "dependsOn crd {requirement} is asked for as a permission, and brings no package: under \
+             spec.dependsOn, add `- crd: {requirement}` for apron's manager, or the package that \
+             defines it for Crossplane's"
         ));
     }
     if stack.behavior.is_some() {

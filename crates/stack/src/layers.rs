@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::io::Read;
 
 /// Paths to read, by layer and by the place of the entry in it.
-type Wanted<'f> = BTreeMap<(usize, usize), Vec<&'f str>>;
+pub(crate) type Wanted<'f> = BTreeMap<(usize, usize), Vec<&'f str>>;
 
 /// Reads `/.registry/` out of layers; `None` if there is no such directory. Nothing is extracted and
 /// nothing in the image is run; links are told of and not followed.
@@ -29,7 +29,10 @@ pub fn read_layers(
 }
 
 /// Offers everything below the directory; `None` if there is nothing at all.
-fn choose_files<'f>(flat: &'f Flat, gathering: &mut Gathering<'_>) -> Option<Wanted<'f>> {
+pub(crate) fn choose_files<'f>(
+    flat: &'f Flat,
+    gathering: &mut Gathering<'_>,
+) -> Option<Wanted<'f>> {
     let prefix = format!("{REGISTRY_DIRECTORY}/");
     let mut wanted = Wanted::new();
     let mut is_there = false;

@@ -37,6 +37,7 @@ mod document;
 pub mod files;
 mod findings;
 mod icon;
+mod ignored;
 mod install;
 mod layers;
 mod limits;
@@ -56,11 +57,12 @@ pub use definition::OwnedDefinition;
 pub use definition::beta::{BetaDefinition, convert_definition};
 pub use dependency::CrdRequirement;
 pub use icon::StackIcon;
+pub use ignored::{find_ignored, report_ignored};
 pub use layers::read_layers;
 pub use limits::StackLimits;
 pub use read::{Stack, read_stack};
 pub use rights::name_plurals;
-pub use stream::{RECORD_FIELD, StreamError, read_described, read_stream};
+pub use stream::{RECORD_FIELD, SCOPE_ANNOTATION, StreamError, read_described, read_stream};
 pub use summary::inspect_stack;
 
 /// The group of everything that this format brings into a cluster.

@@ -68,6 +68,8 @@ rules! {
         "A package that needs rights in one namespace owns no definitions of cluster scope.";
     GROUP_RESERVED "stack-group-reserved" Error
         "A package defines no kinds in groups of Kubernetes or of package managers.";
+    REGISTRY_IGNORED "stack-registry-ignored" Warning
+        "A package of today has no .registry beside its metadata: nothing reads it there.";
     ANNOTATIONS_SIZE "stack-annotations-size" Error
         "All annotations of a definition together have at most 256 KiB, as API servers demand.";
 }

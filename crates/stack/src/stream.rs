@@ -2,16 +2,20 @@
 
 use super::app::VersionTag;
 use super::convert::{ConvertOptions, convert_stack};
+use super::dependency::CrdRequirement;
 use super::record::{RecordOptions, write_documents};
 use super::{Stack, StackLimits, read_layers, read_stack};
 use oci::layer::{LayerError, LayerSource};
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 use std::fmt;
 use xpkg::diagnostic::{Diagnostic, Severity};
 
 /// The field of the stream's metadata that has the package's record, for those who install it as what
 /// it is. Packages of today have no such field.
 pub const RECORD_FIELD: &str = "stack";
+
+/// The annotation by which metadata that is only shown says how far the package's rights reach.
+pub const SCOPE_ANNOTATION: &str = "packages.crossplane.io/permission-scope";
 
 /// Annotations of the metadata that are large, and in the record as well.
 const LARGE: [&str; 2] = ["meta.crossplane.io/readme", "meta.crossplane.io/iconURI"];
@@ -50,12 +54,7 @@ pub fn read_stream(layers: &dyn LayerSource) -> Result<Option<String>, StreamErr
 /// The same for those who show packages and install none: with its texts and pictures, and without
 /// its record.
 pub fn read_described(layers: &dyn LayerSource) -> Result<Option<String>, StreamError> {
-    let describe = |stack: Stack| {
-        let converted = convert_stack(&stack, &ConvertOptions { name: None, image: None });
-        let documents = converted.files.into_iter().map(|(_, document)| document);
-        write_documents(&documents.collect::<Vec<Json>>())
-    };
-    Ok(open_layers(layers)?.map(describe))
+    Ok(open_layers(layers)?.map(|stack| stack.describe_stream()))
 }
 
 fn open_layers(layers: &dyn LayerSource) -> Result<Option<Stack>, StreamError> {
@@ -66,11 +65,40 @@ fn open_layers(layers: &dyn LayerSource) -> Result<Option<Stack>, StreamError> {
 }
 
 impl Stack {
+    /// The documents with what is for readers.
+    fn describe_stream(&self) -> String {
+        let mut documents = self.list_documents();
+        if let (Some(metadata), Some(scope)) = (documents.first_mut(), self.app.scope) {
+            metadata["metadata"]["annotations"][SCOPE_ANNOTATION] = json!(scope.as_str());
+        }
+        write_documents(&documents)
+    }
+
     /// The documents of a package of today with the same definitions, metadata first.
-    fn to_stream(&self) -> String {
+    fn list_documents(&self) -> Vec<Json> {
         let converted = convert_stack(self, &ConvertOptions { name: None, image: None });
         let mut documents: Vec<Json> =
             converted.files.into_iter().map(|(_, document)| document).collect();
+        let needed = self.list_needed_kinds();
+        if let (Some(metadata), false) = (documents.first_mut(), needed.is_empty()) {
+            metadata["spec"]["dependsOn"] = Json::Array(needed);
+        }
+        documents
+    }
+
+    /// Dependencies on the kinds that the package needs and does not bring itself.
+    fn list_needed_kinds(&self) -> Vec<Json> {
+        let is_own = |one: &CrdRequirement| {
+            let name = format!("{}.{}", one.name, one.group);
+            self.definitions.iter().any(|definition| definition.name() == name)
+        };
+        let needed = self.app.requirements.iter().filter(|one| !is_own(one));
+        needed.map(|one| json!({"crd": one.to_string()})).collect()
+    }
+
+    /// The documents with the package's record, and without what is in there as well.
+    fn to_stream(&self) -> String {
+        let mut documents = self.list_documents();
         if let Some(metadata) = documents.first_mut() {
             let options = RecordOptions { name: None, image: None, tag: VersionTag::Untagged };
             metadata[RECORD_FIELD] = self.to_record(&options);

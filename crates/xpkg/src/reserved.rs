@@ -49,12 +49,13 @@ const BUILT_IN: [&str; 25] = [
     "storagemigration.k8s.io",
 ];
 
-/// The groups of Crossplane's core, of today and of its first package system; what lies under them
-/// is its own, too.
-const CORE: [&str; 7] = [
+/// The group of Crossplane's first package system. Packages of that time have groups under it.
+const FIRST: &str = "packages.crossplane.io";
+
+/// The groups of Crossplane's core; what lies under them is its own, too.
+const CORE: [&str; 6] = [
     "apiextensions.crossplane.io",
     "ops.crossplane.io",
-    "packages.crossplane.io",
     "pkg.crossplane.io",
     "protection.crossplane.io",
     "rbac.crossplane.io",
@@ -75,7 +76,7 @@ pub fn reserved(group: &str) -> Option<Reserved> {
     if DOMAINS.iter().any(|domain| is_under(&group, domain)) {
         return Some(Reserved::Community);
     }
-    let is_core = CORE.iter().any(|core| is_under(&group, core));
+    let is_core = group == FIRST || CORE.iter().any(|core| is_under(&group, core));
     let is_managers = MANAGERS.iter().any(|begin| group.starts_with(begin));
     (is_core || is_managers).then_some(Reserved::Manager)
 }
@@ -115,6 +116,7 @@ mod tests {
             ("protection.crossplane.io", Some(Reserved::Manager)),
             ("rbac.crossplane.io", Some(Reserved::Manager)),
             ("secrets.crossplane.io", Some(Reserved::Manager)),
+            ("wordpress.samples.packages.crossplane.io", None),
             ("nop.crossplane.io", None),
             ("kubernetes.crossplane.io", None),
             ("autoready.fn.crossplane.io", None),

@@ -2,7 +2,9 @@
 
 use crate::condition::Condition;
 use crate::object::ObjectMeta;
-use crate::pkg::{LocalReference, ServiceAccountOptions};
+use crate::pkg::{
+    ANNOTATION_CHOSEN_FOR, ANNOTATION_CHOSEN_PACKAGE, LocalReference, ServiceAccountOptions,
+};
 use crate::wire::wire;
 
 wire! {
@@ -73,5 +75,22 @@ wire! {
         namespace: Option<String> = "namespace",
         /// Which object of that name.
         uid: Option<String> = "uid",
+    }
+}
+
+impl PackageInstall {
+    /// The object, with the image that was chosen for the definition that it asks for in place of that.
+    /// A choice for another definition does not count.
+    #[must_use]
+    pub fn with_chosen_image(mut self) -> Self {
+        let annotations = &self.metadata.annotations;
+        let is_for_it = self.spec.crd.as_ref() == annotations.get(ANNOTATION_CHOSEN_FOR);
+        let is_open = self.spec.crd.is_some() && self.spec.package.iter().all(String::is_empty);
+        let chosen = annotations.get(ANNOTATION_CHOSEN_PACKAGE).filter(|_| is_for_it && is_open);
+        if let Some(image) = chosen {
+            self.spec.package = Some(image.clone());
+            self.spec.crd = None;
+        }
+        self
     }
 }

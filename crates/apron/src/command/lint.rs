@@ -118,7 +118,9 @@ fn check_directory(root: &Path, selecting: &Selecting) -> Outcome<Vec<Diagnostic
         skipped: &directory.skipped,
         metadata: selecting.metadata.file(),
     };
-    Ok(xpkg::build::plan(&sources).1)
+    let mut findings = xpkg::build::plan(&sources).1;
+    findings.extend(stack::report_ignored(root.join(stack::REGISTRY_DIRECTORY).exists()));
+    Ok(findings)
 }
 
 fn check_image(place: &Place, request: &Request, settings: &Settings) -> Outcome<Vec<Diagnostic>> {
@@ -145,5 +147,6 @@ fn check_image(place: &Place, request: &Request, settings: &Settings) -> Outcome
     let beside = opened.meta().map(|meta| xpkg::lint::image(meta, &config, root));
     let mut findings = opened.diagnostics;
     findings.extend(beside.unwrap_or_default());
+    findings.extend(stack::find_ignored(&located.layers).unwrap_or_default());
     Ok(findings)
 }

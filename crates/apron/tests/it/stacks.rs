@@ -202,6 +202,17 @@ fn directories_made_to_do_harm_are_refused_with_their_places() {
 }
 
 #[test]
+fn a_directory_beside_metadata_of_today_is_told_of() {
+    let scratch = built_stack();
+    apron(&scratch, ["convert", "storage.xpkg", "-d", "today"]).ok();
+    scratch.write("today/package/.registry/app.yaml", "title: Forgotten\n");
+    let said = apron(&scratch, ["lint", "today/package", "--ignore", ".registry"]).ok().stdout;
+    let finding = "today/package/.registry: warning: a package of the first format is beside one of \
+                   today, which alone counts [stack-registry-ignored]";
+    assert!(said.contains(finding), "{said}");
+}
+
+#[test]
 fn commands_say_what_they_take() {
     let scratch = built_stack();
     let said = apron(&scratch, ["diff", "storage.xpkg", "storage.xpkg"]).failed();

@@ -61,8 +61,17 @@ pub(super) fn insert_package(
 
 /// What is read of a package for each kind that it is asked about; most versions share it.
 fn insert_brief(transaction: &Transaction<'_>, package: &Package) -> Result<i64, IndexError> {
-    let Package { kind, crossplane, capabilities, problem, .. } = package.clone();
-    let brief = Package { kind, crossplane, capabilities, problem, ..Package::default() };
+    let Package { kind, dialect, crossplane, capabilities, permission_scope, problem, .. } =
+        package.clone();
+    let brief = Package {
+        kind,
+        dialect,
+        crossplane,
+        capabilities,
+        permission_scope,
+        problem,
+        ..Package::default()
+    };
     let facts = serde_json::to_string(&brief)?;
     transaction
         .prepare_cached("INSERT OR IGNORE INTO brief (facts) VALUES (?1)")?

@@ -153,6 +153,8 @@ fn by_repository(rows: Vec<KindOffer>) -> Vec<Definer> {
         Some(Definer {
             repository,
             kind: first.package.kind.clone(),
+            dialect: first.package.dialect.clone(),
+            permission_scope: first.package.permission_scope.clone(),
             origin: first.definition.origin,
             installs: first.definition.origin.installs(),
             versions: rows.into_iter().map(defining_version).collect(),

@@ -25,7 +25,7 @@ use std::path::Path;
 use std::time::Duration;
 
 /// The format of the tables and of what is read from packages: one more, and all are read again.
-const FORMAT: i64 = 5;
+const FORMAT: i64 = 6;
 /// What says in a file's header that it is a catalog.
 const APPLICATION: i32 = 0x6170_726e;
 /// Where that stands, after what every `SQLite` file begins with.

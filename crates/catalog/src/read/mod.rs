@@ -10,6 +10,7 @@ mod schema;
 
 pub(crate) use schema::{field_names, pack_kind};
 
+use crate::install::STACK_DIALECT;
 use crate::json::canonical;
 use crate::record::{
     Definition, ImageLayer, KindDocument, Origin, Outcome, Package, PlainObject, Schema,
@@ -43,9 +44,6 @@ const LAYERS_MAX: usize = 64;
 const ANNOTATIONS_MAX: usize = 16;
 /// The largest annotation that is told, with its name.
 const ANNOTATION_SIZE_MAX: usize = 1 << 10;
-
-/// How packages of the first format are told from those of today.
-const STACK_DIALECT: &str = "packages.crossplane.io/v1alpha1";
 /// Objects of a package that are kept for comparisons, beside definitions.
 const OBJECTS_MAX: usize = 10_000;
 /// The longest name of an object, or of its kind, that an API server takes.
@@ -266,6 +264,7 @@ fn open(layers: &Layers, limits: &xpkg::Limits, is_marked: bool) -> Result<Packa
     let mut package = Package { problem, ..metadata::describe(meta) };
     if is_stack {
         STACK_DIALECT.clone_into(&mut package.dialect);
+        package.permission_scope = meta.annotation(stack::SCOPE_ANNOTATION).map(str::to_owned);
     }
     Ok(gathered.finish(is_function, package))
 }

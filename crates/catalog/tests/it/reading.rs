@@ -104,6 +104,8 @@ async fn a_package_of_the_first_format_is_read_by_its_directory() {
     let Outcome::Package(package) = look(&memory, &raw.digest).await.unwrap() else { panic!() };
     assert_eq!(package.dialect, "packages.crossplane.io/v1alpha1");
     assert_eq!((package.kind.as_str(), package.name.as_str()), ("Provider", "sample"));
+    assert_eq!(package.find_install_kind(), Some("ClusterPackageInstall"));
+    assert_eq!(package.permission_scope.as_deref(), Some("Cluster"));
     assert_eq!(package.description.as_deref(), Some("does little"));
     assert_eq!(package.readme.as_deref(), Some("A longer text."));
     assert_eq!(

@@ -25,6 +25,7 @@ use plan::package::pull::{Image, Policy};
 use plan::revision::{Contents, Settings, World, step};
 use plan::runtime::{Configurations, SECRETS};
 use plan::signature::Trust;
+use plan::stacks::ANNOTATION_INSTALLS;
 use plan::step::{Need, Refusal, Step, Target};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -173,6 +174,7 @@ impl Kind for Revisions {
             lock: lock::current(hands).await?,
             package_stays: of.is_some_and(|one| one.stays),
             adopts_existing: of.is_some_and(|one| one.adopts_existing),
+            serves_installs: of.is_some_and(|one| one.serves_installs),
             packages: packages.into_keys().collect(),
             image,
             treatment,
@@ -317,6 +319,8 @@ async fn settings(hands: &Hands, kind: PackageKind) -> Result<Settings, cluster:
 struct Known {
     /// Whether it may take over what is there already.
     adopts_existing: bool,
+    /// Whether it was made for install objects of the first package system.
+    serves_installs: bool,
     /// Whether it is not on its way out.
     stays: bool,
 }
@@ -332,7 +336,9 @@ async fn packages(hands: &Hands) -> Result<BTreeMap<String, Known>, cluster::Err
             let metadata = adoption::metadata_of(one);
             let owner = plan::lock::owner(kind.as_str(), &metadata.name);
             let adopts_existing = adoption::gives_existing(&metadata.annotations);
-            (owner, Known { adopts_existing, stays: metadata.deletion_timestamp.is_none() })
+            let serves_installs = metadata.annotations.contains_key(ANNOTATION_INSTALLS);
+            let stays = metadata.deletion_timestamp.is_none();
+            (owner, Known { adopts_existing, serves_installs, stays })
         }));
     }
     Ok(packages)

@@ -183,6 +183,22 @@ async fn a_package_tells_what_it_brings_needs_asks_for_and_how_to_install_it() {
     let needed = site.page("/p/team/function-moor?view=needs").await;
     assert!(needed.contains("href=\"/p/team/provider-harbour\""), "{needed}");
     assert!(!needed.contains("secret/vault"));
+    // One of the first format is installed by an object that says how far its rights reach.
+    let first = Package {
+        dialect: "packages.crossplane.io/v1alpha1".to_owned(),
+        permission_scope: Some("Namespaced".to_owned()),
+        ..harbour()
+    };
+    site.add("team/first", &[("v1.0.0", first)]);
+    let page = site.page("/p/team/first").await;
+    for text in [
+        "kind: PackageInstall",
+        "apiVersion: packages.crossplane.io/v1alpha1",
+        "package: registry.example.org/team/first:v1.0.0",
+    ] {
+        assert!(page.contains(text), "{text}: {page}");
+    }
+    assert!(!page.contains("apron install") && !page.contains("kind: Provider"), "{page}");
     let permissions = site.page("/p/team/provider-harbour?view=permissions").await;
     assert!(permissions.contains("secrets") && permissions.contains("everything"));
     let versions = site.page("/p/team/provider-harbour?view=versions").await;

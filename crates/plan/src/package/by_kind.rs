@@ -13,16 +13,9 @@ use serde_json::json;
 
 /// Chooses the image for the kind that a package object asks for.
 pub(super) fn choose_package(world: &World, crd: &str) -> Step {
-    let kind = match KindReference::parse(crd) {
-        Ok(kind) if kind.name.is_some() => kind,
-        Ok(kind) => {
-            let why = format!("{kind} in spec.crd is a group of kinds");
-            return Step::Do(world.unfetched(&why, "name one of its kinds"));
-        }
-        Err(error) => {
-            let advice = "write it as buckets.s3.example.org/v1";
-            return Step::Do(world.unfetched(&format!("spec.crd names no kind: {error}"), advice));
-        }
+    let kind = match read_kind(crd) {
+        Ok(kind) => kind,
+        Err((why, advice)) => return Step::Do(world.unfetched(&why, advice)),
     };
     let Some(found) = &world.kinds else { return Step::Need(vec![Need::Kind(kind)]) };
     let names: Vec<&str> = found.kinds.keys().map(String::as_str).collect();
@@ -35,6 +28,20 @@ pub(super) fn choose_package(world: &World, crd: &str) -> Step {
         Ok((image, reason)) => write_choice(world, crd, &image, &reason),
         Err((why, advice)) => world.unfetched(&why, &advice),
     })
+}
+
+/// The kind that `spec.crd` names, or why it names none, and what to do about it.
+pub(crate) fn read_kind(crd: &str) -> Result<KindReference, (String, &'static str)> {
+    match KindReference::parse(crd) {
+        Ok(kind) if kind.name.is_some() => Ok(kind),
+        Ok(kind) => {
+            Err((format!("{kind} in spec.crd is a group of kinds"), "name one of its kinds"))
+        }
+        Err(error) => {
+            let advice = "write it as buckets.s3.example.org/v1";
+            Err((format!("spec.crd names no kind: {error}"), advice))
+        }
+    }
 }
 
 /// Whether a revision is active and has one of these definitions.

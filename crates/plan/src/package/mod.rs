@@ -5,7 +5,7 @@
 //! should be, in which state and with which number; [`health`] what to tell about it all. An object
 //! that names a kind instead of an image gets the image first (`by_kind`), as annotations of its own.
 
-mod by_kind;
+pub(crate) mod by_kind;
 pub mod health;
 mod policy;
 pub mod pull;

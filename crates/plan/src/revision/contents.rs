@@ -3,6 +3,7 @@
 //! The objects themselves stay where they are: two thousand resource definitions are known here by
 //! name and place, and by the few facts that decide what is laid over them.
 
+use crate::stacks;
 use api::meta::{Meta, PackageKind};
 use oci::Digest;
 use xpkg::diagnostic::Severity;
@@ -22,6 +23,8 @@ pub struct Contents {
     pub faults: Vec<String>,
     /// What is odd about it and left out.
     pub warnings: Vec<String>,
+    /// The kind of install object that it needs, if it is a package of the first format.
+    pub installed_by: Option<&'static str>,
 }
 
 /// What becomes of a package with objects that packages of its kind may not bring.
@@ -101,7 +104,9 @@ impl Contents {
         let reports = opened.reports.iter().enumerate();
         let documents = reports.filter_map(|(index, report)| Document::of(index, report, kind?));
         let documents = documents.collect();
-        Self { package, meta: opened.meta().cloned(), documents, faults, warnings }
+        let meta = opened.meta().cloned();
+        let installed_by = meta.as_ref().and_then(stacks::find_install_kind);
+        Self { package, meta, documents, faults, warnings, installed_by }
     }
 }
 

@@ -69,6 +69,8 @@ pub struct World {
     pub package_stays: bool,
     /// Whether an administrator gave its package whatever is there already.
     pub adopts_existing: bool,
+    /// Whether its package was made for install objects of the first package system.
+    pub serves_installs: bool,
     /// What is known about its image; what the cache holds is found by the revision's name.
     pub image: Image,
     /// What image configurations make of its image.
@@ -223,6 +225,7 @@ fn decide(world: &World, draft: &mut Draft) -> Result<Plan, Halt> {
     draft.status.applied_image_config_refs =
         crate::package::health::applied(before, &world.treatment.applied);
     let meta = trust::valid(world, &contents)?;
+    trust::asked_for(world, &contents)?;
     trust::mark(world, meta)?;
     draft.remark = trust::withheld(meta);
     draft.status.capabilities = capabilities(meta);

@@ -8,6 +8,7 @@ use crate::signature::Trust;
 use crate::step::{Action, Expect, Need, Plan};
 use api::meta::Meta;
 use api::pkg::{is_steering_annotation, is_steering_label};
+use api::stacks::{STACKS_VERSION, stacks_group};
 use oci::Digest;
 use serde_json::{Map, Value as Json, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -61,6 +62,27 @@ pub(super) fn valid<'a>(world: &World, contents: &'a Contents) -> Result<&'a Met
         )));
     }
     Ok(meta)
+}
+
+/// Fails if a package of the first format came without the object that says how it is run. Only that
+/// has its Deployment hardened and its scope checked.
+pub(super) fn asked_for(world: &World, contents: &Contents) -> Result<(), Halt> {
+    let Some(kind) = contents.installed_by.filter(|_| !world.serves_installs) else {
+        return Ok(());
+    };
+    let revision = &world.revision;
+    let (api, _) = revision.api_version.split_once('/').unwrap_or_default();
+    let (_, suffix) = api.split_once('.').unwrap_or_default();
+    let (image, package) = (&revision.spec.image, world.kind.as_str());
+    Err(Halt::trouble(
+        "ValidatePackage",
+        format!(
+            "{image} is a package of the first format, which only an install object runs as its \
+             install.yaml says: write a {kind} of {}/{STACKS_VERSION} with spec.package {image}, and \
+             it takes this {package} over; or turn the package into one of today with `apron convert`",
+            stacks_group(suffix)
+        ),
+    ))
 }
 
 /// Writes the labels and annotations of the metadata onto the revision, unmodified, where others look

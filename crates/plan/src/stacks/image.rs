@@ -4,16 +4,14 @@ use api::stacks::PackageInstallSpec;
 use oci::{Reference, Rules};
 
 /// The image of the package that an install object asks for, in words that name the mistake if it
-/// asks for none.
+/// asks for none. One that asks for a definition has an image once that was chosen
+/// ([`PackageInstall::with_chosen_image`](api::stacks::PackageInstall::with_chosen_image)).
 pub fn install_image(spec: &PackageInstallSpec, registry: &str) -> Result<Reference, String> {
     let text = |field: &Option<String>| field.clone().filter(|text| !text.is_empty());
     let package = match (text(&spec.package), text(&spec.crd)) {
         (Some(package), None) => package,
         (None, Some(crd)) => {
-            return Err(format!(
-                "no registry can be asked which package brings {crd}; find it with `apron which \
-                 {crd}`, and name it in spec.package"
-            ));
+            return Err(format!("no package was chosen yet for {crd}; wait, or name one"));
         }
         (Some(_), Some(_)) => {
             return Err("spec has both package and crd; keep one of them".to_owned());
@@ -29,14 +27,25 @@ pub fn install_image(spec: &PackageInstallSpec, registry: &str) -> Result<Refere
     })
 }
 
-/// An image with the registry of an install object before it, unless it names one itself.
-pub(super) fn from_source(source: Option<&str>, image: &str) -> String {
+/// The definition that an install object asks for instead of an image.
+pub(super) fn asked_kind(spec: &PackageInstallSpec) -> Option<&str> {
+    let is_open = spec.package.iter().all(String::is_empty);
+    spec.crd.as_deref().filter(|crd| is_open && !crd.is_empty())
+}
+
+/// The registry that an install object names, with the path if it has one.
+pub fn bare_source(source: Option<&str>) -> Option<&str> {
     let source = source.unwrap_or_default();
     let source = source.split_once("://").map_or(source, |(_, rest)| rest).trim_matches('/');
-    if source.is_empty() || names_registry(image) {
-        return image.to_owned();
+    Some(source).filter(|source| !source.is_empty())
+}
+
+/// An image with the registry of an install object before it, unless it names one itself.
+pub(super) fn from_source(source: Option<&str>, image: &str) -> String {
+    match bare_source(source).filter(|_| !names_registry(image)) {
+        None => image.to_owned(),
+        Some(source) => format!("{source}/{}", image.trim_start_matches('/')),
     }
-    format!("{source}/{}", image.trim_start_matches('/'))
 }
 
 /// Whether an image names its registry: a host has a dot or a port, or is this machine.
@@ -87,8 +96,7 @@ mod tests {
             (
                 "",
                 "b.example.org/v1",
-                "no registry can be asked which package brings b.example.org/v1; find it with \
-                 `apron which b.example.org/v1`, and name it in spec.package",
+                "no package was chosen yet for b.example.org/v1; wait, or name one",
             ),
         ] {
             assert_eq!(said(spec(package, crd)).unwrap_err(), words);

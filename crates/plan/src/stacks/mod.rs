@@ -14,8 +14,10 @@
 //! a package that fits is activated. Install objects of one package in several namespaces share a
 //! Provider: the oldest of them says how it is fetched and run ([`parties`]).
 //!
+//! An install object that asks for a definition gets its image first, as package objects do ([`by_kind`]).
 //! An install object goes last: its finalizer waits until the Provider and its revisions are gone.
 
+mod by_kind;
 mod checks;
 pub mod image;
 mod parties;
@@ -27,13 +29,18 @@ mod tell;
 mod tests;
 
 use crate::control;
+use crate::lock::{KindPins, KindSources};
 use crate::package::pull::RECHECK;
 use crate::runtime::prune_nulls;
 use crate::same::same;
 use crate::step::{Action, Expect, MANAGER, Plan, Refusal, Step, Target, Wake};
 use api::condition::{self, Condition, types};
-use api::stacks::{FINALIZER_INSTALL, PackageInstall, RECORD, STACKS_VERSION, TEMPLATE_RECORD};
-use oci::Reference;
+use api::meta::Meta;
+use api::stacks::{
+    CLUSTER_INSTALL, FINALIZER_INSTALL, NAMESPACE_INSTALL, PackageInstall, RECORD, STACKS_VERSION,
+    TEMPLATE_RECORD,
+};
+use oci::{Reference, Rules};
 use parties::Parties;
 use serde_json::{Value as Json, json};
 use std::time::Duration;
@@ -41,6 +48,8 @@ use std::time::Duration;
 /// The annotation of a Provider that names the install objects it is for: `NAMESPACE/NAME`, with
 /// commas between them.
 pub const ANNOTATION_INSTALLS: &str = "packages.crossplane.io/installs";
+/// The field of a package's metadata with its record, which only packages of the first format have.
+pub const RECORD_FIELD: &str = "stack";
 /// How long to wait for what goes, though nothing tells that it has.
 const DEPARTURE_PAUSE: Duration = Duration::from_secs(5);
 
@@ -63,6 +72,10 @@ pub struct InstallWorld {
     pub record: Option<Json>,
     /// The `StackDefinition` of the object's name.
     pub template_record: Option<Json>,
+    /// Where the definition may come from that it asks for, once that was asked.
+    pub kinds: Option<KindSources>,
+    /// Which packages an administrator chose for definitions.
+    pub pins: KindPins,
     /// What the API server would not do when this was last decided.
     pub refused: Vec<Refusal>,
     /// How this manager is set up.
@@ -87,6 +100,14 @@ pub fn provider_name(image: &Reference) -> String {
     xpkg::label::object_name(image)
 }
 
+/// The kind of install object that a package needs, by its metadata; nothing for one of today.
+pub(crate) fn find_install_kind(meta: &Meta) -> Option<&'static str> {
+    let document = meta.to_json();
+    let record = document.get(RECORD_FIELD)?;
+    let is_namespaced = record["spec"]["permissionScope"] == "Namespaced";
+    Some(if is_namespaced { NAMESPACE_INSTALL } else { CLUSTER_INSTALL })
+}
+
 /// Decides about one install object.
 pub fn decide_install(world: &InstallWorld) -> Step {
     let metadata = &world.install.metadata;
@@ -99,6 +120,9 @@ pub fn decide_install(world: &InstallWorld) -> Step {
     }
     if !is_held {
         return Step::Do(Plan { actions: vec![world.finalizer(true)], ..Plan::default() });
+    }
+    if let (Some(crd), []) = (image::asked_kind(&world.install.spec), world.refused.as_slice()) {
+        return by_kind::choose_install(world, crd);
     }
     match world.plan_provider() {
         Ok(plan) => Step::Do(plan),
@@ -116,6 +140,7 @@ impl InstallWorld {
         let parties = Parties::of(self, &image)?;
         if let Some(provider) = &self.provider
             && provider["metadata"]["annotations"][ANNOTATION_INSTALLS].is_null()
+            && !self.takes_over(&image)
         {
             let name = provider_name(&image);
             return Err(format!(
@@ -146,6 +171,12 @@ impl InstallWorld {
         Ok(self.tell_progress(actions, &image, trouble))
     }
 
+    /// Whether the Provider of the same image waits for an install object: of a package of the first
+    /// format nothing is installed without one.
+    fn takes_over(&self, image: &Reference) -> bool {
+        self.is_about(image) && self.contents.as_ref().is_some_and(|it| !it.is_null())
+    }
+
     /// A record of the object's name that is not its own is not overwritten.
     fn refuse_other_record(&self) -> Result<(), String> {
         let ours = json!(self.install);
@@ -170,8 +201,8 @@ impl InstallWorld {
                 actions.push(delete_seen(record));
             }
         }
-        let is_needed = image::install_image(&self.install.spec, &self.settings.default_registry)
-            .is_ok_and(|image| Parties::of_others(self, &image).is_some());
+        let is_needed =
+            self.departing_image().is_some_and(|it| Parties::of_others(self, &it).is_some());
         let provider = self.provider.as_ref().filter(|it| !is_needed && self.is_party(it));
         let is_leaving = match provider {
             Some(provider) => {
@@ -191,6 +222,15 @@ impl InstallWorld {
         actions.extend(config.filter(|it| !is_going(it)).map(delete_seen));
         actions.push(self.finalizer(false));
         Plan { actions, report: vec!["nothing of it is left".to_owned()], wake: Wake::OnChange }
+    }
+
+    /// The image of the package that the object had; that of its Provider, if it names none any more.
+    fn departing_image(&self) -> Option<Reference> {
+        let registry = &self.settings.default_registry;
+        image::install_image(&self.install.spec, registry).ok().or_else(|| {
+            let package = self.provider.as_ref()?["spec"]["package"].as_str()?;
+            Reference::parse(package, &Rules::weak().default_registry(registry)).ok()
+        })
     }
 
     /// Whether an object was made for this one, among others.

@@ -172,7 +172,7 @@ impl InstallWorld {
         })
     }
 
-    fn event(&self, is_warning: bool, reason: &'static str, message: String) -> Action {
+    pub(super) fn event(&self, is_warning: bool, reason: &'static str, message: String) -> Action {
         Action::Event { target: self.target(), is_warning, reason, message }
     }
 }

@@ -1,7 +1,8 @@
 //! Install objects, what becomes of them, and what they are told.
 
 use super::*;
-use api::stacks::{CLUSTER_INSTALL, NAMESPACE_INSTALL};
+use crate::lock::{KindCandidate, Offered};
+use crate::step::Need;
 
 const IMAGE: &str = "registry.example.org/team/stack:v0.0.1";
 
@@ -258,11 +259,102 @@ fn installs_of_one_package_share_it_or_are_told_why_they_cannot() {
         "Package sample is there already, and is not the record of this object; delete one of the two"
     );
     taken.provider = Some(json!({"metadata": {"name": "team-stack"}, "spec": {"package": IMAGE}}));
-    assert_eq!(
-        said(&plan_of(&taken), "Synced").1,
-        "Provider team-stack is there already, and was not made for an install object; delete one of \
-         the two"
+    for contents in [None, Some(Json::Null)] {
+        taken.contents = contents;
+        assert_eq!(
+            said(&plan_of(&taken), "Synced").1,
+            "Provider team-stack is there already, and was not made for an install object; delete one \
+             of the two"
+        );
+    }
+}
+
+/// An install object that asks for a definition, and what is known of where that comes from.
+fn asking(crd: &str, offered: Option<Offered>) -> InstallWorld {
+    let mut asking = install(NAMESPACE_INSTALL, "team", "");
+    asking.spec.crd = Some(crd.to_owned());
+    let sources = |one| KindSources {
+        kinds: [("buckets.s3.example.org".to_owned(), one)].into(),
+        catalogs: vec!["registry.example.org".to_owned()],
+        ..KindSources::default()
+    };
+    InstallWorld { kinds: offered.map(sources), ..world(asking) }
+}
+
+fn offered(repositories: &[&str]) -> Offered {
+    let candidate = |repository: &&str| KindCandidate {
+        repository: (*repository).to_owned(),
+        tags: vec!["v0.0.1".to_owned()],
+        catalog: "registry.example.org".to_owned(),
+    };
+    Offered { candidates: repositories.iter().map(candidate).collect(), ..Offered::default() }
+}
+
+#[test]
+fn an_install_object_may_ask_for_a_definition() {
+    const CRD: &str = "buckets.s3.example.org/v1";
+    let needs = decide_install(&asking(CRD, None));
+    assert!(
+        matches!(&needs, Step::Need(needs) if matches!(needs[..], [Need::Kind(_)])),
+        "{needs:?}"
     );
+    let mut world = asking(CRD, Some(offered(&["registry.example.org/team/stack"])));
+    let plan = plan_of(&world);
+    let [Action::Merge { change, .. }, Action::Event { .. }] = &plan.actions[..] else {
+        panic!("{plan:?}")
+    };
+    let annotations = &change["metadata"]["annotations"];
+    assert_eq!(annotations["pkg.crossplane.io/chosen-package"], IMAGE);
+    // What was chosen stays, and another definition is another choice.
+    world.install.metadata.annotations = serde_json::from_value(annotations.clone()).unwrap();
+    let mut other = world.install.clone();
+    other.spec.crd = Some("queues.s3.example.org/v1".to_owned());
+    assert_eq!(other.clone().with_chosen_image(), other);
+    world.install = world.install.with_chosen_image();
+    let provider = applied(&plan_of(&world), "Provider").unwrap();
+    assert_eq!(provider["spec"]["package"], IMAGE);
+    // What cannot be chosen is told.
+    let squatted = offered(&["registry.example.org/team/stack", "registry.example.org/squat"]);
+    let served = Offered { is_served: true, ..offered(&[]) };
+    for (crd, offered, words) in [
+        (CRD, squatted, "several packages bring the CRD"),
+        (CRD, offered(&[]), "no package brings the CRD"),
+        (
+            CRD,
+            served,
+            "is there already, and another package or user brought it; delete this object",
+        ),
+        ("*.s3.example.org", offered(&[]), "is a group of kinds; name one of its kinds"),
+        ("buckets", offered(&[]), "spec.crd names no kind"),
+    ] {
+        let (status, why) = said(&plan_of(&asking(crd, Some(offered))), "Synced");
+        assert!(status == "False" && why.contains(words), "{why}");
+    }
+}
+
+#[test]
+fn a_provider_goes_with_its_install_object_though_that_names_no_image_any_more() {
+    let world = world(install(NAMESPACE_INSTALL, "team", IMAGE));
+    let mut world = with_provider(world, None);
+    world.install.spec.package = None;
+    world.install.metadata.deletion_timestamp = Some("2026-01-02T00:00:00Z".to_owned());
+    let deletes = |plan: Plan| plan.actions.iter().any(|one| matches!(one, Action::Delete { .. }));
+    assert!(deletes(plan_of(&world)));
+    world.installs.push(install(NAMESPACE_INSTALL, "team-two", IMAGE));
+    assert!(!deletes(plan_of(&world)), "it is needed by the other");
+}
+
+#[test]
+fn a_provider_that_waits_for_an_install_object_is_taken_over() {
+    let mut world = world(install(CLUSTER_INSTALL, "default", IMAGE));
+    world.provider = Some(json!({
+        "metadata": {"name": "team-stack"}, "spec": {"package": IMAGE},
+        "status": {"currentIdentifier": IMAGE},
+    }));
+    world.contents = Some(contents("Cluster"));
+    let provider = applied(&plan_of(&world), "Provider").unwrap();
+    assert_eq!(provider["metadata"]["annotations"][ANNOTATION_INSTALLS], "default/sample");
+    assert_eq!(provider["spec"]["revisionActivationPolicy"], "Automatic");
 }
 
 #[test]

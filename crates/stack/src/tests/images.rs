@@ -1,7 +1,7 @@
 //! Packages in layers.
 
 use super::{APP, CRD, shown};
-use crate::{RECORD_FIELD, StackLimits, read_layers, read_stack, read_stream};
+use crate::{RECORD_FIELD, StackLimits, find_ignored, read_layers, read_stack, read_stream};
 use oci::layer::{LayerSource, LayerWriter};
 use std::io::{self, Read, Write as _};
 
@@ -82,6 +82,33 @@ fn an_image_is_the_stream_of_a_package_of_today_with_its_record() {
     assert_eq!(metadata[RECORD_FIELD]["spec"]["title"], "Sample");
     assert!(definition.contains("packages.crossplane.io/package-title: Sample"), "{definition}");
     assert!(read_stream(&Stacked(vec![layer(&[("bin/x", "")])])).unwrap().is_none());
+}
+
+#[test]
+fn an_image_of_today_with_the_directory_is_told_that_nothing_reads_it() {
+    let today = [("package.yaml", "kind: Provider\n"), (".registry/app.yaml", APP)];
+    let found = find_ignored(&Stacked(vec![layer(&today)])).unwrap();
+    assert_eq!(found.len(), 1);
+    assert_eq!((found[0].file.as_str(), found[0].rule), (".registry", "stack-registry-ignored"));
+    assert_eq!(find_ignored(&Stacked(vec![layer(&today[..1])])).unwrap(), []);
+}
+
+#[test]
+fn what_a_package_depends_on_is_in_its_stream() {
+    let app = format!(
+        "{APP}dependsOn:\n- crd: networks.net.example.org/v1\n- crd: '*.other.example.org'\n"
+    );
+    let files = [(".registry/app.yaml", app.as_str()), (".registry/resources/crd.yaml", CRD)];
+    let stream = read_stream(&Stacked(vec![layer(&files)])).unwrap().unwrap();
+    let opened = xpkg::open::read_strictly(stream.as_bytes(), &xpkg::Limits::default()).unwrap();
+    let needed: Vec<String> = opened
+        .meta()
+        .unwrap()
+        .dependencies()
+        .iter()
+        .filter_map(|one| one.target.as_ref().map(|target| target.package.clone()))
+        .collect();
+    assert_eq!(needed, ["networks.net.example.org/v1", "*.other.example.org"]);
 }
 
 #[test]

@@ -110,7 +110,7 @@ fn row(definer: &Definer, catalog: &Catalog) -> Vec<String> {
     let note = if definer.installs { "" } else { " (input of a function)" };
     vec![
         catalog.full_name(&definer.repository),
-        definer.kind.clone(),
+        definer.installing_kind().to_owned(),
         versions.join(", "),
         format!("{}{note}", served.join(", ")),
     ]
@@ -129,9 +129,8 @@ fn advise(found: &Definers, catalog: &Catalog) {
                 Some(tag) => format!("{name}:{tag}"),
                 None => format!("{name}@{}", version.digest),
             });
-            let kind = definer.kind.to_lowercase();
             if let Some(reference) = reference {
-                output::say(format_args!("install it with `apron install {kind} {reference}`"));
+                output::say(definer.advise_install(&reference));
             }
         }
         (None, _) => output::say("no package installs it: it is the input of a function"),

@@ -32,7 +32,13 @@ fn install_needing(stage: &Stage, name: &str, kind: &str) -> String {
 
 /// Pushes a package with objects, and waits until the catalog knows it: what it answers before that
 /// is true, and not what a scenario is about.
-fn publish(stage: &Stage, kind: &str, name: &str, version: &str, objects: &[Json]) -> String {
+pub(super) fn publish(
+    stage: &Stage,
+    kind: &str,
+    name: &str,
+    version: &str,
+    objects: &[Json],
+) -> String {
     publish_spec(stage, (kind, name, version), &json!({}), objects)
 }
 

@@ -222,12 +222,14 @@ fn upstreams_scenarios_end_as_upstream_expects_on_a_real_server() {
 
 #[test]
 fn packages_are_found_by_their_kinds_on_the_embedded_server() {
-    play_on(Stage::open_with(Backend::Embedded, Manner::Cataloged), kinds::ALL, |_| {});
+    let scenarios = [kinds::ALL, stacks::CATALOGED].concat();
+    play_on(Stage::open_with(Backend::Embedded, Manner::Cataloged), &scenarios, |_| {});
 }
 
 #[test]
 fn packages_are_found_by_their_kinds_on_a_real_server() {
-    play_on(Stage::open_with(Backend::Real, Manner::Cataloged), kinds::ALL, |_| {});
+    let scenarios = [kinds::ALL, stacks::CATALOGED].concat();
+    play_on(Stage::open_with(Backend::Real, Manner::Cataloged), &scenarios, |_| {});
 }
 
 #[test]

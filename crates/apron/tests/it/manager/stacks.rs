@@ -1,6 +1,8 @@
 //! Packages of the first system: install objects become Providers, and go without a trace.
 
 use super::Scenario;
+use super::kinds::publish;
+use super::revisions::{crd, unhealthy};
 use super::runtimes::{deployments, role};
 use super::stage::{Stage, condition, packages};
 use crate::support::{apron, patiently, shared, until};
@@ -9,12 +11,20 @@ use serde_json::{Value as Json, json};
 pub(super) const ALL: &[Scenario] = &[
     ("a stack comes and goes", a_stack_comes_and_goes),
     ("the sample stack comes and goes", the_sample_stack_comes_and_goes),
+    ("a stack without an install object", a_stack_without_an_install_object_is_told_which_to_write),
     ("a stack is upgraded", a_stack_is_upgraded_by_its_install_object),
     ("namespaces share a stack", namespaces_share_a_stack_and_its_rights_stay_within_them),
     ("a stack of templates", a_stack_of_templates_is_run_by_its_engine),
     ("a stack that runs nothing", a_stack_that_runs_nothing_brings_its_definitions),
+    ("a stack of two groups", a_stack_of_one_namespace_has_its_groups_there),
+    ("two stacks with one definition", a_definition_is_the_first_stacks_until_that_goes),
     ("what does not fit is told", what_does_not_fit_is_told_and_not_installed),
+    ("an install by a definition", an_install_object_may_ask_for_a_definition),
 ];
+
+/// Those in which the manager asks the registry's catalog.
+pub(super) const CATALOGED: &[Scenario] =
+    &[("what a stack depends on", what_a_stack_depends_on_is_there_before_it)];
 
 const GROUP: &str = "/apis/packages.crossplane.io/v1alpha1";
 const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
@@ -37,31 +47,43 @@ struct StackSource<'s> {
     app: &'s str,
     install: Option<&'s str>,
     behavior: Option<&'s str>,
+    /// Its definitions, by name.
+    definitions: &'s [&'s str],
 }
 
 impl<'s> StackSource<'s> {
     fn new(name: &'s str, app: &'s str) -> Self {
-        Self { name, app, install: Some(INSTALL), behavior: None }
+        Self { name, app, install: Some(INSTALL), behavior: None, definitions: &[] }
     }
 }
 
-/// Builds and pushes a stack with one definition in a group of its name, and gives its repository.
+/// A definition as documents of the time have it.
+fn beta_definition(name: &str) -> String {
+    let (plural, group) = name.split_once('.').unwrap();
+    format!(
+        "---\napiVersion: apiextensions.k8s.io/v1beta1\nkind: CustomResourceDefinition\nmetadata: {{name: {name}}}\n\
+         spec: {{group: {group}, names: {{kind: Thing, plural: {plural}}}, scope: Namespaced, version: v1alpha1}}\n"
+    )
+}
+
+/// Builds and pushes a stack with one definition, in a group of its name unless it names others, and
+/// gives its repository.
 fn push_stack(stage: &Stage, source: &StackSource<'_>, tag: &str) -> String {
-    let StackSource { name, app, install, behavior } = source;
+    let StackSource { name, app, install, behavior, definitions } = source;
     let root = format!("stacks/{name}-{tag}");
-    let group = format!("{name}.example.org");
-    let definition = format!(
-        "apiVersion: apiextensions.k8s.io/v1beta1\nkind: CustomResourceDefinition\nmetadata: {{name: things.{group}}}\n\
-         spec: {{group: {group}, names: {{kind: Thing, plural: things}}, scope: Namespaced, version: v1alpha1}}\n"
-    );
+    let own = format!("things.{name}.example.org");
+    let (first, more) =
+        definitions.split_first().map_or((own.as_str(), &[][..]), |it| (*it.0, it.1));
     let mut files = vec![
         ("app.yaml", (*app).to_owned()),
         ("icon.svg", "<svg/>".to_owned()),
         ("resources/group/group.yaml", "title: The group\n".to_owned()),
         ("resources/group/thing/resource.yaml", "id: thing\ntitle: A thing\n".to_owned()),
         ("resources/group/thing/thing.ui-schema.yaml", "version: 1\n".to_owned()),
-        ("resources/group/thing/thing.crd.yaml", definition),
+        ("resources/group/thing/thing.crd.yaml", beta_definition(first)),
+        ("resources/more.crd.yaml", more.iter().map(|it| beta_definition(it)).collect()),
     ];
+    files.retain(|(_, text)| !text.is_empty());
     files.extend(install.map(|text| ("install.yaml", text.to_owned())));
     files.extend(behavior.map(|text| ("behavior.yaml", text.to_owned())));
     for (path, text) in files {
@@ -74,6 +96,13 @@ fn push_stack(stage: &Stage, source: &StackSource<'_>, tag: &str) -> String {
     format!("team/{name}:{tag}")
 }
 
+/// Waits until the catalog knows a definition.
+fn is_listed(stage: &Stage, definition: &str) {
+    until(&format!("the catalog knows {definition}"), || {
+        (stage.registry.get(&format!("/api/v1/crds/{definition}")).0 == 200).then_some(())
+    });
+}
+
 fn collection(namespace: &str, kind: &str) -> String {
     format!("{GROUP}/namespaces/{namespace}/{}s", kind.to_lowercase())
 }
@@ -84,11 +113,16 @@ fn object_path(namespace: &str, kind: &str, name: &str) -> String {
 
 /// Makes an install object of a package in the stage's registry.
 fn ask_for(stage: &Stage, kind: &str, namespace: &str, name: &str, package: &str) {
-    let object = json!({
+    ask_with(stage, kind, (namespace, name), &json!({"package": package}));
+}
+
+/// The same, by what its spec says beside the registry.
+fn ask_with(stage: &Stage, kind: &str, (namespace, name): (&str, &str), spec: &Json) {
+    let mut object = json!({
         "apiVersion": "packages.crossplane.io/v1alpha1", "kind": kind,
-        "metadata": {"name": name, "namespace": namespace},
-        "spec": {"source": stage.registry.reference("").trim_end_matches('/'), "package": package},
+        "metadata": {"name": name, "namespace": namespace}, "spec": spec,
     });
+    object["spec"]["source"] = json!(stage.registry.reference("").trim_end_matches('/'));
     let path = collection(namespace, kind);
     until(&format!("{path} is served"), || stage.ask(&path));
     stage.make(&path, &object);
@@ -97,8 +131,15 @@ fn ask_for(stage: &Stage, kind: &str, namespace: &str, name: &str, package: &str
 /// Waits until an install object is ready, and says that its controller runs where nobody else does.
 #[track_caller]
 fn is_ready(stage: &Stage, path: &str, provider: &str) -> Json {
+    is_ready_with(stage, path, &[provider])
+}
+
+/// The same where several providers run.
+#[track_caller]
+fn is_ready_with(stage: &Stage, path: &str, providers: &[&str]) -> Json {
     patiently(|| {
-        for (_, state, revision) in stage.revisions("Provider", provider) {
+        let all = providers.iter().flat_map(|provider| stage.revisions("Provider", provider));
+        for (_, state, revision) in all {
             let deployment = deployments(&revision);
             if state == "Active" && stage.is_real() && stage.ask(&deployment).is_some() {
                 stage.make_available(&deployment);
@@ -226,6 +267,36 @@ fn the_sample_stack_comes_and_goes(stage: &Stage) {
     goes(stage, &path, &rest);
 }
 
+fn a_stack_without_an_install_object_is_told_which_to_write(stage: &Stage) {
+    let app = "title: Plain\nversion: 1.0.0\npermissionScope: Cluster\n";
+    let package = push_stack(stage, &StackSource::new("plain", app), "v1.0.0");
+    let image = stage.registry.reference(&package);
+    stage.install("Provider", "team-plain", &json!({"package": image}));
+    let why = unhealthy(stage, "Provider", "team-plain", "is a package of the first format");
+    let object = "write a ClusterPackageInstall of packages.crossplane.io/v1alpha1";
+    assert!(why.contains(&format!("{object} with spec.package {image}")), "{why}");
+    let definition = format!("{CRDS}/things.plain.example.org");
+    assert!(stage.is_absent(&definition));
+    // Commands that look for a kind say the same.
+    let kind = "things.plain.example.org";
+    let host = stage.registry.reference("");
+    is_listed(stage, kind);
+    let refused = stage.apron(&["install", "--crd", kind, "--catalog", &host]).failed();
+    assert!(refused.contains("which a ClusterPackageInstall installs"), "{refused}");
+    let which = stage.apron(&["which", kind, "--registry", host.trim_end_matches('/')]).ok().all();
+    assert!(which.contains("\"kind\":\"ClusterPackageInstall\""), "{which}");
+    // The object takes over what waits for it, and everything goes with it.
+    ask_for(stage, "ClusterPackageInstall", "default", "plain", &package);
+    let path = object_path("default", "ClusterPackageInstall", "plain");
+    is_ready(stage, &path, "team-plain");
+    let (_, _, revision) = stage.revisions("Provider", "team-plain").pop().unwrap();
+    let deployment = stage.ask(&deployments(&revision)).unwrap();
+    let container = &deployment["spec"]["template"]["spec"]["containers"][0];
+    assert_eq!(container["args"], json!(["--debug"]));
+    let rest = brought(stage, "default", "plain", "team-plain");
+    goes(stage, &path, &[rest, vec![definition]].concat());
+}
+
 fn a_stack_is_upgraded_by_its_install_object(stage: &Stage) {
     let app = "title: One\npermissionScope: Cluster\n";
     let first = push_stack(stage, &StackSource::new("moves", app), "v1.0.0");
@@ -336,6 +407,59 @@ fn a_stack_that_runs_nothing_brings_its_definitions(stage: &Stage) {
     goes(stage, &path, &[rest, vec![format!("{CRDS}/things.rests.example.org")]].concat());
 }
 
+fn a_stack_of_one_namespace_has_its_groups_there(stage: &Stage) {
+    let app = "title: Groups\nversion: 1.0.0\npermissionScope: Namespaced\n";
+    let groups = ["one.groups.example.org", "two.groups.example.org"];
+    let [one, two] = groups.map(|group| format!("things.{group}"));
+    let definitions = [one.as_str(), two.as_str()];
+    let source = StackSource { definitions: &definitions, ..StackSource::new("groups", app) };
+    let package = push_stack(stage, &source, "v1.0.0");
+    ask_for(stage, "PackageInstall", "default", "groups", &package);
+    let path = object_path("default", "PackageInstall", "groups");
+    is_ready(stage, &path, "team-groups");
+    // Metadata reaches the definitions below it.
+    let title = |name: &str| {
+        let found = stage.ask(&format!("{CRDS}/{name}")).unwrap();
+        found["metadata"]["annotations"]["packages.crossplane.io/group-title"].clone()
+    };
+    assert_eq!((title(&one), title(&two)), (json!("The group"), Json::Null));
+    let (_, _, revision) = stage.revisions("Provider", "team-groups").pop().unwrap();
+    let rules = stage.ask(&role(&revision)).unwrap()["rules"].to_string();
+    assert!(groups.iter().all(|group| rules.contains(group)), "{rules}");
+    let everywhere = role(&revision).replace("clusterroles", "clusterrolebindings");
+    assert!(stage.is_absent(&everywhere));
+    let mut rest = brought(stage, "default", "groups", "team-groups");
+    rest.extend(definitions.iter().map(|name| format!("{CRDS}/{name}")));
+    goes(stage, &path, &rest);
+}
+
+fn a_definition_is_the_first_stacks_until_that_goes(stage: &Stage) {
+    let contested = "things.contested.example.org";
+    let install = |name: &str| {
+        let app = "title: One of two\nversion: 1.0.0\npermissionScope: Cluster\n";
+        let source = StackSource { definitions: &[contested], ..StackSource::new(name, app) };
+        let package = push_stack(stage, &source, "v1.0.0");
+        ask_for(stage, "ClusterPackageInstall", "default", name, &package);
+        object_path("default", "ClusterPackageInstall", name)
+    };
+    let first = install("contests-first");
+    is_ready(stage, &first, "team-contests-first");
+    let second = install("contests-second");
+    says(stage, &second, "Ready", contested);
+    let controller = || {
+        let found = stage.ask(&format!("{CRDS}/{contested}"))?;
+        let owners = found["metadata"]["ownerReferences"].as_array()?.clone();
+        let owner = owners.into_iter().find(|one| one["controller"] == true)?;
+        owner["name"].as_str().map(str::to_owned)
+    };
+    assert!(controller().is_some_and(|name| name.starts_with("team-contests-first-")));
+    goes(stage, &first, &brought(stage, "default", "contests-first", "team-contests-first"));
+    is_ready(stage, &second, "team-contests-second");
+    assert!(controller().is_some_and(|name| name.starts_with("team-contests-second-")));
+    let rest = brought(stage, "default", "contests-second", "team-contests-second");
+    goes(stage, &second, &[rest, vec![format!("{CRDS}/{contested}")]].concat());
+}
+
 fn what_does_not_fit_is_told_and_not_installed(stage: &Stage) {
     let tell = |kind: &str, source: &StackSource<'_>, tag: &str, expected: &str| {
         let package = push_stack(stage, source, tag);
@@ -374,4 +498,81 @@ fn what_does_not_fit_is_told_and_not_installed(stage: &Stage) {
     ask_for(stage, "ClusterPackageInstall", "default", "absent", "team/nowhere:v1.0.0");
     says(stage, &absent, "Ready", "team/nowhere:v1.0.0");
     goes(stage, &absent, &[]);
+}
+
+/// Lines 114 to 127 of the description, as they stand there but for the registry.
+fn an_install_object_may_ask_for_a_definition(stage: &Stage) {
+    let definition = "wordpressinstances.wordpress.samples.packages.crossplane.io";
+    let app = "title: Blogs\nversion: 0.1.0\npermissionScope: Namespaced\n";
+    let source = StackSource { definitions: &[definition], ..StackSource::new("wordpress", app) };
+    push_stack(stage, &source, "v0.1.0");
+    is_listed(stage, definition);
+    let by_definition = |name: &str, crd: &str| {
+        ask_with(stage, "PackageInstall", ("default", name), &json!({"crd": crd}));
+        object_path("default", "PackageInstall", name)
+    };
+    let path = by_definition("wordpress-from-crd", &format!("{definition}/v1alpha1"));
+    let object = is_ready(stage, &path, "team-wordpress");
+    let image = stage.registry.reference("team/wordpress:v0.1.0");
+    assert_eq!(object["metadata"]["annotations"]["pkg.crossplane.io/chosen-package"], *image);
+    assert_eq!(object["spec"]["package"], Json::Null);
+    let mut rest = brought(stage, "default", "wordpress-from-crd", "team-wordpress");
+    rest.push(format!("{CRDS}/{definition}"));
+    for path in &rest {
+        assert!(stage.ask(path).is_some(), "{path}");
+    }
+    goes(stage, &path, &rest);
+    // What nobody brings, and what several do, is told and left alone.
+    let missing = by_definition("from-nowhere", "things.nowhere.example.org/v1");
+    says(stage, &missing, "Synced", "no package brings the CRD things.nowhere.example.org/v1");
+    goes(stage, &missing, &[]);
+    let several = "things.either.example.org";
+    for name in ["either-one", "either-two"] {
+        let source = StackSource { definitions: &[several], ..StackSource::new(name, app) };
+        push_stack(stage, &source, "v0.1.0");
+    }
+    until("the catalog knows both packages", || {
+        let (_, found) = stage.registry.get(&format!("/api/v1/crds/{several}/packages"));
+        (found.contains("team/either-one") && found.contains("team/either-two")).then_some(())
+    });
+    let either = by_definition("from-either", &format!("{several}/v1alpha1"));
+    says(stage, &either, "Synced", "several packages bring the CRD things.either.example.org");
+    goes(stage, &either, &[]);
+}
+
+fn what_a_stack_depends_on_is_there_before_it(stage: &Stage) {
+    let groups = ["missed.example.org", "sought.example.org", "present.example.org"];
+    let allowed = json!({"apiGroups": groups, "resources": ["*"], "verbs": ["*"]});
+    let role = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+        "metadata": {"name": "allowed-permissions"}, "rules": [allowed],
+    });
+    stage.make("/apis/rbac.authorization.k8s.io/v1/clusterroles", &role);
+    let install_needing = |name: &str, group: &str| {
+        let app = format!(
+            "title: Needs\nversion: 1.0.0\npermissionScope: Cluster\ndependsOn:\n- crd: wants.{group}/v1\n"
+        );
+        let package = push_stack(stage, &StackSource::new(name, &app), "v1.0.0");
+        ask_for(stage, "ClusterPackageInstall", "default", name, &package);
+        object_path("default", "ClusterPackageInstall", name)
+    };
+    let [missed, sought, present] = groups;
+    let path = install_needing("misses", missed);
+    says(stage, &path, "Ready", &format!("no package brings the CRD wants.{missed}"));
+    assert!(stage.is_absent(&format!("{CRDS}/things.misses.example.org")));
+    goes(stage, &path, &brought(stage, "default", "misses", "team-misses"));
+    // One that the catalog knows comes before it.
+    publish(stage, "Provider", "sought-it", "v1.0.0", &[crd(sought, "wants", &["a"])]);
+    let path = install_needing("seeks", sought);
+    is_ready_with(stage, &path, &["team-seeks", "sought-it"]);
+    assert!(stage.ask(&format!("{CRDS}/wants.{sought}")).is_some());
+    goes(stage, &path, &brought(stage, "default", "seeks", "team-seeks"));
+    // One that is there already takes no package.
+    stage.make(CRDS, &crd(present, "wants", &["a"]));
+    publish(stage, "Provider", "present-it", "v1.0.0", &[crd(present, "wants", &["a"])]);
+    until("the kind is served", || stage.ask(&format!("/apis/{present}/v1/wants")));
+    let path = install_needing("finds", present);
+    is_ready(stage, &path, "team-finds");
+    assert!(stage.package("Provider", "present-it").is_null());
+    goes(stage, &path, &brought(stage, "default", "finds", "team-finds"));
 }

@@ -142,12 +142,21 @@ fn every_kind_and_field_is_in_the_reference() {
         );
         describe_fields(schema, "", &mut page);
     }
-    page.push_str("\n## Kinds that packages bring\n\nDefinitions of Crossplane's other groups, so that objects of packages \
-        can be held where its core is not installed: ");
-    let names: Vec<String> =
-        held.iter().map(|one| format!("`{}`", one["metadata"]["name"].as_str().unwrap())).collect();
-    page.push_str(&names.join(", "));
-    page.push_str(".\n");
+    let (first, held): (Vec<&Json>, Vec<&Json>) =
+        held.into_iter().partition(|one| one["spec"]["group"] == "packages.crossplane.io");
+    let names = |all: &[&Json]| -> String {
+        let name = |one: &&Json| format!("`{}`", one["metadata"]["name"].as_str().unwrap());
+        all.iter().map(name).collect::<Vec<_>>().join(", ")
+    };
+    let _ = write!(
+        page,
+        "\n## Kinds of the first package system\n\nDeprecated, and left out with `--packages-v1=false`; \
+        [packages of the first format](../how-to/first-format.md) are installed by them: {}.\n\
+        \n## Kinds that packages bring\n\nDefinitions of Crossplane's other groups, so that objects of packages \
+        can be held where its core is not installed: {}.\n",
+        names(&first),
+        names(&held),
+    );
     assert_page("kinds.md", &page);
 }
 

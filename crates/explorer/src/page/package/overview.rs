@@ -76,19 +76,20 @@ impl PackageView<'_> {
         }
         let place = self.site.place_of(&self.detail.repository);
         let tag = summary.tags.first().map(String::as_str);
-        let ways = InstallWays::of(&summary.package.kind, &place, tag, &summary.digest);
+        let ways = InstallWays::of(&summary.package, &place, tag, &summary.digest);
         let shown = [
-            ("apron", ways.apron.as_str(), true),
-            ("kubectl", ways.kubectl.as_str(), false),
-            ("YAML", ways.document.as_str(), false),
-            ("by digest", ways.pinned.as_str(), false),
+            ("apron", ways.apron.as_deref()),
+            ("kubectl", Some(ways.kubectl.as_str())),
+            ("YAML", Some(ways.document.as_str())),
+            ("by digest", Some(ways.pinned.as_str())),
         ];
+        let shown = shown.iter().filter_map(|(label, text)| Some((*label, (*text)?)));
         html! {
             section class="panel" {
                 h2 { "Install" }
                 div class="ways" {
-                    @for (label, text, is_open) in shown {
-                        details name="install" open[is_open] {
+                    @for (at, (label, text)) in shown.enumerate() {
+                        details name="install" open[at == 0] {
                             summary { (label) }
                             (copy_box(&format!("{label} command"), text))
                         }

@@ -29,6 +29,8 @@ pub(super) struct Cluster {
     pub(super) packages: BTreeSet<String>,
     /// Whether packages may take over what is there already.
     pub(super) adopts_existing: bool,
+    /// Whether packages were made for install objects.
+    pub(super) serves_installs: bool,
     pub(super) verdict: Verdict,
     pub(super) certificate: Option<String>,
     /// What may say how runtimes are reached.
@@ -67,6 +69,7 @@ impl Cluster {
             lock: Some(empty_lock()),
             packages: BTreeSet::new(),
             adopts_existing: false,
+            serves_installs: false,
             verdict: Verdict::Resolved(Counts::default()),
             certificate: None,
             configurations: Configurations::default(),
@@ -181,6 +184,7 @@ impl Cluster {
                 self.packages.contains(&format!("{}/{label}", self.kinds[name].as_str()))
             },
             adopts_existing: self.adopts_existing,
+            serves_installs: self.serves_installs,
             image: Image { cached: self.cached(&revision), ..Image::default() },
             treatment: self.treatment.clone(),
             trust: self.trust.clone(),

@@ -28,6 +28,33 @@ fn a_provider_gets_its_definitions_and_then_there_is_nothing_to_do() {
     "#);
 }
 
+#[test]
+fn a_package_of_the_first_format_is_installed_for_install_objects_only() {
+    let mut cluster = Cluster::new();
+    for (scope, kind) in [
+        (json!("Cluster"), "ClusterPackageInstall"),
+        (json!("Namespaced"), "PackageInstall"),
+        (Json::Null, "ClusterPackageInstall"),
+    ] {
+        let mut first = meta("Provider", &json!({}));
+        first["stack"] = json!({"kind": "Package", "spec": {"permissionScope": scope}});
+        cluster.publish(TAG, &[first, crd("buckets")]);
+        cluster.serves_installs = false;
+        let name = cluster.revise(PackageKind::Provider, "p", TAG, "Active");
+        let told = cluster.settle(&name);
+        assert!(!told.contains("create"), "{told}");
+        let said = format!(
+            "write a {kind} of packages.crossplane.io/v1alpha1 with spec.package {TAG}, and it \
+             takes this Provider over; or turn the package into one of today with `apron convert`"
+        );
+        assert!(told.contains("RevisionHealthy=False") && told.contains(&said), "{told}");
+    }
+    cluster.serves_installs = true;
+    let name = cluster.revise(PackageKind::Provider, "p", TAG, "Active");
+    let told = cluster.settle(&name);
+    assert!(told.contains("create CustomResourceDefinition buckets.example.org"), "{told}");
+}
+
 /// F40: a package with objects that its kind may not bring is not installed, and names them all.
 #[test]
 fn f40_a_package_with_unsupported_objects_is_not_installed() {

@@ -89,7 +89,7 @@ impl Tables {
         for (name, it) in &mut self.repositories {
             let is_held = it.leases.contains_key(digest) && it.names(digest);
             if is_held || it.manifests.contains_key(digest) {
-                it.generation += 1;
+                it.generation = it.generation.saturating_add(1);
                 owners.push(name.clone());
             }
         }
