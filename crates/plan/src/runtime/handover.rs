@@ -163,6 +163,9 @@ impl World {
         if self.is_function() || others.is_empty() {
             return Ok(());
         }
+        if let Some(noted) = live.and_then(Standby::of) {
+            wanted["metadata"]["annotations"][ANNOTATION_STANDBY] = json!(noted.to_text());
+        }
         let deadline = wanted["spec"]["progressDeadlineSeconds"].as_i64();
         let deadline = deadline.unwrap_or(PROGRESS_DEADLINE);
         let print = self.print_of(wanted);
