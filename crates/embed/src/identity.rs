@@ -104,7 +104,6 @@ impl Identity {
     }
 
     /// The administrator, as a certificate would show them.
-    #[expect(clippy::unused_self, reason = "who the administrator is belongs to the identity")]
     pub fn administrator(&self) -> apiserver::Identity {
         let (user, groups) = (ADMIN.to_owned(), vec![MASTERS.to_owned()]);
         apiserver::Identity { user, groups, credential: None }
