@@ -16,7 +16,7 @@ pub(crate) enum Request {
 /// checkout. The same source gives the same bytes.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Version {
+struct VersionReport {
     version: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     commit: Option<&'static str>,
@@ -24,7 +24,7 @@ struct Version {
     source_time: Option<String>,
 }
 
-impl Version {
+impl VersionReport {
     /// A commit, and the seconds since 1970 at which it was made.
     fn of_source(commit: Option<&'static str>, seconds: Option<&str>) -> Self {
         let time = seconds.and_then(|text| Timestamp::from_second(text.parse().ok()?).ok());
@@ -40,7 +40,7 @@ impl Version {
 pub(crate) fn run(request: &Request) -> Outcome {
     let version = env!("CARGO_PKG_VERSION");
     match request {
-        Request::Own(Format::Json) => output::print_json(&Version::of_source(
+        Request::Own(Format::Json) => output::print_json(&VersionReport::of_source(
             option_env!("APRON_COMMIT"),
             option_env!("APRON_SOURCE_TIME"),
         )),
@@ -62,7 +62,8 @@ mod tests {
 
     #[test]
     fn a_build_from_a_checkout_says_which_and_one_from_an_archive_says_nothing() {
-        let told = |commit, seconds| serde_json::to_value(Version::of_source(commit, seconds));
+        let told =
+            |commit, seconds| serde_json::to_value(VersionReport::of_source(commit, seconds));
         let version = env!("CARGO_PKG_VERSION");
         let all =
             json!({"version": version, "commit": "1a2b", "sourceTime": "2027-01-15T08:00:00Z"});

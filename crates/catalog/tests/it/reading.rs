@@ -59,11 +59,11 @@ async fn reason(text: &[u8]) -> String {
 async fn a_package_is_read_with_what_it_says_and_brings() {
     let package = package(&format!("{META}{CRD}")).await;
     assert!(package.size > 100, "{}", package.size);
-    let [layer] = package.layers.as_slice() else { panic!("{:?}", package.layers) };
-    assert_eq!((layer.size, layer.annotations.len()), (package.size, 1));
-    assert!(layer.digest.starts_with("sha256:") && layer.media_type.ends_with("tar.gzip"));
-    let bare = Package { size: 0, layers: Vec::new(), ..package.clone() };
-    let facts = serde_json::to_value(bare).unwrap();
+    let [one] = package.layers.as_slice() else { panic!("{:?}", package.layers) };
+    assert_eq!((one.size, one.annotations.len()), (package.size, 1));
+    assert!(one.digest.starts_with("sha256:") && one.media_type.ends_with("tar.gzip"));
+    let without_layers = Package { size: 0, layers: Vec::new(), ..package.clone() };
+    let facts = serde_json::to_value(without_layers).unwrap();
     let rule = json!({"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]});
     let base = "registry.example.org/team/base";
     let expected = json!({
