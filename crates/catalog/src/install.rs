@@ -93,10 +93,10 @@ mod tests {
         }
         assert_eq!(
             definer(STACK_DIALECT, "Namespaced")
-                .advise_install("r.io:5000/team/My_Stack:v1@sha256:ab"),
+                .advise_install("r.io:5000/team/my-stack:v1@sha256:ab"),
             "install it with `echo '{\"apiVersion\":\"packages.crossplane.io/v1alpha1\",\"kind\":\
              \"PackageInstall\",\"metadata\":{\"name\":\"my-stack\",\"namespace\":\"default\"},\"spec\":\
-             {\"package\":\"r.io:5000/team/My_Stack:v1@sha256:ab\"}}' | kubectl apply -f -`"
+             {\"package\":\"r.io:5000/team/my-stack:v1@sha256:ab\"}}' | kubectl apply -f -`"
         );
     }
 }

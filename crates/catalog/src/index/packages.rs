@@ -67,6 +67,10 @@ impl Index {
     ) -> Result<Option<Vec<Definition>>, IndexError> {
         self.ask(rights, |database| {
             let Some(version) = choose(database, repository, reference)? else { return Ok(None) };
+            if version.state != State::Read {
+                // Another repository may have the same bytes, and whole.
+                return Ok(Some(Vec::new()));
+            }
             let sql =
                 "SELECT offer.facts FROM package JOIN provides ON provides.package = package.id
                        JOIN offer ON offer.id = provides.offer
