@@ -129,7 +129,7 @@ pub struct Dependency {
 }
 
 /// One rule of rights that are asked for.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Permission {
     /// API groups.

@@ -177,6 +177,9 @@ async fn gather_provider(
     let which = Which { labels: Some(&labels), ..Which::default() };
     let revisions = hands.cluster.list(&stable, REVISION, which).await?;
     world.has_revisions = !revisions.is_empty();
+    for one in &revisions {
+        world.is_installed |= typed::<Revision>(one.clone())?.is_present();
+    }
     // The Provider's current revision is the active one, which is of the image before while the
     // next one waits to be activated.
     let asked = world.provider.as_ref().map(|it| it["spec"]["package"].clone());

@@ -38,7 +38,9 @@ pub(crate) async fn run(request: &Request, settings: &Settings) -> Outcome {
     let inventory = Inventory::gather(&cluster).await?;
     let one = find(request, &inventory)?;
     let package = wanted(&request.to, one)?;
-    if let Some(registry) = &request.registry {
+    // With secrets of its own a package comes from where this user may see nothing.
+    let has_secrets = one.package.spec.package_pull_secrets.iter().flatten().next().is_some();
+    if let Some(registry) = request.registry.as_ref().filter(|_| !has_secrets) {
         check_version(&package, &cluster, registry, settings).await?;
     }
     change(&cluster, one, &package, request.voice, "updated").await?;
@@ -95,15 +97,20 @@ pub(super) async fn change(
     let patch = json!({"spec": {"package": package}});
     let object = cluster.merge(&cluster.packages(kind), &name, &patch).await?;
     let what = format!("{} {}", crate::cluster::lower(kind), output::bold(&name));
-    let detail = format!("{what} {}", told_step(one, &version(package)));
+    let detail = format!("{what} {}", told_step(one, package));
     Change { word: "updated", said, kind, name, detail, object }.tell(voice, cluster)
 }
 
 /// From which version to which: what was asked for may never have come.
-fn told_step(one: &Installed, after: &str) -> String {
-    let before = one.active().map_or_else(|| one.asked_version(), |it| version(&it.spec.image));
-    if before == after {
+fn told_step(one: &Installed, package: &str) -> String {
+    let after = version(package);
+    let active = one.active().map(|it| it.spec.image.as_str());
+    if active == Some(package) {
         return format!("to {after}, which is active");
+    }
+    let before = active.map_or_else(|| one.asked_version(), version);
+    if before == after {
+        return format!("from {} to {package}", active.unwrap_or(&one.package.spec.package));
     }
     format!("from {before} to {after}")
 }
@@ -196,9 +203,14 @@ mod tests {
             let found = vec![(PackageKind::Provider, package.clone(), revisions)];
             told_step(&Inventory::of(found, json!({})).packages[0], after)
         };
-        assert_eq!(step(vec![revision.clone()], "v1.1.0"), "from v1.0.0 to v1.1.0");
-        assert_eq!(step(vec![revision], "v1.0.0"), "to v1.0.0, which is active");
-        assert_eq!(step(Vec::new(), "v1.0.0"), "from v9.9.9 to v1.0.0");
+        let revision = || vec![revision.clone()];
+        assert_eq!(step(revision(), "example.org/p:v1.1.0"), "from v1.0.0 to v1.1.0");
+        assert_eq!(step(revision(), "example.org/p:v1.0.0"), "to v1.0.0, which is active");
+        assert_eq!(
+            step(revision(), "example.com/p:v1.0.0"),
+            "from example.org/p:v1.0.0 to example.com/p:v1.0.0"
+        );
+        assert_eq!(step(Vec::new(), "example.org/p:v1.0.0"), "from v9.9.9 to v1.0.0");
     }
 
     #[test]

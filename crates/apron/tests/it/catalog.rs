@@ -229,6 +229,7 @@ fn both_directions_hold_after_collection_rebuilding_scrubbing_and_in_a_mirror() 
     push(&scratch, &served, &second, "other/nop:latest");
     // What has no tag is there until it is collected.
     comes_to(&served, NOP, "other/nop latest ; team/nop v1.1.0 v1.0.0");
+    comes_to(&served, INPUT, "team/function v0.1.0");
     assert_eq!(both_directions_hold(&served), 5);
     keep(&["gc", "--untagged-after", "0", "--ignore-lease"]).ok();
     comes_to(&served, NOP, "other/nop latest; team/nop v1.1.0 v1.0.0");

@@ -2,7 +2,7 @@
 
 use super::contents::{path_of, path_of_kind};
 use super::packages::choose;
-use super::resolve::find_resolution;
+use super::resolve::{meant_names, resolve_names};
 use super::{Index, IndexError, Rights};
 use crate::answer::{DependencyGraph, GraphEdge, GraphNode};
 use crate::grammar::KindReference;
@@ -16,6 +16,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 const NODES_MAX: usize = 500;
 /// Packages that are named as bringing one kind.
 const BRINGERS_MAX: usize = 20;
+/// Kinds that are looked up for one graph; a need of all kinds of a group is one of each.
+const LOOKUPS_MAX: usize = 2500;
 
 impl Index {
     /// The packages that a version needs, as deep as asked for; none if it is not there. Each
@@ -81,6 +83,8 @@ struct GraphWalk {
     edges: BTreeSet<GraphEdge>,
     /// Repositories to be looked at, in which version, and how deep they are.
     queue: VecDeque<(String, String, usize)>,
+    /// How many kinds were looked up.
+    looked_up: usize,
 }
 
 impl GraphWalk {
@@ -114,7 +118,11 @@ impl GraphWalk {
         if self.nodes.contains_key(&id) || self.nodes.len() >= NODES_MAX {
             return Ok(());
         }
-        let found = find_resolution(database, kind, &ResolveTerms::default())?;
+        let left = LOOKUPS_MAX.saturating_sub(self.looked_up);
+        let mut names = if left > 0 { meant_names(database, kind)? } else { Vec::new() };
+        names.truncate(left);
+        self.looked_up = self.looked_up.saturating_add(names.len().max(1));
+        let found = resolve_names(database, kind, &names, &ResolveTerms::default())?;
         for candidate in found.candidates.into_iter().take(BRINGERS_MAX) {
             let Some(newest) = candidate.versions.into_iter().next() else { continue };
             self.link(&id, &candidate.repository, &newest.tag);

@@ -16,33 +16,40 @@ impl Index {
         terms: &ResolveTerms,
         rights: &Rights,
     ) -> Result<Resolution, IndexError> {
-        self.ask(rights, |database| find_resolution(database, kind, terms))
+        self.ask(rights, |database| {
+            let names = meant_names(database, kind)?;
+            let mut resolution = resolve_names(database, kind, &names, terms)?;
+            if names.is_empty() && kind.name.is_some() {
+                resolution.suggestions = suggest(database, kind)?;
+            }
+            Ok(resolution)
+        })
     }
 }
 
-pub(super) fn find_resolution(
+/// What a constraint on a kind leads to, given the CRDs that are meant.
+pub(super) fn resolve_names(
     database: &Connection,
     kind: &KindReference,
+    names: &[String],
     terms: &ResolveTerms,
 ) -> Result<Resolution, IndexError> {
-    let names = meant_names(database, kind)?;
     let mut offers = Vec::new();
-    for name in &names {
+    for name in names {
         offers.extend(defining(database, name)?);
     }
-    let kind = match names.as_slice() {
+    let kind = match names {
         [only] if kind.name.is_some() => named_by_plural(kind, only),
         _ => kind.clone(),
     };
-    let mut resolution = resolve_kind(&kind, offers, terms);
-    if names.is_empty() && kind.name.is_some() {
-        resolution.suggestions = suggest(database, &kind)?;
-    }
-    Ok(resolution)
+    Ok(resolve_kind(&kind, offers, terms))
 }
 
 /// The CRDs that are meant.
-fn meant_names(database: &Connection, kind: &KindReference) -> Result<Vec<String>, IndexError> {
+pub(super) fn meant_names(
+    database: &Connection,
+    kind: &KindReference,
+) -> Result<Vec<String>, IndexError> {
     if kind.name.is_none() {
         return names_of_group(database, &kind.group);
     }

@@ -141,9 +141,10 @@ fn settle_repository(
         transaction.execute("DELETE FROM repository WHERE id = ?1", [repository])?;
         return Ok(Settled { unread: Vec::new(), has_changed: true });
     }
-    let is_damaged = |digest: &str| heads.iter().any(|it| it.is_damaged && it.digest == digest);
+    let damaged: BTreeSet<&str> = damaged_digests(heads).collect();
     let all = versions(transaction, repository)?.into_iter();
-    let unread = all.filter(|(digest, package)| package.is_none() && !is_damaged(digest));
+    let unread =
+        all.filter(|(digest, package)| package.is_none() && !damaged.contains(digest.as_str()));
     Ok(Settled { unread: unread.map(|(digest, _)| digest).collect(), has_changed })
 }
 
@@ -165,20 +166,37 @@ fn settle_damage(
     let mut heal = transaction.prepare_cached(
         "UPDATE version SET reason = NULL WHERE repository = ?1 AND digest = ?2 AND reason = ?3",
     )?;
-    let mut damaged = Vec::new();
-    for head in heads {
-        if !head.is_damaged {
-            heal.execute(params![repository, head.digest, DAMAGED])?;
-            continue;
+    let is_damaged: BTreeSet<&str> = damaged_digests(heads).collect();
+    for digest in marked_versions(transaction, repository)? {
+        if !is_damaged.contains(digest.as_str()) {
+            heal.execute(params![repository, digest, DAMAGED])?;
         }
-        let was =
-            find.query_row(params![repository, head.digest, DAMAGED, OTHER], |row| row.get(0));
+    }
+    let mut damaged = Vec::new();
+    for digest in is_damaged {
+        let was = find.query_row(params![repository, digest, DAMAGED, OTHER], |row| row.get(0));
         if let Some(package) = was.optional()? {
-            mark.execute(params![repository, head.digest, DAMAGED])?;
+            mark.execute(params![repository, digest, DAMAGED])?;
             damaged.push(package);
         }
     }
     Ok(damaged)
+}
+
+/// The versions that were found damaged.
+fn damaged_digests(heads: &[Head]) -> impl Iterator<Item = &str> {
+    heads.iter().filter(|head| head.is_damaged).map(|head| head.digest.as_str())
+}
+
+/// The versions of a repository of which it is said that they are damaged.
+fn marked_versions(
+    transaction: &Transaction<'_>,
+    repository: i64,
+) -> Result<Vec<String>, IndexError> {
+    let sql = "SELECT digest FROM version WHERE repository = ?1 AND reason = ?2";
+    let mut statement = transaction.prepare_cached(sql)?;
+    let rows = statement.query_map(params![repository, DAMAGED], |row| row.get(0))?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
 /// The number of a repository, which is made unless nothing is in it.

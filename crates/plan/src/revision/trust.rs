@@ -65,9 +65,13 @@ pub(super) fn valid<'a>(world: &World, contents: &'a Contents) -> Result<&'a Met
 }
 
 /// Fails if a package of the first format came without the object that says how it is run. Only that
-/// has its Deployment hardened and its scope checked.
+/// has its Deployment hardened and its scope checked, by the runtime configuration of the Provider's
+/// name. What is installed already goes on.
 pub(super) fn asked_for(world: &World, contents: &Contents) -> Result<(), Halt> {
-    let Some(kind) = contents.installed_by.filter(|_| !world.serves_installs) else {
+    let config = world.revision.spec.runtime_config_ref.as_ref();
+    let is_confined = config.is_some_and(|it| it.name == world.package_name());
+    let is_served = world.serves_installs && is_confined || world.revision.is_present();
+    let Some(kind) = contents.installed_by.filter(|_| !is_served) else {
         return Ok(());
     };
     let revision = &world.revision;
@@ -169,6 +173,10 @@ pub(super) fn permitted(world: &World, draft: &Draft, contents: &Contents) -> Re
     } else {
         authority::prohibition(&judgement.forbidden)
     };
+    if !judgement.forbidden.is_empty() && !allowed.served_elsewhere.is_empty() {
+        // Which groups other API servers serve is not watched.
+        return Err(Halt::trouble("SyncPackage", message));
+    }
     // The role that allows more is watched, and more is forbidden only to other versions.
     Err(Halt::lasting("SyncPackage", message))
 }

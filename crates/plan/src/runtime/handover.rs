@@ -200,8 +200,9 @@ impl World {
     /// annotations.
     pub(super) fn held_back(&self, live: Option<&Json>) -> Result<(), Trouble> {
         let is_held = |live: &Json| {
-            let phase = Turn::of(live).map(|turn| turn.phase);
-            matches!(phase, Some(Phase::Waiting | Phase::GivenUp)) || Standby::of(live).is_some()
+            let has_pods =
+                |turn: Turn| matches!(turn.phase, Phase::Started(_)) && wished_pods(live) > 0;
+            !Turn::of(live).is_none_or(has_pods) || Standby::of(live).is_some()
         };
         match live.filter(|live| !self.is_function() && is_held(live)) {
             Some(live) => Err(Trouble::Waits(format!(
@@ -338,7 +339,9 @@ impl World {
         if let Some(noted) = noted {
             let turn = next.map(|next| turn_name(next, turn.as_ref()));
             let was_for = turn.is_none_or(|turn| turn == noted.turn);
-            let is_last = others().all(|one| !self.is_later_standby(one));
+            // The successor may have a note of its own, of the time before it was wanted again.
+            let mut rest = others().filter(|one| !is_controlled_by(one, successor));
+            let is_last = rest.all(|one| !self.is_later_standby(one));
             if was_for && is_last && self.deployments.iter().all(is_stopped) {
                 let why = format!("{} is not available", successor.metadata.name);
                 scale_deployment(own, noted.replicas, None, &why, work);

@@ -66,6 +66,8 @@ pub struct InstallWorld {
     pub runtime_config: Option<Json>,
     /// Whether that Provider has revisions, which may outlive it.
     pub has_revisions: bool,
+    /// Whether something of such a revision is in the cluster.
+    pub is_installed: bool,
     /// What the package says of itself, once it was read: its record, or null for a package of today.
     pub contents: Option<Json>,
     /// The Package of the object's name.
@@ -138,20 +140,11 @@ impl InstallWorld {
         }
         let image = image::install_image(&self.install.spec, &self.settings.default_registry)?;
         let parties = Parties::of(self, &image)?;
-        if let Some(provider) = &self.provider
-            && provider["metadata"]["annotations"][ANNOTATION_INSTALLS].is_null()
-            && !self.takes_over(&image)
-        {
-            let name = provider_name(&image);
-            return Err(format!(
-                "Provider {name} is there already, and was not made for an install object; delete \
-                 one of the two"
-            ));
-        }
-        self.refuse_other_record()?;
         let contents = self.contents.as_ref().filter(|_| self.is_about(&image));
         let contents = contents.map(|contents| prune_nulls(contents.clone()));
         let fit = contents.as_ref().map(|it| checks::check_contents(self, &image, it));
+        self.refuse_other_provider(&image, fit.as_ref())?;
+        self.refuse_other_record()?;
         let mut actions = Vec::new();
         if let (Some(contents), Some(Ok(()))) = (&contents, &fit) {
             let config = runtime::runtime_config(&parties, &image, contents, &self.settings)?;
@@ -171,10 +164,30 @@ impl InstallWorld {
         Ok(self.tell_progress(actions, &image, trouble))
     }
 
-    /// Whether the Provider of the same image waits for an install object: of a package of the first
-    /// format nothing is installed without one.
-    fn takes_over(&self, image: &Reference) -> bool {
-        self.is_about(image) && self.contents.as_ref().is_some_and(|it| !it.is_null())
+    /// A Provider that was not made for install objects is taken over only if it waits for one: its
+    /// package is of the first format and fits this object, and nothing of it is installed. What runs is
+    /// its makers', and would go with this object.
+    fn refuse_other_provider(
+        &self,
+        image: &Reference,
+        fit: Option<&Result<(), String>>,
+    ) -> Result<(), String> {
+        let is_other = |it: &&Json| it["metadata"]["annotations"][ANNOTATION_INSTALLS].is_null();
+        if self.provider.as_ref().filter(is_other).is_none() {
+            return Ok(());
+        }
+        let is_stack = self.contents.as_ref().is_some_and(|it| !it.is_null());
+        match fit {
+            Some(Ok(())) if !self.is_installed => Ok(()),
+            Some(Err(why)) if is_stack => Err(why.clone()),
+            _ => {
+                let name = provider_name(image);
+                Err(format!(
+                    "Provider {name} is there already, and was not made for an install object; \
+                     delete one of the two"
+                ))
+            }
+        }
     }
 
     /// A record of the object's name that is not its own is not overwritten.

@@ -355,6 +355,16 @@ fn a_provider_that_waits_for_an_install_object_is_taken_over() {
     let provider = applied(&plan_of(&world), "Provider").unwrap();
     assert_eq!(provider["metadata"]["annotations"][ANNOTATION_INSTALLS], "default/sample");
     assert_eq!(provider["spec"]["revisionActivationPolicy"], "Automatic");
+    // One that is installed is its makers', and one that does not fit stays as it is.
+    world.is_installed = true;
+    let plan = plan_of(&world);
+    assert!(said(&plan, "Synced").1.contains("was not made for an install object"));
+    assert!(applied(&plan, "Provider").is_none());
+    world.is_installed = false;
+    world.contents = Some(contents("Namespaced"));
+    let plan = plan_of(&world);
+    assert!(said(&plan, "Synced").1.contains("PackageInstall"), "{}", said(&plan, "Synced").1);
+    assert!(applied(&plan, "Provider").is_none());
 }
 
 #[test]

@@ -8,6 +8,7 @@ use crate::words::{count_noun, last_part};
 use catalog::Permission;
 use catalog::answer::{State, VersionSummary};
 use maud::{Markup, html};
+use std::collections::BTreeSet;
 
 /// Rules that are shown.
 const RULES_MAX: usize = 200;
@@ -56,11 +57,13 @@ struct RightsChanges<'page> {
 
 impl<'page> RightsChanges<'page> {
     fn since(before: &'page VersionSummary, asked: &'page [Permission]) -> Self {
-        let earlier = &before.package.permissions;
+        // As sets: a package may ask for as many rules as fit into its metadata.
+        let rules_before: BTreeSet<&Permission> = before.package.permissions.iter().collect();
+        let rules_now: BTreeSet<&Permission> = asked.iter().collect();
         Self {
             before,
-            added: asked.iter().filter(|rule| !earlier.contains(rule)).collect(),
-            gone: earlier.iter().filter(|rule| !asked.contains(rule)).collect(),
+            added: asked.iter().filter(|rule| !rules_before.contains(rule)).collect(),
+            gone: rules_before.into_iter().filter(|rule| !rules_now.contains(rule)).collect(),
         }
     }
 

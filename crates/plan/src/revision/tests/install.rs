@@ -49,10 +49,17 @@ fn a_package_of_the_first_format_is_installed_for_install_objects_only() {
         );
         assert!(told.contains("RevisionHealthy=False") && told.contains(&said), "{told}");
     }
+    // Its configuration comes with the object: until it is there, the package waits.
     cluster.serves_installs = true;
     let name = cluster.revise(PackageKind::Provider, "p", TAG, "Active");
+    assert!(!cluster.settle(&name).contains("create"));
+    let config = serde_json::from_value(json!({"name": "p"})).unwrap();
+    cluster.revisions.get_mut(&name).unwrap().spec.runtime_config_ref = Some(config);
     let told = cluster.settle(&name);
     assert!(told.contains("create CustomResourceDefinition buckets.example.org"), "{told}");
+    // What is installed goes on, whatever becomes of the Provider's annotation.
+    cluster.serves_installs = false;
+    assert!(!cluster.settle(&name).contains("RevisionHealthy=False"));
 }
 
 /// F40: a package with objects that its kind may not bring is not installed, and names them all.

@@ -281,6 +281,22 @@ fn what_worked_is_not_forgotten_if_it_is_wanted_again_for_a_moment() {
 }
 
 #[test]
+fn what_ran_last_comes_back_if_going_back_fails() {
+    let mut family = Family::upgraded(world());
+    family.settles("p-2");
+    // The next one is available in the end; before the one before goes, it is wanted again, and fails.
+    family.follow("");
+    family.look(1);
+    assert!(family.health(1).starts_with("True"), "{}", family.health(1));
+    family.activate(0, 5);
+    family.settles("p-1");
+    assert_eq!(family.running(), ["p-1"]);
+    family.pass(600);
+    family.settles("p-1");
+    assert_eq!(family.running(), ["p-2"], "{}", family.health(0));
+}
+
+#[test]
 fn a_functions_pods_serve_until_the_next_ones_are_available() {
     let mut family = Family::upgraded(function());
     family.look(1);
