@@ -172,8 +172,8 @@ impl InstallWorld {
         image: &Reference,
         fit: Option<&Result<(), String>>,
     ) -> Result<(), String> {
-        let is_other = |it: &&Json| it["metadata"]["annotations"][ANNOTATION_INSTALLS].is_null();
-        if self.provider.as_ref().filter(is_other).is_none() {
+        let is_ours = |it: &Json| !it["metadata"]["annotations"][ANNOTATION_INSTALLS].is_null();
+        if self.provider.as_ref().is_none_or(is_ours) {
             return Ok(());
         }
         let is_stack = self.contents.as_ref().is_some_and(|it| !it.is_null());
