@@ -148,7 +148,7 @@ mod tests {
     #[test]
     fn a_package_of_the_first_format_is_left_to_its_install_object() {
         let mut found = definers(&[("p", &[("v1.0.0", "v1")])]);
-        found.packages[0].dialect = crate::install::STACK_DIALECT.to_owned();
+        found.packages[0].dialect = stack::STACK_API_VERSION.to_owned();
         let refused = choose(&found, "wants.a.b", None).unwrap_err();
         let why = "r/p:v1.0.0 is a package of the first format, which a ClusterPackageInstall \
                    installs; install it with `echo '{";

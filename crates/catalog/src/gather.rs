@@ -207,7 +207,9 @@ impl Gatherer {
             }
             Err(incomplete) => {
                 let reason = match &incomplete {
-                    Incomplete::Missing(_) | Incomplete::Lie(_) => incomplete.to_string(),
+                    Incomplete::Missing(_) | Incomplete::DigestMismatch(_) => {
+                        incomplete.to_string()
+                    }
                     Incomplete::Store(cause) => chain(&**cause),
                 };
                 let (repository, told) = (name.to_owned(), reason.clone());

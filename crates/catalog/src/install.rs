@@ -3,30 +3,26 @@
 
 use crate::answer::Definer;
 use crate::record::Package;
-use api::stacks::{CLUSTER_INSTALL, NAMESPACE_INSTALL, STACKS_VERSION};
+use api::stacks::install_kind;
+use oci::{Reference, Rules};
 use serde_json::{Value as Json, json};
+use stack::STACK_API_VERSION;
 
-/// How packages of the first format are told from those of today.
-pub(crate) const STACK_DIALECT: &str = "packages.crossplane.io/v1alpha1";
 /// The namespace of an install object that is proposed.
 const INSTALL_NAMESPACE: &str = "default";
 
 /// The kind of the install object, by the dialect of a package and how far its rights reach; nothing for
 /// a package of today.
 fn find_install_kind(dialect: &str, scope: Option<&str>) -> Option<&'static str> {
-    let is_namespaced = scope == Some("Namespaced");
-    let kind = if is_namespaced { NAMESPACE_INSTALL } else { CLUSTER_INSTALL };
-    (dialect == STACK_DIALECT).then_some(kind)
+    (dialect == STACK_API_VERSION).then(|| install_kind(scope))
 }
 
 /// The install object of a package of the first format.
 pub fn propose_install(kind: &str, reference: &str) -> Json {
-    let bare = reference.split_once('@').map_or(reference, |(bare, _)| bare);
-    let last = bare.rsplit('/').next().unwrap_or(bare);
-    let name = last.split_once(':').map_or(last, |(name, _)| name);
-    let name = xpkg::label::to_dns_label(name);
+    let image = Reference::parse(reference, &Rules::weak());
+    let name = image.map(|image| xpkg::label::object_name(&image)).unwrap_or_default();
     json!({
-        "apiVersion": format!("{}/{STACKS_VERSION}", stack::STACK_GROUP),
+        "apiVersion": STACK_API_VERSION,
         "kind": kind,
         "metadata": {"name": name, "namespace": INSTALL_NAMESPACE},
         "spec": {"package": reference},
@@ -69,6 +65,7 @@ impl Definer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use api::stacks::{CLUSTER_INSTALL, NAMESPACE_INSTALL};
 
     fn definer(dialect: &str, scope: &str) -> Definer {
         serde_json::from_value(json!({
@@ -89,13 +86,13 @@ mod tests {
         for (scope, kind) in
             [("", CLUSTER_INSTALL), ("Cluster", CLUSTER_INSTALL), ("Namespaced", NAMESPACE_INSTALL)]
         {
-            assert_eq!(definer(STACK_DIALECT, scope).installing_kind(), kind);
+            assert_eq!(definer(STACK_API_VERSION, scope).installing_kind(), kind);
         }
         assert_eq!(
-            definer(STACK_DIALECT, "Namespaced")
+            definer(STACK_API_VERSION, "Namespaced")
                 .advise_install("r.io:5000/team/my-stack:v1@sha256:ab"),
             "install it with `echo '{\"apiVersion\":\"packages.crossplane.io/v1alpha1\",\"kind\":\
-             \"PackageInstall\",\"metadata\":{\"name\":\"my-stack\",\"namespace\":\"default\"},\"spec\":\
+             \"PackageInstall\",\"metadata\":{\"name\":\"team-my-stack\",\"namespace\":\"default\"},\"spec\":\
              {\"package\":\"r.io:5000/team/my-stack:v1@sha256:ab\"}}' | kubectl apply -f -`"
         );
     }

@@ -248,7 +248,7 @@ impl Schema {
 }
 
 impl Dependency {
-    /// The kind that is needed, whoever brings it; nothing where a package is.
+    /// The kind that is needed, from any package; nothing where a package is named.
     pub fn needed_kind(&self) -> Option<KindReference> {
         let is_kind = self.kind == "CustomResourceDefinition";
         is_kind.then(|| KindReference::parse(&self.package).ok()).flatten()

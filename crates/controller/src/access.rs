@@ -13,10 +13,16 @@ use plan::authority::{ALLOWED_ROLE, Allowed, Place};
 use plan::package::pull::Unavailable;
 use plan::step::Target;
 use serde_json::{Value as Json, json};
+use std::sync::Arc;
+use std::time::Duration;
 use store::auth::Keychain;
+use tokio::sync::Mutex;
+use tokio::time::Instant;
 
 /// The kind by which an API server is told of others.
 const AGGREGATED: (&str, &str) = ("apiregistration.k8s.io/v1", "APIService");
+/// How long a list of them is good for.
+const AGGREGATED_AGE_MAX: Duration = Duration::from_secs(10);
 
 /// Credentials, and what of them could not be had.
 #[derive(Debug, Default)]
@@ -63,17 +69,32 @@ pub(crate) async fn allowed_by_settings(hands: &Hands) -> Result<Allowed, cluste
         permissions: hands.settings.allowed.clone(),
         groups: hands.settings.allowed_groups.clone(),
         own_groups: vec![hands.settings.group(), hands.settings.stacks_group()],
-        served_elsewhere: served_elsewhere(hands).await?,
+        aggregated_groups: aggregated_groups(hands).await?,
         place: Place::Flags,
     })
 }
 
+/// Groups of aggregated API servers, as they were listed last.
+#[derive(Clone, Default)]
+pub(crate) struct AggregatedGroups(Arc<Mutex<Option<GroupList>>>);
+
+/// Groups, and when they were listed.
+#[derive(Debug)]
+struct GroupList {
+    at: Instant,
+    groups: Vec<String>,
+}
+
 /// Groups that other API servers serve through this one. The API server has an object for each group
 /// that it serves itself, too, and labels those. A user without the right to look cannot tell; the
-/// manager has it.
-async fn served_elsewhere(hands: &Hands) -> Result<Vec<String>, cluster::Error> {
+/// manager has it. Every reconciler asks this of every object, and `APIService`s hardly ever change.
+async fn aggregated_groups(hands: &Hands) -> Result<Vec<String>, cluster::Error> {
     if !hands.settings.is_aggregated {
         return Ok(Vec::new());
+    }
+    let mut listed = hands.aggregated.0.lock().await;
+    if let Some(list) = listed.as_ref().filter(|list| list.at.elapsed() < AGGREGATED_AGE_MAX) {
+        return Ok(list.groups.clone());
     }
     let which =
         Which { labels: Some("!kube-aggregator.kubernetes.io/automanaged"), ..Which::default() };
@@ -83,7 +104,9 @@ async fn served_elsewhere(hands: &Hands) -> Result<Vec<String>, cluster::Error> 
     };
     let elsewhere = found.iter().filter(|one| !one["spec"]["service"].is_null());
     let groups = elsewhere.filter_map(|one| one["spec"]["group"].as_str());
-    Ok(groups.map(str::to_owned).collect())
+    let groups: Vec<String> = groups.map(str::to_owned).collect();
+    *listed = Some(GroupList { at: Instant::now(), groups: groups.clone() });
+    Ok(groups)
 }
 
 /// What packages may bring and ask for: what the settings say, and the rules of the role that they

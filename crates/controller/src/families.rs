@@ -1,6 +1,10 @@
 //! Revisions by package, so that news of one can reach the others.
 
+use crate::Hands;
+use crate::cluster::{self, Which};
 use crate::kind::{Meta, Wakes, Watch};
+use crate::package::typed;
+use api::pkg::revision::Revision;
 use api::pkg::{ANNOTATION_ADOPT, ANNOTATION_ADOPT_EXISTING, ANNOTATION_BROUGHT_BY, LABEL_PACKAGE};
 use plan::stacks::ANNOTATION_INSTALLS;
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,6 +39,29 @@ impl Families {
             Wakes::These(families.of(package).into_iter().filter(|one| one != name).collect())
         })
     }
+}
+
+/// The other revisions of a revision's package. A list of another moment than the revision is refused, and
+/// asked for again: without the revision that follows, the Deployment that works would be deleted.
+pub(crate) async fn list_siblings(
+    hands: &Hands,
+    revision: &Revision,
+) -> Result<Vec<Revision>, cluster::Error> {
+    let Some(package) = revision.metadata.labels.get(LABEL_PACKAGE) else {
+        return Ok(Vec::new());
+    };
+    let labels = format!("{LABEL_PACKAGE}={package}");
+    let which = Which { labels: Some(&labels), ..Which::default() };
+    let all = hands.cluster.list(&revision.api_version, &revision.kind, which).await?;
+    let all: Vec<Revision> = all.into_iter().map(typed).collect::<Result<_, _>>()?;
+    let name = &revision.metadata.name;
+    let (own, siblings): (Vec<_>, Vec<_>) =
+        all.into_iter().partition(|one| one.metadata.name == *name);
+    if own.iter().any(|one| one.spec.desired_state == revision.spec.desired_state) {
+        return Ok(siblings);
+    }
+    let message = format!("the list of {} is of another moment than {name}", revision.kind);
+    Err(cluster::Error::Stale(message))
 }
 
 /// What administrators give to packages of a kind: news of it reaches their revisions.

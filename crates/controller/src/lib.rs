@@ -275,6 +275,8 @@ pub struct Hands {
     pub written: Written,
     /// Which Secrets were asked for.
     pub sought: secrets::Sought,
+    /// Which groups other API servers serve.
+    pub(crate) aggregated: access::AggregatedGroups,
     /// How the manager is set up.
     pub settings: Settings,
     /// What is counted.
@@ -303,6 +305,7 @@ impl Hands {
             verdicts: Arc::default(),
             written: Written::default(),
             sought: secrets::Sought::default(),
+            aggregated: access::AggregatedGroups::default(),
             settings,
             metrics,
             clock,

@@ -1,13 +1,12 @@
 //! Runtimes: what runs the packages that are to be run.
 
-use crate::families::{Families, Given};
+use crate::families::{Families, Given, list_siblings};
 use crate::forbidden::Subject;
 use crate::kind::{Kind, Learnt, Meta, Wakes, Watch};
 use crate::package::typed;
 use crate::{Hands, access, certificate, cluster, held, roles};
 use api::condition::types;
 use api::meta::{PackageKind, capability};
-use api::pkg::LABEL_PACKAGE;
 use api::pkg::revision::{ACTIVE, Revision};
 use cluster::Which;
 use plan::authority::Allowed;
@@ -95,27 +94,11 @@ impl Kind for Runtimes {
 
     async fn gather(&self, hands: &Hands, key: &str) -> Result<Option<World>, cluster::Error> {
         let group = hands.settings.group();
-        let (stable, beta) = (format!("{group}/v1"), format!("{group}/v1beta1"));
+        let beta = format!("{group}/v1beta1");
         let target = self.target(hands, key);
         let Some(found) = hands.cluster.get(&target).await? else { return Ok(None) };
         let revision: Revision = typed(found)?;
-        let mut siblings = Vec::new();
-        if let Some(package) = revision.metadata.labels.get(LABEL_PACKAGE) {
-            let labels = format!("{LABEL_PACKAGE}={package}");
-            let which = Which { labels: Some(&labels), ..Which::default() };
-            let all = hands.cluster.list(&stable, &self.revision(), which).await?;
-            siblings = all.into_iter().map(typed).collect::<Result<Vec<Revision>, _>>()?;
-            let is_it = |one: &Revision| {
-                one.metadata.name == key && one.spec.desired_state == revision.spec.desired_state
-            };
-            if !siblings.iter().any(is_it) {
-                // Without the revision that follows, what works would be deleted as nobody's.
-                let kind = self.revision();
-                let message = format!("the list of {kind} is of another moment than {key}");
-                return Err(cluster::Error::Stale(message));
-            }
-            siblings.retain(|one| one.metadata.name != key);
-        }
+        let siblings = list_siblings(hands, &revision).await?;
         let package = held::held(hands, &revision).await.and_then(|contents| {
             let meta = contents.opened.meta()?;
             Some(Package {

@@ -176,16 +176,14 @@ async fn gather_provider(
     let labels = format!("{LABEL_PACKAGE}={name}");
     let which = Which { labels: Some(&labels), ..Which::default() };
     let revisions = hands.cluster.list(&stable, REVISION, which).await?;
+    let revisions: Vec<Revision> = revisions.into_iter().map(typed).collect::<Result<_, _>>()?;
     world.has_revisions = !revisions.is_empty();
-    for one in &revisions {
-        world.is_installed |= typed::<Revision>(one.clone())?.is_present();
-    }
+    world.is_installed = revisions.iter().any(Revision::is_present);
     // The Provider's current revision is the active one, which is of the image before while the
     // next one waits to be activated.
-    let asked = world.provider.as_ref().map(|it| it["spec"]["package"].clone());
-    let asked_for = |it: &Json| asked.as_ref() == Some(&it["spec"]["image"]);
-    if let Some(found) = revisions.into_iter().find(asked_for) {
-        world.contents = read_record(hands, &typed(found)?).await;
+    let asked = world.provider.as_ref().and_then(|it| it["spec"]["package"].as_str());
+    if let Some(found) = revisions.iter().find(|it| asked == Some(it.spec.image.as_str())) {
+        world.contents = read_record(hands, found).await;
     }
     Ok(())
 }

@@ -19,7 +19,7 @@ use tokio_rustls::TlsAcceptor;
 const LIMITS: Limits =
     Limits { connections: 64, streams: 64, hands: 0, drain: Duration::from_secs(2) };
 
-/// A door that lets everybody in.
+/// A porter that admits every connection.
 struct OpenDoor(Credentials);
 
 impl Porter for OpenDoor {

@@ -132,7 +132,7 @@ mod tests {
         shown_to(credentials, authority, "localhost").await
     }
 
-    /// The certificate that a client is shown who asks for the server by a name.
+    /// The certificate that the server shows for a name.
     async fn shown_to(credentials: &Credentials, authority: &str, name: &str) -> Option<Vec<u8>> {
         let mut roots = rustls::RootCertStore::empty();
         roots.add(CertificateDer::from_pem_slice(authority.as_bytes()).unwrap()).unwrap();

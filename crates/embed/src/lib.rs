@@ -11,7 +11,7 @@
 //! ```
 //!
 //! The room refuses to know commands, packages and the environment. It opens no socket to listen on and
-//! prints nothing: that certificates were renewed is answered to the caller, who also says when to look.
+//! prints nothing: renewing certificates answers to the caller, which also sets the interval.
 //! Start with [`Credentials::open`].
 
 mod caller;

@@ -39,6 +39,12 @@ pub const TEMPLATE_RECORD: &str = "StackDefinition";
 /// The finalizer of install objects.
 pub const FINALIZER_INSTALL: &str = "finalizer.packageinstall.crossplane.io";
 
+/// The kind of install object that gives a package the rights of its `permissionScope`. A package without
+/// one fits either; the usual is cluster-wide.
+pub fn install_kind(permission_scope: Option<&str>) -> &'static str {
+    if permission_scope == Some("Namespaced") { NAMESPACE_INSTALL } else { CLUSTER_INSTALL }
+}
+
 /// Where `Ready` is told, for readers of the time.
 const READY: &str = ".status.conditionedStatus.conditions[?(@.type=='Ready')].status";
 

@@ -78,8 +78,8 @@ impl Installed {
         }
     }
 
-    /// Whether it stays as it is until a user acts.
-    pub(crate) fn needs_somebody(&self) -> bool {
+    /// Whether it stays as it is until a user acts: waiting longer does not help.
+    pub(crate) fn needs_user_action(&self) -> bool {
         matches!(self.state(), State::New | State::Inactive | State::Paused)
             || self.troubles().iter().any(|trouble| trouble.contains("; hint: "))
     }

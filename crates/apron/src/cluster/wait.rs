@@ -113,7 +113,7 @@ fn overdue(which: &[Which], goal: Goal, time: Duration, found: Outcome<Inventory
         [one] => format!("see more with `apron status {}`", one.name),
         _ => "see more with `apron status`".to_owned(),
     };
-    let is_stuck = |one: &&Which| inventory.find(one).is_ok_and(Installed::needs_somebody);
+    let is_stuck = |one: &&Which| inventory.find(one).is_ok_and(Installed::needs_user_action);
     let hint = if goal != Goal::Deleted && open.iter().all(is_stuck) {
         see
     } else {

@@ -97,12 +97,12 @@ pub(super) async fn change(
     let patch = json!({"spec": {"package": package}});
     let object = cluster.merge(&cluster.packages(kind), &name, &patch).await?;
     let what = format!("{} {}", crate::cluster::lower(kind), output::bold(&name));
-    let detail = format!("{what} {}", told_step(one, package));
+    let detail = format!("{what} {}", describe_move(one, package));
     Change { word: "updated", said, kind, name, detail, object }.tell(voice, cluster)
 }
 
 /// From which version to which: what was asked for may never have come.
-fn told_step(one: &Installed, package: &str) -> String {
+fn describe_move(one: &Installed, package: &str) -> String {
     let after = version(package);
     let active = one.active().map(|it| it.spec.image.as_str());
     if active == Some(package) {
@@ -201,7 +201,7 @@ mod tests {
         });
         let step = |revisions: Vec<serde_json::Value>, after: &str| {
             let found = vec![(PackageKind::Provider, package.clone(), revisions)];
-            told_step(&Inventory::of(found, json!({})).packages[0], after)
+            describe_move(&Inventory::of(found, json!({})).packages[0], after)
         };
         let revision = || vec![revision.clone()];
         assert_eq!(step(revision(), "example.org/p:v1.1.0"), "from v1.0.0 to v1.1.0");

@@ -31,7 +31,7 @@ impl VersionReport {
         Self {
             version: env!("CARGO_PKG_VERSION"),
             commit: commit.filter(|text| !text.is_empty()),
-            source_time: time.map(|time| time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()),
+            source_time: time.map(|time| time.to_string()),
         }
     }
 }

@@ -251,7 +251,7 @@ fn both_directions_hold_after_collection_rebuilding_scrubbing_and_in_a_mirror() 
     comes_to(&served, NOP, "other/nop latest; team/nop v1.1.0");
     assert_eq!(states(&served, "team/nop"), "v1.1.0 read; v1.0.0 incomplete");
     assert_eq!(both_directions_hold(&served), 3);
-    // Also if the database is made again meanwhile, and until somebody has the bytes.
+    // Also if the database is made again meanwhile, and until another push brings the bytes.
     assert!(served.stop().success());
     keep(&["rebuild"]).ok();
     let served = Served::start(&scratch);

@@ -178,7 +178,7 @@ fn l8_the_images_below_ours_are_arguments_of_the_build() {
     assert!(text.lines().any(|line| line.starts_with("USER 65532")));
 }
 
-/// What the manager may do, and what for. A right that is not here is not asked of whoever installs
+/// What the manager may do, and what for. A right that is not here is not asked of the user who installs
 /// the manager; `a_manager_with_the_rights_of_the_chart_works_…` shows that these are enough.
 const RIGHTS: [(&str, &str); 12] = [
     (
@@ -243,7 +243,7 @@ fn rule_in_line(rule: &Json) -> String {
     format!("{}: {} of {}{named}", list("verbs"), list("resources"), list("apiGroups"))
 }
 
-/// L9: who changes what the manager holds says here what for.
+/// L9: a change of the manager's rights comes with its reason here.
 #[test]
 fn l9_the_role_of_the_manager_holds_what_it_needs_and_no_more() {
     let scratch = Scratch::new();

@@ -142,7 +142,7 @@ fn a_control_plane_installs_the_packages_of_a_directory_and_keeps_them() {
     up.stop();
 }
 
-/// Programs of packages are healthy for those who depend on them, and everybody can see that nothing
+/// Programs of packages are healthy for their dependents, and every view says that nothing
 /// of them runs.
 #[test]
 fn what_is_only_simulated_says_so_wherever_it_is_looked_at() {

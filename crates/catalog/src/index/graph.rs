@@ -88,7 +88,7 @@ struct GraphWalk {
 }
 
 impl GraphWalk {
-    /// Notes what a package needs: another one, or a kind and whoever brings that.
+    /// Notes what a package needs: another one, or a kind and the packages that bring it.
     fn follow(
         &mut self,
         database: &Connection,

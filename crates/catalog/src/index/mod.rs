@@ -70,7 +70,7 @@ pub struct Head {
     pub digest: String,
     /// Its tags.
     pub tags: Vec<String>,
-    /// Whether some of its bytes were found damaged: nobody can pull it until they are back.
+    /// Whether some of its bytes were found damaged: it cannot be pulled until they are back.
     pub is_damaged: bool,
 }
 

@@ -127,10 +127,12 @@ fn settle_repository(
         has_changed = true;
     }
     has_changed |= settle_tags(transaction, repository, heads)?;
-    let damaged = settle_damage(transaction, repository, heads)?;
-    has_changed |= !damaged.is_empty();
+    let damaged: BTreeSet<&str> =
+        heads.iter().filter(|head| head.is_damaged).map(|head| head.digest.as_str()).collect();
+    let lost = settle_damage(transaction, repository, &damaged)?;
+    has_changed |= !lost.is_empty();
     let gone = gone.into_iter().map(|digest| before.get(digest).copied().flatten());
-    for package in gone.chain(damaged).flatten() {
+    for package in gone.chain(lost).flatten() {
         remove_home(transaction, repository, package)?;
         remove_unused(transaction, package)?;
     }
@@ -141,7 +143,6 @@ fn settle_repository(
         transaction.execute("DELETE FROM repository WHERE id = ?1", [repository])?;
         return Ok(Settled { unread: Vec::new(), has_changed: true });
     }
-    let damaged: BTreeSet<&str> = damaged_digests(heads).collect();
     let all = versions(transaction, repository)?.into_iter();
     let unread =
         all.filter(|(digest, package)| package.is_none() && !damaged.contains(digest.as_str()));
@@ -153,7 +154,7 @@ fn settle_repository(
 fn settle_damage(
     transaction: &Transaction<'_>,
     repository: i64,
-    heads: &[Head],
+    damaged: &BTreeSet<&str>,
 ) -> Result<Vec<Option<i64>>, IndexError> {
     let mut find = transaction.prepare_cached(
         "SELECT version.package FROM version LEFT JOIN package ON package.id = version.package
@@ -166,26 +167,20 @@ fn settle_damage(
     let mut heal = transaction.prepare_cached(
         "UPDATE version SET reason = NULL WHERE repository = ?1 AND digest = ?2 AND reason = ?3",
     )?;
-    let is_damaged: BTreeSet<&str> = damaged_digests(heads).collect();
     for digest in marked_versions(transaction, repository)? {
-        if !is_damaged.contains(digest.as_str()) {
+        if !damaged.contains(digest.as_str()) {
             heal.execute(params![repository, digest, DAMAGED])?;
         }
     }
-    let mut damaged = Vec::new();
-    for digest in is_damaged {
+    let mut lost = Vec::new();
+    for digest in damaged {
         let was = find.query_row(params![repository, digest, DAMAGED, OTHER], |row| row.get(0));
         if let Some(package) = was.optional()? {
             mark.execute(params![repository, digest, DAMAGED])?;
-            damaged.push(package);
+            lost.push(package);
         }
     }
-    Ok(damaged)
-}
-
-/// The versions that were found damaged.
-fn damaged_digests(heads: &[Head]) -> impl Iterator<Item = &str> {
-    heads.iter().filter(|head| head.is_damaged).map(|head| head.digest.as_str())
+    Ok(lost)
 }
 
 /// The versions of a repository of which it is said that they are damaged.

@@ -10,7 +10,6 @@ mod schema;
 
 pub(crate) use schema::{field_names, pack_kind};
 
-use crate::install::STACK_DIALECT;
 use crate::json::canonical;
 use crate::record::{
     Definition, ImageLayer, KindDocument, Origin, Outcome, Package, PlainObject, Schema,
@@ -57,7 +56,7 @@ pub enum Incomplete {
     Missing(String),
     /// The place has other bytes under its digest.
     #[error("the place it lies in has other bytes under its digest: {0}")]
-    Lie(String),
+    DigestMismatch(String),
     /// The place cannot be read at the moment.
     #[error("it cannot be read at the moment")]
     Store(#[source] Box<store::Error>),
@@ -189,7 +188,9 @@ fn platforms(root: &Raw, config: &ImageConfig) -> Vec<String> {
 /// that were asked for. Those say nothing of the digest, which others may have.
 fn judge(error: store::Error, is_marked: bool) -> Stop {
     match (&error, error.advice()) {
-        _ if is_lie(&error) => Stop::Incomplete(Incomplete::Lie(chain(&error))),
+        _ if is_digest_mismatch(&error) => {
+            Stop::Incomplete(Incomplete::DigestMismatch(chain(&error)))
+        }
         (store::Error::Missing { what, .. }, _) => {
             Stop::Incomplete(Incomplete::Missing(what.clone()))
         }
@@ -200,7 +201,7 @@ fn judge(error: store::Error, is_marked: bool) -> Stop {
 }
 
 /// Whether a place sent something else than the digest stands for.
-fn is_lie(error: &store::Error) -> bool {
+fn is_digest_mismatch(error: &store::Error) -> bool {
     let first: &(dyn std::error::Error + 'static) = error;
     let causes = std::iter::successors(Some(first), |cause| cause.source());
     let mut causes = causes.filter_map(|cause| cause.downcast_ref::<store::Cause>());
@@ -263,7 +264,7 @@ fn open(layers: &Layers, limits: &xpkg::Limits, is_marked: bool) -> Result<Packa
     let is_function = meta.kind() == api::meta::PackageKind::Function;
     let mut package = Package { problem, ..metadata::describe(meta) };
     if is_stack {
-        STACK_DIALECT.clone_into(&mut package.dialect);
+        stack::STACK_API_VERSION.clone_into(&mut package.dialect);
         package.permission_scope = meta.annotation(stack::SCOPE_ANNOTATION).map(str::to_owned);
     }
     Ok(gathered.finish(is_function, package))

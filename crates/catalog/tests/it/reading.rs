@@ -208,7 +208,7 @@ async fn a_place_with_other_bytes_under_a_digest_says_nothing_of_what_the_digest
     for lie in [vec![b'x'; bytes.len()], bytes.iter().rev().copied().collect()] {
         fs_err::write(&path, lie).unwrap();
         let found = look(&layout, &raw.digest).await;
-        assert!(matches!(found, Err(Incomplete::Lie(_))), "{found:?}");
+        assert!(matches!(found, Err(Incomplete::DigestMismatch(_))), "{found:?}");
     }
     fs_err::write(&path, bytes).unwrap();
     assert!(matches!(look(&layout, &raw.digest).await.unwrap(), Outcome::Package(_)));

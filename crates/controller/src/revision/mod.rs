@@ -7,7 +7,7 @@ pub(crate) use objects::{bare, owners};
 
 use crate::access::{access, allowed, allowed_by_settings};
 use crate::cluster::{self, Which};
-use crate::families::{Families, Given};
+use crate::families::{Families, Given, list_siblings};
 use crate::forbidden::Subject;
 use crate::kind::{Kind, Learnt, Wakes, Watch};
 use crate::package::{self, ask, provided, treatment, typed};
@@ -160,7 +160,7 @@ impl Kind for Revisions {
             return Ok(None);
         };
         let revision: Revision = typed(found)?;
-        let siblings = self.siblings(hands, &revision).await?;
+        let siblings = list_siblings(hands, &revision).await?;
         let image = Image { cached: held::digest(hands, &revision), ..Image::default() };
         let treated = treatment(hands, &revision.spec.image).await?;
         let (trust, treatment) = (Trust::of(&treated), treated.unwrap_or_default());
@@ -281,24 +281,6 @@ impl Kind for Revisions {
 
     fn refuse(&self, world: &mut World, refusals: Vec<Refusal>) {
         world.refused = refusals;
-    }
-}
-
-impl Revisions {
-    async fn siblings(
-        &self,
-        hands: &Hands,
-        revision: &Revision,
-    ) -> Result<Vec<Revision>, cluster::Error> {
-        let Some(package) = revision.metadata.labels.get(LABEL_PACKAGE) else {
-            return Ok(Vec::new());
-        };
-        let labels = format!("{LABEL_PACKAGE}={package}");
-        let which = Which { labels: Some(&labels), ..Which::default() };
-        let api_version = format!("{}/v1", hands.settings.group());
-        let all = hands.cluster.list(&api_version, &self.revision(), which).await?;
-        let all: Vec<Revision> = all.into_iter().map(typed).collect::<Result<_, _>>()?;
-        Ok(all.into_iter().filter(|one| one.metadata.name != revision.metadata.name).collect())
     }
 }
 

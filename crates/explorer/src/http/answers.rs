@@ -83,17 +83,17 @@ impl Desk<'_> {
     /// What is found by words; filters are about packages, and leave nothing else.
     fn answer_search(&self, words: &str, query: &Query) -> Result<String, Problem> {
         let filter = PackageFilter::parse(query);
-        let mut found = self.look_for(words)?;
-        let question = filter.question(words, FOUND_MAX);
-        if !filter.is_empty() && !words.is_empty() {
-            let packages = self.index.packages(&question, self.rights)?.items;
-            found = Found { packages, ..nothing_found() };
+        if words.is_empty() {
+            return Ok(search_page(self.site, words, &filter, &[], &nothing_found()));
         }
-        let facets = if words.is_empty() {
-            Vec::new()
+        let question = filter.question(words, FOUND_MAX);
+        let found = if filter.is_empty() {
+            self.look_for(words)?
         } else {
-            self.index.facets(&question, self.rights)?
+            let packages = self.index.packages(&question, self.rights)?.items;
+            Found { packages, ..nothing_found() }
         };
+        let facets = self.index.facets(&question, self.rights)?;
         Ok(search_page(self.site, words, &filter, &facets, &found))
     }
 

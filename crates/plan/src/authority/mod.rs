@@ -56,7 +56,7 @@ pub struct Allowed {
     /// Groups of the manager that only its suffix tells from those of packages.
     pub own_groups: Vec<String>,
     /// Groups that other API servers serve through the one of the cluster.
-    pub served_elsewhere: Vec<String>,
+    pub aggregated_groups: Vec<String>,
     /// Where more may be allowed; nowhere, if everything is.
     pub place: Place,
 }
@@ -84,10 +84,10 @@ pub enum Place {
 /// Why packages may not define kinds in a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Closed {
-    /// It is kept for somebody in every cluster.
+    /// Kubernetes, its community or the package manager owns it in every cluster.
     Reserved(Reserved),
     /// Another API server serves its kinds in this cluster.
-    ServedElsewhere,
+    Aggregated,
 }
 
 /// What a package asks for beyond its own kinds.
@@ -140,7 +140,7 @@ impl Allowed {
         match reserved(group) {
             None if self.own_groups.iter().any(is_it) => Some(Closed::Reserved(Reserved::Manager)),
             None | Some(Reserved::Community) if is_open => None,
-            None => self.served_elsewhere.iter().any(is_it).then_some(Closed::ServedElsewhere),
+            None => self.aggregated_groups.iter().any(is_it).then_some(Closed::Aggregated),
             Some(closed) => Some(Closed::Reserved(closed)),
         }
     }

@@ -177,8 +177,8 @@ fn c2_groups_of_the_manager_are_closed_whatever_its_suffix() {
 #[test]
 fn h1_groups_of_other_api_servers_are_closed_unless_they_are_named() {
     let group = "authorization.openshift.io";
-    let served_elsewhere = vec![group.to_owned(), "custom.metrics.k8s.io".to_owned()];
-    let cluster = Allowed { served_elsewhere, ..Allowed::anything() };
+    let aggregated_groups = vec![group.to_owned(), "custom.metrics.k8s.io".to_owned()];
+    let cluster = Allowed { aggregated_groups, ..Allowed::anything() };
     let told = |allowed: &Allowed, group: &str| {
         judge(&contents(&[provider(&json!([])), definition(group)]), allowed).forbidden.join("; ")
     };

@@ -96,7 +96,7 @@ pub(super) fn closed(what: &str, group: &str, whose: Closed) -> String {
             "{what} defines a kind in the group {group}, which is kept for Kubernetes' community \
              (an administrator opens it with `apron manager --allow-group {group}`)"
         ),
-        Closed::ServedElsewhere => format!(
+        Closed::Aggregated => format!(
             "{what} defines a kind in the group {group}, which another API server serves in this \
              cluster (an administrator opens it with `apron manager --allow-group {group}`)"
         ),

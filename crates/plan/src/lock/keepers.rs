@@ -23,7 +23,7 @@ fn keeper_of(package: &Package) -> Option<&str> {
     records.into_iter().flatten().find(is_its).and_then(|record| record["manager"].as_str())
 }
 
-/// Whether this manager brought a package for others, and nobody keeps it since.
+/// Whether this manager brought a package for others, and no other field manager keeps its image since.
 pub fn is_automatic(package: &Package) -> bool {
     package.metadata.annotations.contains_key(ANNOTATION_AUTOMATIC) && keeper_of(package).is_none()
 }

@@ -168,7 +168,7 @@ fn system(world: &World, groups: &[Group<'_>]) -> Vec<Json> {
 }
 
 /// The kinds a revision brings, as its status says; a definition of managed resources is not told of
-/// there while its kind is somebody else's. Whatever the status says, nobody gets rights on
+/// there while its kind has another owner. Whatever the status says, no role has rights on
 /// groups that are closed to packages: RBAC cannot tell a made-up version of a kind from a real one.
 fn brought<'a>(
     revision: &'a Revision,

@@ -95,8 +95,8 @@ impl Draft {
         self.status.object_refs = Some(to).filter(|all| !all.is_empty());
     }
 
-    /// The kinds of these definitions of managed resources are others', so nobody has rights on them
-    /// for the package.
+    /// Drops definitions of managed resources whose kinds are another owner's: roles give no rights on
+    /// them for the package.
     pub(super) fn forget_kinds(&mut self, names: &BTreeSet<&str>) {
         let mut told = self.status.object_refs.take().unwrap_or_default();
         told.retain(|one| one.kind != MANAGED || !names.contains(one.name.as_str()));

@@ -225,7 +225,7 @@ fn decide(world: &World, draft: &mut Draft) -> Result<Plan, Halt> {
     draft.status.applied_image_config_refs =
         crate::package::health::applied(before, &world.treatment.applied);
     let meta = trust::valid(world, &contents)?;
-    trust::asked_for(world, &contents)?;
+    trust::require_install_object(world, &contents)?;
     trust::mark(world, meta)?;
     draft.remark = trust::withheld(meta);
     draft.status.capabilities = capabilities(meta);

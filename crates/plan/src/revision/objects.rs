@@ -221,7 +221,7 @@ struct Obstacles {
 }
 
 impl Obstacles {
-    fn look_at(&mut self, world: &World, party: &Party, target: &Target) {
+    fn find_at(&mut self, world: &World, party: &Party, target: &Target) {
         let what = format!("{} {}", target.kind, target.name);
         let recorded = || claims::holder(world, target).map(|it| format!("{what} belongs to {it}"));
         let Some(Some(seen)) = world.seen.get(target) else {
@@ -229,45 +229,48 @@ impl Obstacles {
             return;
         };
         match party.standing(seen) {
-            Standing::Theirs(whose) => self.theirs.push(format!("{what} belongs to {whose}")),
-            Standing::Held(by) => self.held.push(format!("{what} is still controlled by {by}")),
             Standing::Ours | Standing::Foreign if seen.metadata.deletion_timestamp.is_some() => {
                 if !may_finish(world, target) {
                     self.going.push(format!("{what} is being deleted"));
                 }
             }
-            Standing::Foreign => self.foreign.push(what),
             Standing::Ours => self.theirs.extend(recorded()),
+            others => self.note(what, others),
         }
     }
 
     /// The same for a definition that Crossplane would make.
-    fn look_under(&mut self, world: &World, party: &Party, target: &Target) {
+    fn find_under(&mut self, world: &World, party: &Party, target: &Target) {
         let Some((seen, standing)) = underlying::find_standing(world, party, target) else {
             return;
         };
         let what = format!("{} {}", target.kind, target.name);
+        if standing == Standing::Foreign && seen.metadata.deletion_timestamp.is_some() {
+            self.going.push(format!("{what} is being deleted"));
+        } else {
+            self.note(what, standing);
+        }
+    }
+
+    fn note(&mut self, what: String, standing: Standing) {
         match standing {
             Standing::Ours => {}
             Standing::Theirs(whose) => self.theirs.push(format!("{what} belongs to {whose}")),
             Standing::Held(by) => self.held.push(format!("{what} is still controlled by {by}")),
-            Standing::Foreign if seen.metadata.deletion_timestamp.is_some() => {
-                self.going.push(format!("{what} is being deleted"));
-            }
             Standing::Foreign => self.foreign.push(what),
         }
     }
 }
 
-/// Fails if somebody else has one of the objects, or of the definitions under them, or has not let go
-/// of it.
+/// Fails if one of the objects, or of the definitions under them, has another owner, or one that has
+/// not released it.
 fn disputed(world: &World, party: &Party, wanted: &[Wanted], under: &[Target]) -> Result<(), Halt> {
     let mut found = Obstacles::default();
     for Wanted { target, .. } in wanted {
-        found.look_at(world, party, target);
+        found.find_at(world, party, target);
     }
     for target in under {
-        found.look_under(world, party, target);
+        found.find_under(world, party, target);
     }
     let Obstacles { theirs, mut held, going, foreign } = found;
     let why = "cannot establish control of object";

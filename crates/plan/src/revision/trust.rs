@@ -4,6 +4,7 @@ use super::contents::Contents;
 use super::draft::Draft;
 use super::{Halt, World, bounded, fetch, withdraw};
 use crate::authority::{self, Allowed, Judgement};
+use crate::control::group;
 use crate::signature::Trust;
 use crate::step::{Action, Expect, Need, Plan};
 use api::meta::Meta;
@@ -67,7 +68,7 @@ pub(super) fn valid<'a>(world: &World, contents: &'a Contents) -> Result<&'a Met
 /// Fails if a package of the first format came without the object that says how it is run. Only that
 /// has its Deployment hardened and its scope checked, by the runtime configuration of the Provider's
 /// name. What is installed already goes on.
-pub(super) fn asked_for(world: &World, contents: &Contents) -> Result<(), Halt> {
+pub(super) fn require_install_object(world: &World, contents: &Contents) -> Result<(), Halt> {
     let config = world.revision.spec.runtime_config_ref.as_ref();
     let is_confined = config.is_some_and(|it| it.name == world.package_name());
     let is_served = world.serves_installs && is_confined || world.revision.is_present();
@@ -75,8 +76,7 @@ pub(super) fn asked_for(world: &World, contents: &Contents) -> Result<(), Halt> 
         return Ok(());
     };
     let revision = &world.revision;
-    let (api, _) = revision.api_version.split_once('/').unwrap_or_default();
-    let (_, suffix) = api.split_once('.').unwrap_or_default();
+    let (_, suffix) = group(&revision.api_version).split_once('.').unwrap_or_default();
     let (image, package) = (&revision.spec.image, world.kind.as_str());
     Err(Halt::trouble(
         "ValidatePackage",
@@ -173,8 +173,8 @@ pub(super) fn permitted(world: &World, draft: &Draft, contents: &Contents) -> Re
     } else {
         authority::prohibition(&judgement.forbidden)
     };
-    if !judgement.forbidden.is_empty() && !allowed.served_elsewhere.is_empty() {
-        // Which groups other API servers serve is not watched.
+    if !judgement.forbidden.is_empty() && !allowed.aggregated_groups.is_empty() {
+        // APIServices are not watched.
         return Err(Halt::trouble("SyncPackage", message));
     }
     // The role that allows more is watched, and more is forbidden only to other versions.

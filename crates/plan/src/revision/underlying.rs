@@ -2,8 +2,8 @@
 //!
 //! A package that brings a `ManagedResourceDefinition` brings a kind: Crossplane makes the
 //! `CustomResourceDefinition` of that name once the kind is activated. RBAC and webhooks know kinds
-//! by name alone, so where a definition of that name is there already and was made by somebody
-//! else, the kind is theirs. The package gets nothing by standing a definition of managed resources
+//! by name alone, so where a definition of that name is there already and was made by another
+//! owner, the kind is that owner's. The package gets nothing by standing a definition of managed resources
 //! beside it: it waits as for any object that is not its own, is given the definition in the same
 //! way, and has no rights on the kind until then.
 
@@ -64,8 +64,8 @@ pub(super) fn find_standing<'w>(
     (!is_made_of_it).then(|| (seen, party.standing(seen)))
 }
 
-/// Takes away what the package has by kinds that are somebody else's by now: rights, which go by what
-/// the status tells of, and webhooks that only the kind's owner may have without being allowed to.
+/// Takes away what the package has by kinds that another owner has by now: rights, which go by the
+/// status's object references, and webhooks that only the kind's owner may have without permission.
 pub(super) fn give_up_kinds(
     world: &World,
     contents: &Contents,

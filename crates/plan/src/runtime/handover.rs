@@ -315,7 +315,6 @@ impl World {
     fn give_way(&self, own: &Json, next: Option<&Json>, successor: &Revision, work: &mut Work) {
         let turn = next.and_then(Turn::of);
         let noted = Standby::of(own);
-        let own_note = noted.is_some();
         let ran_well = condition::find(self.revision.conditions(), types::RUNTIME_HEALTHY)
             .is_some_and(|one| one.status == "True");
         let is_given_up = turn.as_ref().is_some_and(|turn| turn.phase == Phase::GivenUp);
@@ -325,10 +324,10 @@ impl World {
             let turn = turn_name(next, turn.as_ref());
             let is_noted = noted.as_ref().is_some_and(|it| it.turn == turn);
             if wished_pods(own) > 0 && is_due {
+                let is_only = !others().any(|one| Standby::of(one).is_some());
+                let comes_back = ran_well || noted.is_some() || is_only;
                 let noted = Standby { replicas: wished_pods(own), turn };
                 let why = format!("so that {} can start", name_of(next));
-                let comes_back =
-                    ran_well || own_note || !others().any(|one| Standby::of(one).is_some());
                 scale_deployment(own, 0, comes_back.then_some(noted), &why, work);
             } else if let Some(noted) = noted.filter(|_| is_due && !is_noted) {
                 let noted = Standby { turn, ..noted };

@@ -1,7 +1,7 @@
 //! Whether a package is what its install object asks for.
 
 use super::{InstallWorld, pods};
-use api::stacks::{CLUSTER_INSTALL, NAMESPACE_INSTALL, StackRecord, TEMPLATE_RECORD};
+use api::stacks::{StackRecord, TEMPLATE_RECORD, install_kind};
 use oci::Reference;
 use serde_json::Value as Json;
 use xpkg::version::Version;
@@ -28,16 +28,12 @@ pub(super) fn check_contents(
 }
 
 fn check_scope(kind: &str, scope: Option<&str>) -> Result<(), String> {
-    let wanted = match scope {
-        Some("Cluster") => CLUSTER_INSTALL,
-        Some("Namespaced") => NAMESPACE_INSTALL,
-        // What does not say which rights it needs gets those that it is installed with.
-        _ => return Ok(()),
-    };
+    let wanted = install_kind(scope);
+    // A package that does not say which rights it needs gets those that it is installed with.
+    let Some(scope @ ("Cluster" | "Namespaced")) = scope else { return Ok(()) };
     if kind == wanted {
         return Ok(());
     }
-    let scope = scope.unwrap_or_default();
     Err(format!(
         "the package has permissionScope {scope}, which a {kind} does not give; install it with a \
          {wanted}"

@@ -37,8 +37,7 @@ use crate::step::{Action, Expect, MANAGER, Plan, Refusal, Step, Target, Wake};
 use api::condition::{self, Condition, types};
 use api::meta::Meta;
 use api::stacks::{
-    CLUSTER_INSTALL, FINALIZER_INSTALL, NAMESPACE_INSTALL, PackageInstall, RECORD, STACKS_VERSION,
-    TEMPLATE_RECORD,
+    FINALIZER_INSTALL, PackageInstall, RECORD, STACKS_VERSION, TEMPLATE_RECORD, install_kind,
 };
 use oci::{Reference, Rules};
 use parties::Parties;
@@ -106,8 +105,7 @@ pub fn provider_name(image: &Reference) -> String {
 pub(crate) fn find_install_kind(meta: &Meta) -> Option<&'static str> {
     let document = meta.to_json();
     let record = document.get(RECORD_FIELD)?;
-    let is_namespaced = record["spec"]["permissionScope"] == "Namespaced";
-    Some(if is_namespaced { NAMESPACE_INSTALL } else { CLUSTER_INSTALL })
+    Some(install_kind(record["spec"]["permissionScope"].as_str()))
 }
 
 /// Decides about one install object.

@@ -3,6 +3,7 @@
 use super::*;
 use crate::lock::{KindCandidate, Offered};
 use crate::step::Need;
+use api::stacks::{CLUSTER_INSTALL, NAMESPACE_INSTALL};
 
 const IMAGE: &str = "registry.example.org/team/stack:v0.0.1";
 

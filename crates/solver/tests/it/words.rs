@@ -405,7 +405,7 @@ fn a_package_of_another_kind_does_not_do() {
     ");
 }
 
-/// M8: whatever else keeps a package where it is, its kind is what is wrong.
+/// M8: the wrong kind is told before all other reasons that keep a package where it is.
 #[test]
 fn m8_one_of_another_kind_that_is_installed_by_name_is_told_by_its_kind() {
     assert_snapshot!(answer("

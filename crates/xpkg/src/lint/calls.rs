@@ -9,8 +9,7 @@ use yaml::Node;
 /// Kinds by group and plural.
 pub type Kinds = BTreeSet<(String, String)>;
 
-/// Kinds of others that webhooks of a package are listed with; an administrator who reads of so many
-/// has read enough.
+/// Kinds of others that webhooks of a package are listed with; an administrator reads no more.
 const INTERCEPTED_MAX: usize = 1000;
 /// Every kind and every part of it, as webhooks' rules write that. It stands for the kinds beyond the
 /// limit: a list that were cut there would pass them off as never asked for.

@@ -9,6 +9,9 @@ use std::time::Duration;
 
 /// The key under which `WebDriver` names elements.
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
+/// Keys, as `WebDriver` writes them.
+pub(super) const TAB: &str = "\u{e004}";
+pub(super) const ENTER: &str = "\u{e007}";
 /// How long one command of the driver may take on a busy machine.
 const COMMAND_TIME_MAX: Duration = Duration::from_secs(300);
 /// How often a browser that does not come up is started.

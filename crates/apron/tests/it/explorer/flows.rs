@@ -1,16 +1,13 @@
 //! Ways through the explorer that begin elsewhere: with nothing there, with a name to be said, with a
 //! package that is very large, with two versions to compare.
 
-use super::browser::{Browser, Setup};
-use super::{complaints_about, serve};
+use super::browser::{Browser, ENTER, Setup, TAB};
+use super::{compare_both_ways, complaints_about, serve};
 use crate::registry::Served;
 use crate::support::{Scratch, apron, command, generated_corpus, patiently, peer_path};
 use std::io::Write as _;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
-
-const TAB: &str = "\u{e004}";
-const ENTER: &str = "\u{e007}";
 
 /// The most that a page of it may weigh.
 const PAGE_SIZE_MAX: usize = 100_000;
@@ -22,14 +19,7 @@ fn two_versions_are_compared_with_scripts_and_without_a_complaint() {
     let home = format!("http://{}", served.address());
     let browser = Browser::start(&scratch, Setup::desktop());
     browser.open(&format!("{home}/p/platform/provider-harbour?view=versions"));
-    browser.click("a[href='/diff/platform/provider-harbour?from=v0.1.0&to=v0.2.0']");
-    browser.shows("h1", "What changed in provider-harbour");
-    browser.shows(".changes.bad", "spec.forProvider.depth");
-    browser.click("select[name=from] option[value='v0.2.0']");
-    browser.click("select[name=to] option[value='v0.1.0']");
-    browser.click(".choice button");
-    browser.comes_to("from=v0.2.0&to=v0.1.0");
-    browser.shows(".changes.bad", "spec.forProvider.depth removed");
+    compare_both_ways(&browser);
     browser.click(".copy [data-copy]");
     browser.shows(".copy [data-copy]", "ed");
     // From what changed to the kind it is about.
@@ -150,7 +140,7 @@ fn where_nothing_is_shown_people_are_told_what_to_do() {
     let axe = fs_err::read_to_string(peer_path("axe")).unwrap();
     let browser = Browser::start(&scratch, Setup::desktop());
     let empty = Served::start_in(&scratch, "empty");
-    // A registry whose packages are for those who say a name.
+    // A registry whose packages are for signed-in users.
     let users = ["registry", "user", "--data-dir", "named", "add", "ada"];
     let mut program = command(&scratch);
     let mut adding =
@@ -169,7 +159,7 @@ fn where_nothing_is_shown_people_are_told_what_to_do() {
     }
     browser.open(&format!("http://{}/", empty.address()));
     browser.shows(".empty", "No packages yet");
-    // A browser asks for a name before it shows this one: here it is as those see it who have none, on
+    // A browser asks for a name before it shows this page: here it is as users without one see it, on
     // a page of the same registry that is not there.
     let (status, answer) = named.get("/sign-in");
     let (head, page) = answer.split_once("\r\n\r\n").unwrap();

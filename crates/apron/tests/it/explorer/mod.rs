@@ -7,7 +7,7 @@ mod plane;
 
 use crate::registry::Served;
 use crate::support::{Scratch, apron, patiently, peer_path};
-use browser::{Browser, Setup, keep_picture};
+use browser::{Browser, ENTER, Setup, TAB, keep_picture};
 use serde_json::Value as Json;
 use std::path::Path;
 
@@ -157,14 +157,7 @@ fn everything_can_be_reached_without_scripts() {
     browser.comes_to("view=versions");
     browser.shows("table", "v0.2.0");
     // What changed between two versions, and the other way round.
-    browser.click("a[href='/diff/platform/provider-harbour?from=v0.1.0&to=v0.2.0']");
-    browser.shows("h1", "What changed in provider-harbour");
-    browser.shows(".changes.bad", "spec.forProvider.depth");
-    browser.click("select[name=from] option[value='v0.2.0']");
-    browser.click("select[name=to] option[value='v0.1.0']");
-    browser.click(".choice button");
-    browser.comes_to("from=v0.2.0&to=v0.1.0");
-    browser.shows(".changes.bad", "spec.forProvider.depth removed");
+    compare_both_ways(&browser);
     // A field leads to its place in the schema.
     browser.open(&format!("{home}/search?q=forProvider.region"));
     browser.click("td a[href*='field=spec.forProvider.region']");
@@ -176,10 +169,20 @@ fn everything_can_be_reached_without_scripts() {
     browser.shows("h1", "Not found");
 }
 
+/// From a package's versions to what changed between two of them, and the other way round.
+fn compare_both_ways(browser: &Browser) {
+    browser.click("a[href='/diff/platform/provider-harbour?from=v0.1.0&to=v0.2.0']");
+    browser.shows("h1", "What changed in provider-harbour");
+    browser.shows(".changes.bad", "spec.forProvider.depth");
+    browser.click("select[name=from] option[value='v0.2.0']");
+    browser.click("select[name=to] option[value='v0.1.0']");
+    browser.click(".choice button");
+    browser.comes_to("from=v0.2.0&to=v0.1.0");
+    browser.shows(".changes.bad", "spec.forProvider.depth removed");
+}
+
 #[test]
 fn the_keyboard_alone_is_enough() {
-    const TAB: &str = "\u{e004}";
-    const ENTER: &str = "\u{e007}";
     const DOWN: &str = "\u{e015}";
     const ESCAPE: &str = "\u{e00c}";
     let scratch = Scratch::new();

@@ -155,7 +155,7 @@ fn m4_what_was_brought_is_told_from_what_was_asked_for(stage: &Stage) {
     let [base, net, function] =
         ["configuration/deep-base", "provider/deep-net", "function/deep-fn"].map(left);
     assert_eq!(told(&["deep"]), BTreeSet::from([base, net.clone(), function.clone()]));
-    // Somebody writes the same into git: it is no longer only what others brought.
+    // A user writes the same into git: it is no longer automatic.
     let net_image = stage.registry.reference("deep-net:v1.2.0");
     let object = json!({
         "apiVersion": "pkg.crossplane.io/v1", "kind": "Provider",

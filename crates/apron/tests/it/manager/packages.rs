@@ -179,7 +179,7 @@ fn a_mirror_is_used_where_one_is_configured(stage: &Stage) {
     assert_eq!(stage.package("ProviderRevision", &revision)["spec"]["image"], package);
 }
 
-/// Nobody can tell what the image is, and what is installed of it does not need to know.
+/// Neither cache nor registry says what the image is, and what is installed of it does not need it.
 pub(super) fn m3_what_is_installed_goes_on_while_its_registry_is_away(stage: &mut Stage) {
     let gate = Gate::before(&stage.registry);
     gate.open();

@@ -522,7 +522,7 @@ fn an_install_object_may_ask_for_a_definition(stage: &Stage) {
         assert!(stage.ask(path).is_some(), "{path}");
     }
     goes(stage, &path, &rest);
-    // What nobody brings, and what several do, is told and left alone.
+    // A definition without a package, and one with several, is told and left alone.
     let missing = by_definition("from-nowhere", "things.nowhere.example.org/v1");
     says(stage, &missing, "Synced", "no package brings the CRD things.nowhere.example.org/v1");
     goes(stage, &missing, &[]);

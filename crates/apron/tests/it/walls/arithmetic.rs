@@ -24,7 +24,7 @@ const CHAPTERS: [&str; 12] = [
 /// Chapters of `registry` that see requests, or keep what they bring.
 const REGISTRY: [&str; 6] = ["auth", "mirror", "query", "route", "storage", "v2"];
 
-/// All of `edge`: what listens sees connections before anybody has said a word.
+/// All of `edge`: a listener sees connections before their first byte.
 const EDGE: [&str; 7] =
     ["accept", "connection", "hands", "network", "open_files", "seats", "trust"];
 

@@ -24,7 +24,7 @@ const GROUPS: [&str; 8] = [
 ];
 const RESOURCES: [&str; 6] = ["pods", "secrets", "things", "clusterroles", "things/status", "*"];
 const VERBS: [&str; 5] = ["get", "delete", "escalate", "intercept", "*"];
-/// The uid of definitions that somebody else made.
+/// The uid of definitions that another tool made.
 const FOREIGN: &str = "by-helm";
 const COMMUNITY: &str = "gateway.networking.k8s.io";
 
@@ -102,7 +102,7 @@ struct Case {
     is_run_here: bool,
     /// Whether plain definitions are handed to Crossplane.
     is_deferred: bool,
-    /// Groups in which somebody else defines things, and whether that was before the package came.
+    /// Groups in which another tool defines kinds, and whether that was before the package came.
     foreign: Vec<(&'static str, bool)>,
 }
 
@@ -192,7 +192,7 @@ fn is_its_own(deed: Deed, kinds: &[(String, String)]) -> bool {
     is_common || is_brought && !matches!(verb, "delete" | "escalate" | "intercept")
 }
 
-/// Defines things as somebody else does, where nobody did.
+/// Makes a definition as another tool does, where none is.
 fn put_foreign(cluster: &mut Cluster, case: &Case, before: bool) {
     for (group, _) in case.foreign.iter().filter(|(_, is_first)| *is_first == before) {
         let mut definition = crd("things");

@@ -57,7 +57,7 @@ fn a_package_of_the_first_format_is_installed_for_install_objects_only() {
     cluster.revisions.get_mut(&name).unwrap().spec.runtime_config_ref = Some(config);
     let told = cluster.settle(&name);
     assert!(told.contains("create CustomResourceDefinition buckets.example.org"), "{told}");
-    // What is installed goes on, whatever becomes of the Provider's annotation.
+    // What is installed goes on without the Provider's annotation, too.
     cluster.serves_installs = false;
     assert!(!cluster.settle(&name).contains("RevisionHealthy=False"));
 }

@@ -1,4 +1,4 @@
-//! Definitions of managed resources beside definitions that are somebody else's.
+//! Definitions of managed resources beside definitions of other owners.
 
 use super::cluster::Cluster;
 use super::{TAG, crd, meta};
@@ -160,7 +160,7 @@ fn h1_what_is_given_is_the_packages_from_then_on() {
     }
 }
 
-/// The definition comes later: with Helm, say, before anybody activated the package's.
+/// The definition comes later: with Helm, say, before the package's was activated.
 #[test]
 fn h1_rights_and_webhooks_go_when_a_kind_becomes_anothers() {
     for way in WAYS {

@@ -213,7 +213,7 @@ pub(crate) trait Garbage {
     fn unknown(&self, digests: Vec<Digest>) -> Result<Vec<Digest>, Error>;
     /// All blobs, with their sizes.
     fn blobs(&self, last: &str, limit: usize) -> Result<Vec<(Digest, u64)>, Error>;
-    /// Forgets a blob whose bytes are damaged, whoever has it; pushing it again heals them. Gives the
+    /// Forgets a blob whose bytes are damaged, in all repositories; pushing it again heals them. Gives the
     /// repositories with a manifest that is it or names it; nothing if the blob was not known.
     fn condemn(&self, digest: &Digest) -> Result<Option<Vec<Name>>, Error>;
 }
