@@ -11,3 +11,4 @@ pub mod directory;
 pub mod failure;
 pub mod interrupt;
 pub mod private;
+pub mod words;

@@ -7,7 +7,6 @@ use super::duration;
 use super::permissions::PermissionsArguments;
 use super::pin::PinArguments;
 use super::registry::RegistryArguments;
-use crate::cluster::inventory::{Which, kind_named};
 use crate::cluster::wait::Goal;
 use crate::command::change::Voice;
 use crate::command::{
@@ -16,6 +15,7 @@ use crate::command::{
 use crate::output::{Format, ObjectFormat};
 use api::meta::PackageKind;
 use clap::{Args, Subcommand};
+use inventory::{Which, kind_named};
 use std::time::Duration;
 
 /// What can be done with packages in a cluster.

@@ -1,10 +1,10 @@
 //! The words of `apron permissions`.
 
 use super::cluster::ClusterArguments;
-use crate::cluster::inventory::Which;
 use crate::command::permissions::{Deed, Request};
 use crate::output::Format;
 use clap::{Args, Subcommand};
+use inventory::Which;
 
 /// What to do with the permissions of packages.
 #[derive(Args)]

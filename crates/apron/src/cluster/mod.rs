@@ -1,85 +1,33 @@
-//! Clusters: any API server that a kubeconfig names, and what is installed there.
+//! Clusters as the shell reaches them: by kubeconfigs, and with the registry that one of them may name.
 //!
-//! - [`Cluster`] asks and changes; every failure says which cluster and what to do.
-//! - [`inventory`] is what was found there, as values.
-//! - [`definitions`] is what packages define there, and how many objects live by it.
-//! - [`state`] says in words how packages are, and what they wait for.
-//! - [`wait`] looks until they are as somebody wants them.
+//! What is asked of them and found there is room `inventory`; [`wait`] looks until it is as somebody wants it.
 
-pub(crate) mod definitions;
-pub(crate) mod inventory;
 pub(crate) mod kubeconfig;
-pub(crate) mod state;
 pub(crate) mod wait;
 
 use crate::args::cluster::ClusterArguments;
 use crate::args::registry::RegistryArguments;
-use crate::failure::{Failure, Outcome};
+use crate::failure::Outcome;
 use crate::nearby::nearby;
 use crate::settings::Settings;
-use api::meta::PackageKind;
 use kube::Client;
-use kube::api::{DeleteParams, GetParams, ListParams, Patch, PatchParams, PostParams};
-use kube::core::Request;
 use kubeconfig::OwnRegistry;
-use serde::Deserialize;
-use serde::de::DeserializeOwned;
-use serde_json::Value as Json;
-use std::error::Error as _;
+use std::ops::Deref;
 use store::remote::Transport;
 
-/// Who wrote a field, as API servers remember it.
-const MANAGER: &str = "apron";
-
-/// A cluster that somebody chose.
+/// A cluster that a user chose, and the way there.
 pub(crate) struct Cluster {
-    client: Client,
-    /// What messages call it.
-    place: String,
-    /// The API group of packages.
-    pub(crate) group: String,
+    reached: inventory::Cluster,
     /// Where the registry is that its package manager looks into first.
     registry: Option<OwnRegistry>,
 }
 
-/// One kind of object, as addresses name it.
-#[derive(Clone, Debug)]
-pub(crate) struct Resource {
-    path: String,
-    /// What messages call it.
-    name: String,
-}
+impl Deref for Cluster {
+    type Target = inventory::Cluster;
 
-impl Resource {
-    /// A kind of the whole cluster, in a group.
-    pub(crate) fn of_group(group: &str, version: &str, plural: &str) -> Self {
-        Self {
-            path: format!("/apis/{group}/{version}/{plural}"),
-            name: format!("{plural}.{group}"),
-        }
+    fn deref(&self) -> &inventory::Cluster {
+        &self.reached
     }
-
-    /// A kind in a group and a namespace.
-    pub(crate) fn in_namespace(group: &str, version: &str, namespace: &str, plural: &str) -> Self {
-        let path = format!("/apis/{group}/{version}/namespaces/{namespace}/{plural}");
-        Self { path, name: format!("{plural}.{group}") }
-    }
-
-    /// A kind of the core group, of the whole cluster.
-    pub(crate) fn core_of_cluster(plural: &str) -> Self {
-        Self { path: format!("/api/v1/{plural}"), name: plural.to_owned() }
-    }
-
-    /// A kind of the core group, in a namespace.
-    pub(crate) fn core(namespace: &str, plural: &str) -> Self {
-        Self { path: format!("/api/v1/namespaces/{namespace}/{plural}"), name: plural.to_owned() }
-    }
-}
-
-#[derive(Deserialize)]
-struct List<T> {
-    #[serde(default = "Vec::new")]
-    items: Vec<T>,
 }
 
 impl Cluster {
@@ -95,7 +43,7 @@ impl Cluster {
 
     /// A cluster that a client reaches.
     pub(crate) fn of(client: Client, place: String, suffix: &str) -> Self {
-        Self { client, place, group: format!("pkg.{suffix}"), registry: None }
+        Self { reached: inventory::Cluster::of(client, place, suffix), registry: None }
     }
 
     /// The way to registries as the package manager of this cluster sees them: one that `apron up`
@@ -116,169 +64,4 @@ impl Cluster {
     pub(crate) fn own_registry(&self) -> Option<String> {
         self.registry.as_ref().map(|own| own.address.to_string())
     }
-
-    /// What messages call it.
-    pub(crate) fn place(&self) -> &str {
-        &self.place
-    }
-
-    /// What requests are sent with.
-    pub(crate) fn client(&self) -> Client {
-        self.client.clone()
-    }
-
-    /// Packages of a kind.
-    pub(crate) fn packages(&self, kind: PackageKind) -> Resource {
-        Resource::of_group(&self.group, "v1", &format!("{}s", lower(kind)))
-    }
-
-    /// Revisions of a kind of package.
-    pub(crate) fn revisions(&self, kind: PackageKind) -> Resource {
-        Resource::of_group(&self.group, "v1", &format!("{}revisions", lower(kind)))
-    }
-
-    /// All objects of a kind; nothing if the cluster does not have the kind.
-    pub(crate) async fn list<T: DeserializeOwned>(
-        &self,
-        resource: &Resource,
-    ) -> Outcome<Option<Vec<T>>> {
-        let request = Request::new(&resource.path).list(&ListParams::default());
-        match self.send::<List<T>>(request).await {
-            Ok(list) => Ok(Some(list.items)),
-            Err(error) if code(&error) == Some(404) => Ok(None),
-            Err(error) => Err(self.failed(format!("cannot list {}", resource.name), &error)),
-        }
-    }
-
-    /// An object; nothing if there is none, or if the cluster does not have the kind.
-    pub(crate) async fn get<T: DeserializeOwned>(
-        &self,
-        resource: &Resource,
-        name: &str,
-    ) -> Outcome<Option<T>> {
-        let request = Request::new(&resource.path).get(name, &GetParams::default());
-        match self.send(request).await {
-            Ok(object) => Ok(Some(object)),
-            Err(error) if code(&error) == Some(404) => Ok(None),
-            Err(error) => {
-                Err(self.failed(format!("cannot read {}", named(resource, name)), &error))
-            }
-        }
-    }
-
-    /// Makes an object; nothing if there is one of that name.
-    pub(crate) async fn create(
-        &self,
-        resource: &Resource,
-        name: &str,
-        object: &Json,
-    ) -> Outcome<Option<Json>> {
-        let options =
-            PostParams { field_manager: Some(MANAGER.to_owned()), ..PostParams::default() };
-        let request =
-            Request::new(&resource.path).create(&options, object.to_string().into_bytes());
-        match self.send(request).await {
-            Ok(object) => Ok(Some(object)),
-            Err(error) if code(&error) == Some(409) => Ok(None),
-            Err(error) => {
-                Err(self.failed(format!("cannot create {}", named(resource, name)), &error))
-            }
-        }
-    }
-
-    /// Makes an object say this, and leaves alone what it says besides.
-    pub(crate) async fn apply(&self, resource: &Resource, name: &str, object: &Json) -> Outcome {
-        let options = PatchParams::apply(MANAGER).force();
-        let request = Request::new(&resource.path).patch(name, &options, &Patch::Apply(object));
-        let failed = |error| self.failed(format!("cannot apply {}", named(resource, name)), &error);
-        self.send::<Json>(request).await.map(|_| ()).map_err(failed)
-    }
-
-    /// Changes the fields that a patch names, and no others.
-    pub(crate) async fn merge(
-        &self,
-        resource: &Resource,
-        name: &str,
-        patch: &Json,
-    ) -> Outcome<Json> {
-        let options =
-            PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
-        let request = Request::new(&resource.path).patch(name, &options, &Patch::Merge(patch));
-        let failed =
-            |error| self.failed(format!("cannot change {}", named(resource, name)), &error);
-        self.send(request).await.map_err(failed)
-    }
-
-    /// Asks for an object to be deleted; false if it was not there.
-    pub(crate) async fn delete(&self, resource: &Resource, name: &str) -> Outcome<bool> {
-        let request = Request::new(&resource.path).delete(name, &DeleteParams::background());
-        match self.send::<Json>(request).await {
-            Ok(_) => Ok(true),
-            Err(error) if code(&error) == Some(404) => Ok(false),
-            Err(error) => {
-                Err(self.failed(format!("cannot delete {}", named(resource, name)), &error))
-            }
-        }
-    }
-
-    async fn send<T: DeserializeOwned>(
-        &self,
-        request: Result<axum::http::Request<Vec<u8>>, kube::core::request::Error>,
-    ) -> Result<T, kube::Error> {
-        self.client.request(request.map_err(kube::Error::BuildRequest)?).await
-    }
-
-    /// That the cluster does not have the kinds that packages are made of.
-    pub(crate) fn without_packages(&self) -> Failure {
-        let message = format!("the cluster at {} has no package manager", self.place);
-        let hint = "install it with `apron manager install`, or choose another cluster with \
-                    --context or --kubeconfig";
-        let mut failure = Failure::new(message, hint);
-        failure.causes.push(format!("it does not know the API group {}", self.group));
-        failure
-    }
-
-    fn failed(&self, what: String, error: &kube::Error) -> Failure {
-        let place = &self.place;
-        let kube::Error::Api(status) = error else {
-            let hint = "check that the cluster runs and can be reached from here, or choose \
-                        another with --context or --kubeconfig";
-            let failure = Failure::new(format!("{what}: no answer from {place}"), hint);
-            // Its own words only name the layer that failed.
-            return match error.source() {
-                Some(source) => failure.because(source),
-                None => failure.because(error),
-            };
-        };
-        let hint = match status.code {
-            401 => "the credentials in the kubeconfig are not valid there; get new ones",
-            403 => "ask an administrator of the cluster for this right",
-            409 => "somebody else changed it at the same time; run the command again",
-            422 => "change what the line above names, and run the command again",
-            429 | 500..=599 => "the cluster is in trouble or busy; run the command again later",
-            _ => "the line above is the cluster's answer; change what it names",
-        };
-        let mut failure = Failure::new(what, hint);
-        failure.causes.push(match status.message.trim() {
-            "" => format!("{place} answers with {} {}", status.code, status.reason),
-            message => message.to_owned(),
-        });
-        failure
-    }
-}
-
-fn named(resource: &Resource, name: &str) -> String {
-    format!("{}/{name}", resource.name)
-}
-
-fn code(error: &kube::Error) -> Option<u16> {
-    match error {
-        kube::Error::Api(status) => Some(status.code),
-        _ => None,
-    }
-}
-
-/// A kind as people write it.
-pub(crate) fn lower(kind: PackageKind) -> String {
-    kind.as_str().to_lowercase()
 }

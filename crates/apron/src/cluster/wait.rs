@@ -1,11 +1,11 @@
 //! Looking until packages are as somebody wants them, and saying how they come along.
 
 use super::Cluster;
-use super::inventory::{Installed, Inventory, Which};
 use crate::args::duration;
 use crate::failure::{Failure, Outcome};
 use crate::output;
 use api::condition::{Condition, types};
+use inventory::{Installed, Inventory, Which};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -153,7 +153,7 @@ mod tests {
                 ]},
             });
             let found = vec![(PackageKind::Provider, package, Vec::new())];
-            let (inventory, which) = (Inventory::of(found, json!({})), Which::parse("p"));
+            let (inventory, which) = (Inventory::of(found, json!({})).unwrap(), Which::parse("p"));
             overdue(&[which], Goal::Healthy, Duration::from_secs(1), Ok(inventory)).hint
         };
         let (see, longer) = ("see more with `apron status p`", ", or wait longer");
@@ -189,7 +189,8 @@ mod tests {
             package["status"]["currentRevision"] = json!(format!("p-{active}"));
             let revisions = vec![revision(1, active), revision(2, active)];
             let inventory =
-                Inventory::of(vec![(PackageKind::Provider, package, revisions)], json!({}));
+                Inventory::of(vec![(PackageKind::Provider, package, revisions)], json!({}))
+                    .unwrap();
             [Goal::Healthy, Goal::Updated].map(|it| it.is_met(&Which::parse("p"), &inventory))
         };
         assert_eq!(met(1), [true, false]);

@@ -2,9 +2,8 @@
 
 use super::update;
 use crate::args::cluster::ClusterArguments;
-use crate::cluster::inventory::{Installed, Inventory, Which, version};
+use crate::cluster::Cluster;
 use crate::cluster::wait::{self, Goal};
-use crate::cluster::{Cluster, Resource, lower};
 use crate::command::change::{Change, Voice};
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, ObjectFormat};
@@ -12,6 +11,8 @@ use crate::settings::Settings;
 use api::condition::{self, types};
 use api::pkg::revision::{ACTIVE, Revision};
 use controller::UNESTABLISHED;
+use inventory::{Installed, Inventory, Which, version};
+use inventory::{Resource, lower};
 use serde_json::{Value as Json, json};
 use std::time::Duration;
 
@@ -285,7 +286,7 @@ mod tests {
             "spec": {"package": format!("p:{asked}"), "revisionActivationPolicy": policy},
         });
         let found = vec![(PackageKind::Provider, package, revisions)];
-        let inventory = Inventory::of(found, json!({}));
+        let inventory = Inventory::of(found, json!({})).unwrap();
         let one = &inventory.packages[0];
         match before(one, holder) {
             Ok(revision) => version(&revision.spec.image),

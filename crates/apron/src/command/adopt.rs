@@ -8,7 +8,6 @@ use crate::args::authority::AuthorityArguments;
 use crate::args::cluster::ClusterArguments;
 use crate::args::registry::RegistryArguments;
 use crate::cluster::Cluster;
-use crate::cluster::inventory::{Installed, Inventory, Which};
 use crate::command::login;
 use crate::command::plan::{self, Wish};
 use crate::failure::{Failure, Outcome};
@@ -17,6 +16,7 @@ use crate::settings::Settings;
 use api::pkg::ANNOTATION_ADOPT;
 use controller::cluster::{Cluster as Objects, Error};
 use controller::rehearsal::{Adoption, Target, adoptions, mark, obstacles};
+use inventory::{Installed, Inventory, Which};
 use serde_json::json;
 use std::io::IsTerminal as _;
 

@@ -1,9 +1,10 @@
 //! What a command did to an object of a cluster, told in the words of whoever asked.
 
-use crate::cluster::{Cluster, lower};
+use crate::cluster::Cluster;
 use crate::failure::Outcome;
 use crate::output::{self, ObjectFormat};
 use api::meta::PackageKind;
+use inventory::lower;
 use serde_json::{Value as Json, json};
 
 /// Who asked.

@@ -1,8 +1,7 @@
 //! `explorer`: the packages of a cluster as pages, on this machine, with the rights of a kubeconfig.
 
 use crate::args::cluster::ClusterArguments;
-use crate::cluster::inventory::Inventory;
-use crate::cluster::{Cluster, Resource};
+use crate::cluster::Cluster;
 use crate::command::registry::catalog;
 use crate::command::status;
 use crate::failure::{Failure, Outcome};
@@ -13,6 +12,8 @@ use ::explorer::pass::Pass;
 use ::explorer::plane::{PlaneEvent, PlaneProblem, PlaneReport, PlaneSource};
 use async_trait::async_trait;
 use edge::accept;
+use inventory::Inventory;
+use inventory::Resource;
 use serde_json::Value as Json;
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};

@@ -2,9 +2,8 @@
 
 use crate::args::cluster::ClusterArguments;
 use crate::args::registry::RegistryArguments;
-use crate::cluster::inventory::{Inventory, Which, reference};
+use crate::cluster::Cluster;
 use crate::cluster::wait::{self, Goal};
-use crate::cluster::{Cluster, Resource, lower};
 use crate::command::catalog::resolve;
 use crate::command::change::{Change, Voice};
 use crate::command::permissions;
@@ -16,6 +15,8 @@ use crate::settings::Settings;
 use api::meta::PackageKind;
 use api::pkg::PACKAGE_NAME_SIZE_MAX;
 use controller::authority;
+use inventory::{Inventory, Which, reference};
+use inventory::{Resource, lower};
 use oci::Reference;
 use serde_json::{Value as Json, json};
 use std::time::Duration;

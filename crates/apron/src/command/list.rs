@@ -1,12 +1,13 @@
 //! `list`: what is installed, and how it is.
 
 use crate::args::cluster::ClusterArguments;
-use crate::cluster::inventory::{Installed, Inventory, version};
-use crate::cluster::{Cluster, lower};
+use crate::cluster::Cluster;
 use crate::failure::Outcome;
 use crate::output::{self, ObjectFormat, table};
 use crate::settings::Settings;
 use api::meta::PackageKind;
+use inventory::lower;
+use inventory::{Installed, Inventory, version};
 use serde::Serialize;
 
 /// What to list.

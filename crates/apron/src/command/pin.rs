@@ -4,12 +4,13 @@
 //! Keys of a `ConfigMap` have no `*`, so the kinds of a whole group are written `_.GROUP`.
 
 use crate::args::cluster::ClusterArguments;
-use crate::cluster::{Cluster, Resource};
+use crate::cluster::Cluster;
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Format, table};
 use crate::settings::Settings;
 use api::kind_reference::KindReference;
 use api::manager::PINS;
+use inventory::Resource;
 use oci::{Repository, Rules};
 use serde::Serialize;
 use serde_json::{Value as Json, json};

@@ -5,14 +5,14 @@
 
 use crate::args::cluster::ClusterArguments;
 use crate::cluster::Cluster;
-use crate::cluster::definitions::{self, Definition, total};
-use crate::cluster::inventory::{Installed, Inventory, Which};
 use crate::command::login;
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Format};
 use crate::settings::Settings;
 use controller::cluster::Error;
 use controller::retention::released;
+use inventory::definitions::{self, Definition, total};
+use inventory::{Installed, Inventory, Which};
 use kube::api::Preconditions;
 use serde_json::json;
 use std::io::IsTerminal as _;

@@ -2,7 +2,6 @@
 
 use crate::args::cluster::ClusterArguments;
 use crate::cluster::Cluster;
-use crate::cluster::inventory::{Installed, Inventory, Needed, Which, reference, version};
 use crate::failure::{Failure, Outcome};
 use crate::output::tree::{self, Branch};
 use crate::output::{self, ObjectFormat, bold, dim};
@@ -10,6 +9,7 @@ use crate::settings::Settings;
 use api::condition::{self, types};
 use api::pkg::revision::{ACTIVE, Revision};
 use explorer::plane::{PlaneNeed, PlanePackage, PlaneRevision};
+use inventory::{Installed, Inventory, Needed, Which, reference, version};
 use xpkg::constraint::Constraint;
 use xpkg::version::Version;
 

@@ -1,16 +1,17 @@
 //! `uninstall`: a package and everything it brought.
 
 use crate::args::cluster::ClusterArguments;
-use crate::cluster::definitions::{self, Definition, total};
-use crate::cluster::inventory::{Installed, Inventory, Which};
+use crate::cluster::Cluster;
 use crate::cluster::wait::{self, Goal};
-use crate::cluster::{Cluster, lower};
 use crate::command::change::{Change, tell_all};
 use crate::command::login;
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, ObjectFormat};
 use crate::settings::Settings;
 use controller::is_automatic;
+use inventory::definitions::{self, Definition, total};
+use inventory::lower;
+use inventory::{Installed, Inventory, Which};
 use std::io::IsTerminal as _;
 use std::time::Duration;
 

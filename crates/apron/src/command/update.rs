@@ -3,7 +3,6 @@
 use crate::args::cluster::ClusterArguments;
 use crate::args::registry::RegistryArguments;
 use crate::cluster::Cluster;
-use crate::cluster::inventory::{Installed, Inventory, Which, reference, version};
 use crate::cluster::wait::{self, Goal};
 use crate::command::change::{Change, Voice};
 use crate::failure::{Failure, Outcome};
@@ -11,6 +10,7 @@ use crate::output;
 use crate::place::{self, Opened};
 use crate::settings::Settings;
 use api::meta::PackageKind;
+use inventory::{Installed, Inventory, Which, reference, version};
 use oci::Reference;
 use serde_json::json;
 use std::time::Duration;
@@ -96,7 +96,7 @@ pub(super) async fn change(
     }
     let patch = json!({"spec": {"package": package}});
     let object = cluster.merge(&cluster.packages(kind), &name, &patch).await?;
-    let what = format!("{} {}", crate::cluster::lower(kind), output::bold(&name));
+    let what = format!("{} {}", inventory::lower(kind), output::bold(&name));
     let detail = format!("{what} {}", describe_move(one, package));
     Change { word: "updated", said, kind, name, detail, object }.tell(voice, cluster)
 }
@@ -201,7 +201,7 @@ mod tests {
         });
         let step = |revisions: Vec<serde_json::Value>, after: &str| {
             let found = vec![(PackageKind::Provider, package.clone(), revisions)];
-            describe_move(&Inventory::of(found, json!({})).packages[0], after)
+            describe_move(&Inventory::of(found, json!({})).unwrap().packages[0], after)
         };
         let revision = || vec![revision.clone()];
         assert_eq!(step(revision(), "example.org/p:v1.1.0"), "from v1.0.0 to v1.1.0");
@@ -221,7 +221,7 @@ mod tests {
             "spec": {"package": "old.example.org/crossplane-contrib/provider-nop:v0.2.0"},
         });
         let inventory =
-            Inventory::of(vec![(PackageKind::Provider, package, Vec::new())], json!({}));
+            Inventory::of(vec![(PackageKind::Provider, package, Vec::new())], json!({})).unwrap();
         let found = |kind: Option<PackageKind>| {
             let to = "new.example.org/crossplane-contrib/provider-nop:v0.4.0";
             let asked = crate::args::parse(["apron", "update", to].map(Into::into).into());

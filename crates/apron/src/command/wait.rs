@@ -2,11 +2,11 @@
 
 use crate::args::cluster::ClusterArguments;
 use crate::cluster::Cluster;
-use crate::cluster::inventory::{Installed, Inventory, Which};
 use crate::cluster::wait::{self, Goal};
 use crate::failure::Outcome;
 use crate::output;
 use crate::settings::Settings;
+use inventory::{Installed, Inventory, Which};
 use std::time::Duration;
 
 /// For what, and for how long.

@@ -3,12 +3,12 @@
 
 use crate::args::cluster::ClusterArguments;
 use crate::cluster::Cluster;
-use crate::cluster::inventory::{self, Installed, Inventory, Needed, Which};
 use crate::failure::Outcome;
 use crate::output::tree::{self, Branch};
 use crate::output::{self, Format, bold, dim};
 use crate::settings::Settings;
 use controller::is_automatic;
+use inventory::{self, Installed, Inventory, Needed, Which};
 use serde::Serialize;
 
 /// About which package.
@@ -180,7 +180,7 @@ mod tests {
             (PackageKind::Provider, package("Provider", "low"), Vec::new()),
             (PackageKind::Provider, left, Vec::new()),
         ];
-        Inventory::of(packages, lock)
+        Inventory::of(packages, lock).unwrap()
     }
 
     fn told(name: &str) -> Vec<String> {

@@ -11,6 +11,7 @@ pub(crate) mod tree;
 
 use crate::failure::{Failure, Outcome};
 use anstyle::{AnsiColor, Style};
+pub(crate) use ground::words::{count, short};
 use serde::Serialize;
 use serde_json::json;
 use std::fmt::{Display, Write as _};
@@ -207,12 +208,6 @@ pub(crate) fn findings(findings: &[Diagnostic], to: impl Fn(String)) {
     }
 }
 
-/// `3 errors`, `1 warning`.
-pub(crate) fn count(number: usize, noun: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
-    format!("{number} {noun}{plural}")
-}
-
 /// A size as people say it.
 pub(crate) fn size(bytes: u64) -> String {
     const UNITS: [&str; 5] = ["kB", "MB", "GB", "TB", "PB"];
@@ -226,11 +221,6 @@ pub(crate) fn size(bytes: u64) -> String {
         unit += 1;
     }
     format!("{}.{} {}", tenths / 10, tenths % 10, UNITS[unit])
-}
-
-/// A digest short enough to be read.
-pub(crate) fn short(digest: &str) -> &str {
-    digest.get(..19).unwrap_or(digest)
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use crate::args::authority::OpenArguments;
 use crate::args::cluster::ClusterArguments;
-use crate::cluster::{Cluster, Resource};
+use crate::cluster::Cluster;
 use crate::command::permissions;
 use crate::failure::{Failure, Outcome};
 use crate::output;
@@ -11,6 +11,7 @@ use api::manager::{
     MANAGER_NAME, ManagerInstallation, managed_suffix, manager_labels, manager_objects,
     people_objects,
 };
+use inventory::Resource;
 use serde_json::{Value as Json, json};
 use std::time::Duration;
 use tokio::time::Instant;

@@ -11,7 +11,6 @@ pub(crate) use roles::{ensure_gathered, gathered, read_allowed};
 
 use crate::args::cluster::ClusterArguments;
 use crate::cluster::Cluster;
-use crate::cluster::inventory::{Installed, Inventory, Which};
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Format, bold};
 use crate::settings::Settings;
@@ -19,6 +18,7 @@ use api::meta::{PackageKind, PermissionRequest};
 use api::pkg::revision::{ACTIVE, Revision};
 use controller::authority::in_lines;
 use controller::authority::rules::beyond;
+use inventory::{Installed, Inventory, Which};
 use show::Shown;
 
 /// What to do.

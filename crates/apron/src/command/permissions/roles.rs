@@ -1,11 +1,12 @@
 //! The roles by which permissions are allowed.
 
-use crate::cluster::inventory::{Inventory, Which};
-use crate::cluster::{Cluster, Resource, lower};
+use crate::cluster::Cluster;
 use crate::failure::Outcome;
 use api::meta::{PackageKind, PermissionRequest};
 use controller::authority::rules::to_json;
 use controller::authority::{ALLOWED_LABEL, ALLOWED_ROLE, Allowed, Place};
+use inventory::{Inventory, Which};
+use inventory::{Resource, lower};
 use serde_json::{Value as Json, json};
 
 const RBAC: &str = "rbac.authorization.k8s.io";

@@ -2,12 +2,12 @@
 
 use super::{asked, refuse_unseen, roles};
 use crate::cluster::Cluster;
-use crate::cluster::inventory::Installed;
 use crate::failure::Outcome;
 use crate::output::{self, Format, bold, table};
 use api::meta::PermissionRequest;
 use controller::authority::in_lines;
 use controller::authority::rules::{beyond, to_json};
+use inventory::Installed;
 use serde::Serialize;
 use serde_json::Value as Json;
 

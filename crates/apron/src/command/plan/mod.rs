@@ -9,7 +9,6 @@ use crate::args::authority::AuthorityArguments;
 use crate::args::cluster::ClusterArguments;
 use crate::args::registry::RegistryArguments;
 use crate::cluster::Cluster;
-use crate::cluster::inventory::{Installed, Inventory, Which, reference};
 use crate::command::install::{not_in_a_registry, read_package, refuse_long};
 use crate::command::manager::{assemble, now};
 use crate::command::up::manager::settings;
@@ -27,6 +26,7 @@ use controller::rehearsal::{
     Checks, Imagined, Preview, Rehearsed, Target, rehearse, standing_conflicts,
 };
 use controller::{CatalogAddress, Entry, Hands, Movement};
+use inventory::{Installed, Inventory, Which, reference};
 use serde_json::{Value as Json, json};
 use std::process::ExitCode;
 use std::sync::Arc;

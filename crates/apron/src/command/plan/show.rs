@@ -1,8 +1,8 @@
 //! How a plan is told: package by package, and how much it is in all.
 
-use crate::cluster::inventory::version;
 use crate::output::{bold, count, dim};
 use controller::rehearsal::{Action, ObjectAction, ObjectPreview, PackagePreview, Preview};
+use inventory::version;
 
 /// The lines of a plan.
 pub(super) fn draw(preview: &Preview) -> Vec<String> {

@@ -2,13 +2,13 @@
 
 use super::packages::{self, Local};
 use super::plane::Plane;
-use crate::cluster::inventory::{Installed, Inventory, Which};
-use crate::cluster::lower;
 use crate::cluster::wait::{self, Goal};
 use crate::failure::{Failure, Outcome};
 use crate::output;
 use crate::settings::Settings;
 use api::meta::PackageKind;
+use inventory::lower;
+use inventory::{Installed, Inventory, Which};
 use serde_json::json;
 use std::path::Path;
 use std::time::Duration;
@@ -106,7 +106,7 @@ async fn renew(plane: &Plane, there: &Installed, one: &Local) -> Outcome {
     }
     let patch = json!({"spec": {"package": wanted}});
     plane.cluster.merge(&plane.cluster.packages(there.kind), name, &patch).await?;
-    let (before, after) = (there.asked_version(), crate::cluster::inventory::version(&wanted));
+    let (before, after) = (there.asked_version(), inventory::version(&wanted));
     let name = output::bold(name);
     output::say(format_args!("updated {} {name} from {before} to {after}", lower(there.kind)));
     Ok(())

@@ -1,13 +1,13 @@
 //! Definitions of packages, and the objects that live by them.
 
-use super::Cluster;
-use super::inventory::Installed;
-use crate::failure::{Failure, Outcome};
-use crate::output;
+use crate::cluster::Cluster;
+use crate::installed::Installed;
 use api::object::ObjectMeta;
 use controller::cluster::{Cluster as Objects, Error};
 use controller::rehearsal::Target;
 use controller::retention::{self, Collection, Instances, brought};
+use ground::failure::{Failure, Outcome};
+use ground::words;
 use serde::Serialize;
 use serde_json::Value as Json;
 use std::collections::BTreeSet;
@@ -16,17 +16,20 @@ use std::collections::BTreeSet;
 const SHOWN_MAX: u32 = 20;
 
 /// A definition that a package has.
-pub(crate) struct Definition {
-    pub(crate) target: Target,
-    pub(crate) metadata: ObjectMeta,
-    pub(crate) instances: Instances,
+pub struct Definition {
+    /// Which object it is.
+    pub target: Target,
+    /// Its metadata, as it is now.
+    pub metadata: ObjectMeta,
+    /// How many objects live by it.
+    pub instances: Instances,
     first: Vec<(Collection, Vec<Json>)>,
 }
 
 /// A definition for programs.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct DefinitionShown<'a> {
+pub struct DefinitionShown<'a> {
     kind: &'a str,
     name: &'a str,
     /// So many were found.
@@ -51,12 +54,12 @@ struct ObjectShown<'a> {
 
 impl Definition {
     /// What kubectl calls it.
-    pub(crate) fn id(&self) -> String {
+    pub fn id(&self) -> String {
         format!("{} {}", self.target.kind, self.target.name)
     }
 
     /// The definition for programs.
-    pub(crate) fn shown(&self) -> DefinitionShown<'_> {
+    pub fn shown(&self) -> DefinitionShown<'_> {
         DefinitionShown {
             kind: &self.target.kind,
             name: &self.target.name,
@@ -67,7 +70,7 @@ impl Definition {
     }
 
     /// The definition and its first objects, in lines.
-    pub(crate) fn lines(&self) -> Vec<String> {
+    pub fn lines(&self) -> Vec<String> {
         let mut lines = vec![format!("- {}: {}", self.id(), self.instances)];
         for one in self.first() {
             let place = one.namespace.map(|it| format!("{it}/")).unwrap_or_default();
@@ -85,7 +88,7 @@ impl Definition {
     }
 
     /// Whether one of its first objects must be let go of before it goes.
-    pub(crate) fn is_held(&self) -> bool {
+    pub fn is_held(&self) -> bool {
         self.first().any(|one| !one.finalizers.is_empty())
     }
 
@@ -106,12 +109,12 @@ impl Definition {
 }
 
 /// The objects of a cluster, as the package manager asks for them.
-pub(crate) fn objects(cluster: &Cluster) -> Objects {
+pub fn objects(cluster: &Cluster) -> Objects {
     Objects::new(cluster.client(), std::sync::Arc::default())
 }
 
 /// Definitions that a package no longer brings, and has all the same. What it brings must be known.
-pub(crate) async fn retained(cluster: &Cluster, one: &Installed) -> Outcome<Vec<Definition>> {
+pub async fn retained(cluster: &Cluster, one: &Installed) -> Outcome<Vec<Definition>> {
     let active = one.active().filter(|it| it.is_established());
     let Some(active) = active else {
         let message = format!("{} does not have its objects yet", one.id());
@@ -124,7 +127,7 @@ pub(crate) async fn retained(cluster: &Cluster, one: &Installed) -> Outcome<Vec<
 }
 
 /// All definitions that a package has.
-pub(crate) async fn owned(cluster: &Cluster, one: &Installed) -> Outcome<Vec<Definition>> {
+pub async fn owned(cluster: &Cluster, one: &Installed) -> Outcome<Vec<Definition>> {
     let marked = marked(cluster, one).await?;
     let all = one.revisions.iter().flat_map(brought).chain(marked);
     look(cluster, one, all.collect()).await
@@ -158,7 +161,7 @@ async fn look(
 }
 
 /// Why nobody can tell what a package has.
-pub(crate) fn failed(one: &Installed, error: &Error) -> Failure {
+pub fn failed(one: &Installed, error: &Error) -> Failure {
     let hint = match error {
         Error::Stale(_) | Error::Missing(_) => "run the command again: something is not as it was",
         Error::Refused(_) => "ask an administrator of the cluster for the right to do that",
@@ -168,8 +171,8 @@ pub(crate) fn failed(one: &Installed, error: &Error) -> Failure {
 }
 
 /// How many definitions these are, and how many objects they have.
-pub(crate) fn total(definitions: &[&Definition]) -> String {
+pub fn total(definitions: &[&Definition]) -> String {
     let objects = definitions.iter().map(|one| one.instances);
     let objects = objects.fold(Instances::exactly(0), Instances::and);
-    format!("{} with {objects}", output::count(definitions.len(), "definition"))
+    format!("{} with {objects}", words::count(definitions.len(), "definition"))
 }

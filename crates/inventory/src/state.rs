@@ -1,6 +1,6 @@
 //! How packages are, in words, and what they wait for.
 
-use super::inventory::{Installed, Inventory};
+use crate::installed::{self, Installed, Inventory};
 use api::condition::{self, Condition, reasons, types};
 use api::pkg::revision::{ACTIVE, Revision};
 use controller::retention::retaining;
@@ -8,7 +8,7 @@ use controller::{STARTING, UNESTABLISHED};
 
 /// How a package is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum State {
+pub enum State {
     /// Nobody has looked at it yet.
     New,
     /// It is being fetched, installed or started.
@@ -29,7 +29,7 @@ pub(crate) enum State {
 
 impl State {
     /// The word for it.
-    pub(crate) fn word(self) -> &'static str {
+    pub fn word(self) -> &'static str {
         match self {
             Self::New => "new",
             Self::Installing => "installing",
@@ -43,14 +43,14 @@ impl State {
     }
 
     /// Whether it is as it should be.
-    pub(crate) fn is_well(self) -> bool {
+    pub fn is_well(self) -> bool {
         matches!(self, Self::Healthy | Self::Idle)
     }
 }
 
 impl Installed {
     /// How it is.
-    pub(crate) fn state(&self) -> State {
+    pub fn state(&self) -> State {
         let metadata = &self.package.metadata;
         if metadata.deletion_timestamp.is_some() {
             return State::Deleting;
@@ -79,7 +79,7 @@ impl Installed {
     }
 
     /// Whether it stays as it is until a user acts: waiting longer does not help.
-    pub(crate) fn needs_user_action(&self) -> bool {
+    pub fn needs_user_action(&self) -> bool {
         matches!(self.state(), State::New | State::Inactive | State::Paused)
             || self.troubles().iter().any(|trouble| trouble.contains("; hint: "))
     }
@@ -103,7 +103,8 @@ impl Installed {
         status.and_then(|status| status.conditions.as_deref()).unwrap_or_default()
     }
 
-    pub(crate) fn condition(&self, of: &str) -> Option<&Condition> {
+    /// What it says of itself under a condition.
+    pub fn condition(&self, of: &str) -> Option<&Condition> {
         condition::find(self.conditions(), of)
     }
 
@@ -125,12 +126,12 @@ impl Installed {
 
     /// What there is to say of it, in sentences: what is in the way, what waits to be activated, and
     /// which definitions stay for their objects.
-    pub(crate) fn complaints(&self) -> Vec<String> {
+    pub fn complaints(&self) -> Vec<String> {
         self.troubles().into_iter().chain(self.waits()).chain(self.retained()).collect()
     }
 
     /// What is to be known of a program that is called healthy: that it is only simulated, say.
-    pub(crate) fn remark(&self) -> Option<String> {
+    pub fn remark(&self) -> Option<String> {
         let said = condition::find(self.current()?.conditions(), types::RUNTIME_HEALTHY)?;
         said.message.clone().filter(|message| said.status == "True" && !message.is_empty())
     }
@@ -174,17 +175,17 @@ impl Installed {
 
     /// That another version waits to be activated than the one that is, if one does.
     fn waits(&self) -> Option<String> {
-        let version = super::inventory::version(&self.waiting()?.spec.image);
+        let version = installed::version(&self.waiting()?.spec.image);
         Some(format!("{version} waits to be activated: apron activate {}", self.name()))
     }
 
     /// What it says of definitions that stay although it no longer brings them.
-    pub(crate) fn retained(&self) -> Option<String> {
+    pub fn retained(&self) -> Option<String> {
         retaining(self.conditions())?.message.clone()
     }
 
     /// One line on how it comes along.
-    pub(crate) fn progress(&self, inventory: &Inventory) -> String {
+    pub fn progress(&self, inventory: &Inventory) -> String {
         let state = self.state();
         let word = state.word();
         if state.is_well() {
@@ -313,7 +314,7 @@ mod tests {
             revision(3, "p:v3", "Inactive"),
         ];
         let found = vec![(PackageKind::Provider, package, revisions)];
-        Inventory::of(found, json!({})).packages.remove(0)
+        Inventory::of(found, json!({})).unwrap().packages.remove(0)
     }
 
     #[test]

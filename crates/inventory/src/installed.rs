@@ -1,11 +1,12 @@
 //! What is installed in a cluster, as values: packages, their revisions, and the lock.
 
-use super::{Cluster, Resource, lower};
-use crate::failure::{Failure, Outcome};
+use crate::cluster::{Cluster, Resource, lower};
 use api::meta::PackageKind;
 use api::pkg::lock::{self, Dependency, Lock, LockPackage};
 use api::pkg::revision::{ACTIVE, Revision};
 use api::pkg::{LABEL_PACKAGE, Package};
+use ground::failure::{Failure, Outcome};
+use ground::words;
 use oci::{Identifier, Reference, Repository, Rules};
 use serde_json::Value as Json;
 
@@ -14,10 +15,11 @@ const KINDS: [PackageKind; 3] =
 
 /// Everything that is known about packages in a cluster.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Inventory {
-    pub(crate) packages: Vec<Installed>,
+pub struct Inventory {
+    /// The packages, by kind.
+    pub packages: Vec<Installed>,
     /// Whether the cluster has all kinds of packages.
-    pub(crate) is_complete: bool,
+    pub is_complete: bool,
     /// Kind and name of packages that are gone, though revisions of theirs are not.
     leaving: Vec<(PackageKind, String)>,
     lock: Lock,
@@ -25,30 +27,37 @@ pub(crate) struct Inventory {
 
 /// A package and its revisions, the highest number first.
 #[derive(Clone, Debug)]
-pub(crate) struct Installed {
-    pub(crate) kind: PackageKind,
-    pub(crate) package: Package,
-    pub(crate) revisions: Vec<Revision>,
+pub struct Installed {
+    /// Its kind.
+    pub kind: PackageKind,
+    /// What is asked for, and what the manager says of it.
+    pub package: Package,
+    /// Its revisions.
+    pub revisions: Vec<Revision>,
     /// The package as the server has it.
-    pub(crate) json: Json,
+    pub json: Json,
 }
 
 /// Which package somebody means.
 #[derive(Clone, Debug)]
-pub(crate) struct Which {
-    pub(crate) kind: Option<PackageKind>,
-    pub(crate) name: String,
+pub struct Which {
+    /// Its kind, if it was said.
+    pub kind: Option<PackageKind>,
+    /// Its name.
+    pub name: String,
 }
 
 /// Something a package needs, and what there is of it.
-pub(crate) struct Needed<'a> {
-    pub(crate) dependency: &'a Dependency,
-    pub(crate) installed: Option<&'a Installed>,
+pub struct Needed<'a> {
+    /// What is needed.
+    pub dependency: &'a Dependency,
+    /// The package that counts for it, if there is one.
+    pub installed: Option<&'a Installed>,
 }
 
 impl Needed<'_> {
     /// What is accepted: versions of a package, or a kind, with why it comes from where it does.
-    pub(crate) fn wants(&self) -> String {
+    pub fn wants(&self) -> String {
         let Dependency { package, constraints, reason, .. } = self.dependency;
         match reason {
             Some(reason) => format!("CRD {package}: {reason}"),
@@ -58,19 +67,19 @@ impl Needed<'_> {
     }
 
     /// Whether a kind is needed, whichever package brings it.
-    pub(crate) fn is_on_kind(&self) -> bool {
+    pub fn is_on_kind(&self) -> bool {
         self.dependency.kind.as_deref() == Some("CustomResourceDefinition")
     }
 
     /// Whether it is a kind that is there without a package.
-    pub(crate) fn is_external(&self) -> bool {
+    pub fn is_external(&self) -> bool {
         self.dependency.brought_by.is_none() && self.dependency.reason.is_some()
     }
 }
 
 impl Which {
     /// What `NAME`, `KIND/NAME` and `KIND.GROUP/NAME` mean.
-    pub(crate) fn parse(text: &str) -> Self {
+    pub fn parse(text: &str) -> Self {
         let parts = text.split_once('/').and_then(|(kind, name)| Some((kind_named(kind)?, name)));
         match parts {
             Some((kind, name)) => Self { kind: Some(kind), name: name.to_owned() },
@@ -89,7 +98,7 @@ impl Which {
 }
 
 /// The kind that a word names: `provider`, `Providers`, `provider.pkg.crossplane.io`.
-pub(crate) fn kind_named(word: &str) -> Option<PackageKind> {
+pub fn kind_named(word: &str) -> Option<PackageKind> {
     let first = word.split('.').next().unwrap_or(word).to_lowercase();
     let one = first.strip_suffix('s').unwrap_or(&first);
     KINDS.into_iter().find(|kind| lower(*kind) == one)
@@ -97,7 +106,7 @@ pub(crate) fn kind_named(word: &str) -> Option<PackageKind> {
 
 impl Inventory {
     /// Looks at a cluster.
-    pub(crate) async fn gather(cluster: &Cluster) -> Outcome<Self> {
+    pub async fn gather(cluster: &Cluster) -> Outcome<Self> {
         let (mut packages, mut leaving, mut known) = (Vec::new(), Vec::new(), 0);
         let each = KINDS.map(|kind| of_kind(cluster, kind));
         let locks = Resource::of_group(&cluster.group, "v1beta1", "locks");
@@ -118,31 +127,27 @@ impl Inventory {
     }
 
     /// Why not everybody has what they need, if that is so.
-    pub(crate) fn unresolved(&self) -> Option<&str> {
+    pub fn unresolved(&self) -> Option<&str> {
         let conditions = self.lock.status.as_ref()?.conditions.as_deref()?;
         let resolved = api::condition::find(conditions, api::condition::types::RESOLVED)?;
         let message = resolved.message.as_deref().map(str::trim).filter(|text| !text.is_empty());
         message.filter(|_| resolved.status != "True")
     }
 
-    /// What a test has found.
-    #[cfg(test)]
-    pub(crate) fn of(packages: Vec<(PackageKind, Json, Vec<Json>)>, lock: Json) -> Self {
-        let read = |revisions: Vec<Json>| -> Vec<Revision> {
-            revisions.into_iter().map(|one| serde_json::from_value(one).unwrap()).collect()
-        };
-        let packages = packages.into_iter();
-        let packages = packages.map(|(kind, json, all)| Installed::new(kind, json, &read(all)));
-        Self {
-            packages: packages.map(Result::unwrap).collect(),
-            is_complete: true,
-            leaving: Vec::new(),
-            lock: serde_json::from_value(lock).unwrap(),
+    /// What is known of packages, each with its revisions, and of the lock.
+    pub fn of(packages: Vec<(PackageKind, Json, Vec<Json>)>, lock: Json) -> Outcome<Self> {
+        let mut found = Vec::new();
+        for (kind, json, revisions) in packages {
+            let revisions = serde_json::from_value::<Vec<Revision>>(Json::Array(revisions));
+            let revisions = revisions.map_err(|error| not_understood(kind, &error))?;
+            found.push(Installed::new(kind, json, &revisions)?);
         }
+        let lock = serde_json::from_value(lock).unwrap_or_default();
+        Ok(Self { packages: found, is_complete: true, leaving: Vec::new(), lock })
     }
 
     /// Whether nothing is left of a package.
-    pub(crate) fn is_gone(&self, which: &Which) -> bool {
+    pub fn is_gone(&self, which: &Which) -> bool {
         let is_it = |(kind, name): &(PackageKind, String)| {
             *name == which.name && which.kind.is_none_or(|it| it == *kind)
         };
@@ -150,7 +155,7 @@ impl Inventory {
     }
 
     /// The package that is meant.
-    pub(crate) fn find(&self, which: &Which) -> Outcome<&Installed> {
+    pub fn find(&self, which: &Which) -> Outcome<&Installed> {
         let found: Vec<&Installed> = self.packages.iter().filter(|one| which.fits(one)).collect();
         match found.as_slice() {
             [one] => Ok(one),
@@ -174,7 +179,7 @@ impl Inventory {
     }
 
     /// The packages of a repository.
-    pub(crate) fn of_repository(&self, repository: &Repository) -> Vec<&Installed> {
+    pub fn of_repository(&self, repository: &Repository) -> Vec<&Installed> {
         let is_of = |one: &&Installed| {
             one.reference().is_some_and(|reference| reference.repository() == repository)
         };
@@ -182,7 +187,7 @@ impl Inventory {
     }
 
     /// What a package needs, by the lock.
-    pub(crate) fn needs<'a>(&'a self, one: &'a Installed) -> Vec<Needed<'a>> {
+    pub fn needs<'a>(&'a self, one: &'a Installed) -> Vec<Needed<'a>> {
         let Some(entry) = self.entry(one) else { return Vec::new() };
         let needed = |dependency: &'a Dependency| {
             let source = dependency.brought_by.as_ref().unwrap_or(&dependency.package);
@@ -222,7 +227,7 @@ impl Inventory {
     }
 
     /// Who needs a package.
-    pub(crate) fn needed_by<'a>(&'a self, one: &Installed) -> Vec<&'a Installed> {
+    pub fn needed_by<'a>(&'a self, one: &Installed) -> Vec<&'a Installed> {
         let needs = |other: &&Installed| {
             let mut needs = self.needs(other).into_iter();
             needs.any(|it| it.installed.is_some_and(|it| it.is(one)))
@@ -231,7 +236,7 @@ impl Inventory {
     }
 
     /// A package, and everything it needs, once each.
-    pub(crate) fn closure<'a>(&'a self, one: &'a Installed) -> Vec<&'a Installed> {
+    pub fn closure<'a>(&'a self, one: &'a Installed) -> Vec<&'a Installed> {
         let mut found = vec![one];
         let mut next = 0;
         while let Some(one) = found.get(next).copied() {
@@ -296,11 +301,8 @@ async fn of_kind(cluster: &Cluster, kind: PackageKind) -> Outcome<Option<OfKind>
 
 impl Installed {
     fn new(kind: PackageKind, json: Json, all: &[Revision]) -> Outcome<Self> {
-        let package: Package = serde_json::from_value(json.clone()).map_err(|error| {
-            let hint = "its definition may be of a much older or newer version than apron knows";
-            Failure::new(format!("cannot understand a {} of the cluster", lower(kind)), hint)
-                .because(&error)
-        })?;
+        let package: Package =
+            serde_json::from_value(json.clone()).map_err(|error| not_understood(kind, &error))?;
         let package = package.with_chosen_image();
         let name = &package.metadata.name;
         let is_its = |one: &&Revision| one.metadata.labels.get(LABEL_PACKAGE) == Some(name);
@@ -310,16 +312,17 @@ impl Installed {
     }
 
     /// What names exactly this one.
-    pub(crate) fn which(&self) -> Which {
+    pub fn which(&self) -> Which {
         Which { kind: Some(self.kind), name: self.name().to_owned() }
     }
 
-    pub(crate) fn name(&self) -> &str {
+    /// Its name.
+    pub fn name(&self) -> &str {
         &self.package.metadata.name
     }
 
     /// What kubectl calls it.
-    pub(crate) fn id(&self) -> String {
+    pub fn id(&self) -> String {
         format!("{}/{}", lower(self.kind), self.name())
     }
 
@@ -328,34 +331,34 @@ impl Installed {
     }
 
     /// What it asks for, if that is a reference.
-    pub(crate) fn reference(&self) -> Option<Reference> {
+    pub fn reference(&self) -> Option<Reference> {
         reference(&self.package.spec.package)
     }
 
     /// What is there of it: what it asks for, or, where somebody decides when that becomes active,
     /// what is active until then.
-    pub(crate) fn image(&self) -> &str {
+    pub fn image(&self) -> &str {
         let asked = &self.package.spec.package;
         self.active().filter(|_| self.package.is_manual()).map_or(asked, |it| &it.spec.image)
     }
 
     /// The tag or digest of what is there.
-    pub(crate) fn version(&self) -> String {
+    pub fn version(&self) -> String {
         version(self.image())
     }
 
     /// The tag or digest it asks for.
-    pub(crate) fn asked_version(&self) -> String {
+    pub fn asked_version(&self) -> String {
         version(&self.package.spec.package)
     }
 
     /// The revision it asks for, if that waits for somebody to activate it in place of another.
-    pub(crate) fn waiting(&self) -> Option<&Revision> {
+    pub fn waiting(&self) -> Option<&Revision> {
         self.asked().filter(|one| one.spec.desired_state != ACTIVE && self.is_held())
     }
 
     /// The revision that would be activated next: what is asked for, or the newest.
-    pub(crate) fn next(&self) -> Option<&Revision> {
+    pub fn next(&self) -> Option<&Revision> {
         self.asked().or(self.revisions.first())
     }
 
@@ -369,15 +372,20 @@ impl Installed {
     }
 
     /// The revision that stands for it.
-    pub(crate) fn current(&self) -> Option<&Revision> {
+    pub fn current(&self) -> Option<&Revision> {
         let name = self.package.status.as_ref()?.current_revision.as_ref()?;
         self.revisions.iter().find(|one| one.metadata.name == *name)
     }
 
     /// The revision that is installed.
-    pub(crate) fn active(&self) -> Option<&Revision> {
+    pub fn active(&self) -> Option<&Revision> {
         self.revisions.iter().find(|one| one.spec.desired_state == ACTIVE)
     }
+}
+
+fn not_understood(kind: PackageKind, error: &serde_json::Error) -> Failure {
+    let hint = "its definition may be of a much older or newer version than apron knows";
+    Failure::new(format!("cannot understand a {} of the cluster", lower(kind)), hint).because(error)
 }
 
 fn rules() -> Rules {
@@ -385,7 +393,7 @@ fn rules() -> Rules {
 }
 
 /// A reference as package managers read it.
-pub(crate) fn reference(text: &str) -> Option<Reference> {
+pub fn reference(text: &str) -> Option<Reference> {
     Reference::parse(text, &rules()).ok()
 }
 
@@ -394,10 +402,10 @@ fn repository(text: &str) -> Option<Repository> {
 }
 
 /// The tag or digest of a reference, short enough to be read.
-pub(crate) fn version(text: &str) -> String {
+pub fn version(text: &str) -> String {
     match reference(text).as_ref().map(Reference::identifier) {
         Some(Identifier::Tag(tag)) => tag.clone(),
-        Some(Identifier::Digest(digest)) => crate::output::short(&digest.to_string()).to_owned(),
+        Some(Identifier::Digest(digest)) => words::short(&digest.to_string()).to_owned(),
         None => "-".to_owned(),
     }
 }
@@ -466,7 +474,7 @@ mod tests {
             both(PackageKind::Provider, "low", "new.example.org/t/low:v1.0.0"),
             both(PackageKind::Function, "fun", "other.example.org/t/low:v1.0.0"),
         ];
-        Inventory::of(packages, lock)
+        Inventory::of(packages, lock).unwrap()
     }
 
     #[test]

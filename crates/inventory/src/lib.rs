@@ -1,0 +1,23 @@
+//! What is installed in a cluster, and how it is, as values.
+//!
+//! ```text
+//!   API server ──► Cluster ──► Inventory ──► Installed ──► State, complaints, progress
+//!                                   └─ Lock ──► who needs whom
+//!                  definitions ──► what a package has there, and how many objects live by it
+//! ```
+//!
+//! [`Cluster`] asks and changes; each of its failures says which cluster and what to do. [`Inventory`] is what
+//! was found at one moment, [`State`] the one word for how a package is, and its complaints are what is in the
+//! way, in sentences. Commands and pages print these; neither finds out anything by itself.
+//!
+//! The room refuses to know commands, kubeconfigs, printing and the environment, and it decides nothing: it
+//! tells what the package manager has written down. Start with [`Inventory::gather`].
+
+mod cluster;
+pub mod definitions;
+mod installed;
+mod state;
+
+pub use cluster::{Cluster, Resource, lower};
+pub use installed::{Installed, Inventory, Needed, Which, kind_named, reference, version};
+pub use state::State;
