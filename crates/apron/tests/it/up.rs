@@ -314,6 +314,37 @@ fn mistake_certificates_that_are_none() {
     assert!(ran.stderr.contains("hint: check --ca-bundle-path"), "{}", ran.stderr);
 }
 
+/// A bare system has none until `ca-certificates` is installed; what is here needs none of them.
+#[test]
+fn a_machine_that_trusts_no_authority_brings_a_control_plane_up() {
+    let scratch = Scratch::new();
+    fs_err::create_dir_all(scratch.join("empty")).unwrap();
+    scratch.write("none.pem", "");
+    let untrusting = || {
+        let mut command = command(&scratch);
+        command.env("SSL_CERT_FILE", scratch.join("none.pem"));
+        command.env("SSL_CERT_DIR", scratch.join("empty"));
+        command
+    };
+    let mut up = untrusting();
+    up.args(["up", &example(), "--in-memory", "--exit-when-ready"]);
+    up.args(["--listen", "127.0.0.1:0", "--registry-listen", "127.0.0.1:0"]);
+    let ran: Ran = up.output().unwrap().into();
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+
+    // A server with TLS is not trusted, and the advice says what to do.
+    let plane = Up::start(&scratch, &["--data-dir", "data"]);
+    let api = fs_err::read_to_string(scratch.join(&plane.kubeconfig)).unwrap();
+    let address = api.split("https://").nth(1).unwrap().lines().next().unwrap();
+    let mut inspect = untrusting();
+    inspect.args(["inspect", &format!("{address}/team/p:v1")]);
+    let ran: Ran = inspect.output().unwrap().into();
+    assert_eq!(ran.code, Some(1), "{}", ran.stdout);
+    assert!(ran.stderr.contains("--ca-file"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("certificate"), "{}", ran.stderr);
+    plane.stop();
+}
+
 #[test]
 fn mistake_a_directory_without_packages() {
     let scratch = Scratch::new();

@@ -44,8 +44,33 @@ pub fn http_client(settings: &HttpSettings) -> Result<Transport, Error> {
     Ok(transport(Http(client)))
 }
 
+/// Whose certificates a client trusts.
+#[derive(Clone, Copy)]
+enum Authorities {
+    /// Those of the machine, and the ones that settings name.
+    OfTheMachine,
+    /// The ones that settings name, which may be none: then no server with TLS is trusted.
+    Named,
+}
+
+fn fault(what: &'static str) -> impl Fn(reqwest::Error) -> HttpError {
+    move |error| HttpError::Setting(what, error.into())
+}
+
 fn build(settings: &HttpSettings) -> Result<reqwest::Client, HttpError> {
-    let fault = |what| move |error: reqwest::Error| HttpError::Setting(what, error.into());
+    let built = configure(settings, Authorities::OfTheMachine)?.build();
+    // A bare machine without any certificates makes every client fail, before a server is asked that may not need one.
+    if built.is_err() && reqwest::Client::builder().build().is_err() {
+        let alone = configure(settings, Authorities::Named)?.build();
+        return alone.map_err(fault("the TLS configuration"));
+    }
+    built.map_err(fault("the TLS configuration"))
+}
+
+fn configure(
+    settings: &HttpSettings,
+    authorities: Authorities,
+) -> Result<reqwest::ClientBuilder, HttpError> {
     let mut builder = reqwest::Client::builder()
         .no_proxy()
         .redirect(redirect::Policy::none())
@@ -54,17 +79,17 @@ fn build(settings: &HttpSettings) -> Result<reqwest::Client, HttpError> {
         .pool_idle_timeout(Duration::from_secs(60))
         .tcp_nodelay(true)
         .tls_danger_accept_invalid_certs(settings.insecure);
-    if let Some(bundle) = &settings.ca_bundle {
-        let certificates =
-            Certificate::from_pem_bundle(bundle).map_err(fault("the certificate bundle"))?;
-        if certificates.is_empty() {
-            return Err(HttpError::Setting(
-                "the certificate bundle",
-                "it has no certificate".into(),
-            ));
-        }
-        builder = builder.tls_certs_merge(certificates);
+    let bundle = settings.ca_bundle.as_deref();
+    let named = bundle.map(Certificate::from_pem_bundle).transpose();
+    let named = named.map_err(fault("the certificate bundle"))?;
+    if named.as_ref().is_some_and(Vec::is_empty) {
+        return Err(HttpError::Setting("the certificate bundle", "it has no certificate".into()));
     }
+    let named = named.unwrap_or_default();
+    builder = match authorities {
+        Authorities::OfTheMachine => builder.tls_certs_merge(named),
+        Authorities::Named => builder.tls_certs_only(named),
+    };
     if let Some(identity) = &settings.identity {
         let identity = Identity::from_pem(identity).map_err(fault("the client certificate"))?;
         builder = builder.identity(identity);
@@ -84,7 +109,7 @@ fn build(settings: &HttpSettings) -> Result<reqwest::Client, HttpError> {
             proxies.proxy_for(url.scheme(), host, url.port()).map(str::to_owned)
         }));
     }
-    builder.build().map_err(fault("the TLS configuration"))
+    Ok(builder)
 }
 
 /// What errors of the TLS stack have in them; a plain server's greeting is a corrupt message.
