@@ -60,6 +60,11 @@ build: source_time = $(or $(SOURCE_DATE_EPOCH),$(if $(wildcard .git),$(shell git
 build: ## The binary that is shipped, target/dist/apron; `apron version -o json` tells the commit
 	APRON_COMMIT='$(commit)' APRON_SOURCE_TIME='$(source_time)' cargo build --profile dist --locked -p apron
 
+.PHONY: dist
+dist: ## The files of a release, in dist/: archive, Debian package, image, chart, SBOM, checksums
+	@scripts/setup dist
+	@scripts/dist
+
 .PHONY: install
 install: prefix = $(DESTDIR)$(or $(PREFIX),/usr/local)
 install: build ## Install apron, its manual pages and completions, and the link kubectl-crossplane, into PREFIX (/usr/local)
