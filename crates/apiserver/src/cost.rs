@@ -1,8 +1,9 @@
-//! What requests cost: time linear in what a client sends, measured by growing it.
+//! What requests cost: time and memory linear in what a client sends, measured by growing it.
 //!
 //! Four times as much takes four times as long, and a little more where things are sorted or do
 //! not fit a cache; with a square in it, sixteen times. What counts is how long this thread
-//! worked, not how long it waited: tests run beside each other. Expressions count their steps
+//! worked, not how long it waited: tests run beside each other. Memory is the most that the thread
+//! had at once, which is counted, and the same each time. Expressions count their steps
 //! (`cel::tests`), JSON patches what they move (`patch::json`).
 
 use std::time::Duration;
@@ -10,6 +11,7 @@ use std::time::Duration;
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Map, Value, json};
 
+use crate::http::body::BODY_MAX;
 use crate::kind::Kinds;
 use crate::kind::shape;
 use apply::fieldpath::Set;
@@ -22,6 +24,11 @@ use schema::{Root, Structural};
 
 /// More than linear work that is sorted takes, less than a square.
 const GROWTH_MAX: f64 = 10.0;
+/// More than four times as much memory, for buffers that grow by doubling; less than a square. In
+/// hundredths.
+const MEMORY_GROWTH_MAX: u64 = 600;
+/// What some work needs however little there is to do.
+const MEMORY_LEAST: u64 = 16 << 10;
 
 fn worked() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
@@ -39,9 +46,25 @@ fn least<T>(mut work: impl FnMut() -> T) -> f64 {
     times.fold(f64::MAX, f64::min)
 }
 
-/// Checks that work on four times as much takes no more than linear work does.
+/// The most memory that some work has at once.
+fn peak_memory<T>(work: impl FnOnce() -> T) -> u64 {
+    let info = allocation_counter::measure(|| drop(std::hint::black_box(work())));
+    info.bytes_max
+}
+
+/// How many times as much memory the second work has at once, in hundredths.
+fn memory_growth<T>(few: impl FnOnce() -> T, many: impl FnOnce() -> T) -> u64 {
+    let (few, many) = (peak_memory(few).max(MEMORY_LEAST), peak_memory(many));
+    100 * many / few
+}
+
+/// Checks that work on four times as much takes no more time and memory than linear work does.
 fn check<I, T>(what: &str, count: usize, make: impl Fn(usize) -> I, work: impl Fn(&I) -> T) {
     let (small, big) = (make(count), make(4 * count));
+    // What is made once for all is not this work's.
+    drop(work(&small));
+    let memory = memory_growth(|| work(&small), || work(&big));
+    assert!(memory < MEMORY_GROWTH_MAX, "{what}: four times as much took {memory} % of the memory");
     let mut growth = f64::MAX;
     for _ in 0..5 {
         let few = least(|| work(&small)).max(1e-4);
@@ -60,6 +83,17 @@ fn fields(count: usize, value: impl Fn(usize) -> Value) -> Map<String, Value> {
 
 fn named(count: usize) -> Vec<Value> {
     (0..count).rev().map(|at| json!({"name": format!("n{at:06}"), "value": "v"})).collect()
+}
+
+/// What judges memory here can tell linear work from a square.
+#[test]
+fn memory_that_grows_as_a_square_is_noticed() {
+    let linear = |count: usize| vec![1_u8; 1000 * count];
+    let square = |count: usize| (0..count).map(|_| linear(count)).collect::<Vec<_>>();
+    let linear = memory_growth(|| linear(50), || linear(200));
+    let square = memory_growth(|| square(50), || square(200));
+    assert!((390..410).contains(&linear), "{linear}");
+    assert!(square > 2 * MEMORY_GROWTH_MAX, "{square}");
 }
 
 #[test]
@@ -192,6 +226,28 @@ fn yaml_bodies_are_linear() {
     check("keys set twice", 5_000, text, |text| {
         schema::object::lines::parse(text.as_bytes()).unwrap()
     });
+}
+
+/// However little text it takes to ask for much by repeating what is there.
+#[test]
+fn h5_what_refers_to_itself_takes_no_more_memory_than_it_may() {
+    let aliases = |count: usize| {
+        let all: Vec<String> = (0..count).map(|at| format!("k{at}: *a\n")).collect();
+        format!("a: &a [{}1]\n{}", "1, ".repeat(count), all.concat())
+    };
+    check("aliases", 1_000, aliases, |text| schema::object::lines::parse(text.as_bytes()).is_ok());
+    let copies = |count: usize| {
+        let copy = |at: usize| json!({"op": "copy", "from": "/l", "path": format!("/l/k{at}")});
+        (json!({"l": {}}), Value::Array((0..count).map(copy).collect()))
+    };
+    // A body of the largest size takes as much.
+    let body = Value::Object(fields(BODY_MAX / 13, |_| json!({}))).to_string();
+    let most = peak_memory(|| strict::parse(body.as_bytes()));
+    for count in [20, 100, 1_000] {
+        let (mut object, patch) = copies(count);
+        let peak = peak_memory(|| patch::json(&mut object, &patch).is_ok());
+        assert!(peak < 2 * most, "{count} copies took {peak} bytes, a body takes {most}");
+    }
 }
 
 #[test]

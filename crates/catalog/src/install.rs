@@ -88,12 +88,14 @@ mod tests {
         {
             assert_eq!(definer(STACK_API_VERSION, scope).installing_kind(), kind);
         }
+        let reference = format!("r.io:5000/team/my-stack:v1@sha256:{}", "ab".repeat(32));
         assert_eq!(
-            definer(STACK_API_VERSION, "Namespaced")
-                .advise_install("r.io:5000/team/my-stack:v1@sha256:ab"),
-            "install it with `echo '{\"apiVersion\":\"packages.crossplane.io/v1alpha1\",\"kind\":\
-             \"PackageInstall\",\"metadata\":{\"name\":\"team-my-stack\",\"namespace\":\"default\"},\"spec\":\
-             {\"package\":\"r.io:5000/team/my-stack:v1@sha256:ab\"}}' | kubectl apply -f -`"
+            definer(STACK_API_VERSION, "Namespaced").advise_install(&reference),
+            format!(
+                "install it with `echo '{{\"apiVersion\":\"packages.crossplane.io/v1alpha1\",\"kind\":\
+                 \"PackageInstall\",\"metadata\":{{\"name\":\"team-my-stack\",\"namespace\":\"default\"}},\"spec\":\
+                 {{\"package\":\"{reference}\"}}}}' | kubectl apply -f -`"
+            )
         );
     }
 }

@@ -372,7 +372,7 @@ impl Manager {
         }
         if hands.settings.manages_roles {
             kinds.spawn(run::run(roles::ProviderRoles, hands, &mut watches, &stop));
-            kinds.spawn(run::run(roles::DefinitionRoles, hands, &mut watches, &stop));
+            kinds.spawn(run::run(roles::DefinitionRoles::default(), hands, &mut watches, &stop));
         }
         if hands.settings.manages_stacks {
             for kind in [CLUSTER_INSTALL, NAMESPACE_INSTALL] {

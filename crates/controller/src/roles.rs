@@ -2,6 +2,7 @@
 
 use crate::kind::{Kind, Learnt, Meta, Wakes, Watch};
 use crate::package::typed;
+use crate::revision::Disputes;
 use crate::{Hands, access, cluster, held};
 use api::meta::{PackageKind, capability};
 use api::pkg::revision::Revision;
@@ -17,12 +18,17 @@ use serde_json::Value as Json;
 /// The roles of providers' revisions.
 pub struct ProviderRoles;
 /// The roles of composite resource definitions.
-pub struct DefinitionRoles;
+#[derive(Default)]
+pub struct DefinitionRoles {
+    /// Definitions of resources by the names that composite ones want theirs to have.
+    disputes: Disputes,
+}
 
 pub(crate) const BINDING: &str = "ClusterRoleBinding";
 pub(crate) const NAMESPACE_BINDING: &str = "RoleBinding";
 const REVISION: &str = "ProviderRevision";
 const DEFINITION: (&str, &str) = ("apiextensions.crossplane.io/v1", "CompositeResourceDefinition");
+const CUSTOM: (&str, &str) = ("apiextensions.k8s.io/v1", "CustomResourceDefinition");
 
 impl Kind for ProviderRoles {
     type World = World;
@@ -128,7 +134,11 @@ impl Kind for DefinitionRoles {
     }
 
     fn watches(&self, _: &Hands) -> Vec<Watch> {
-        vec![Watch::itself(DEFINITION.0, DEFINITION.1), Watch::by_owner(RBAC, ROLE, DEFINITION.1)]
+        vec![
+            Watch::itself(DEFINITION.0, DEFINITION.1),
+            Watch::by_owner(RBAC, ROLE, DEFINITION.1),
+            self.disputes.watch(CUSTOM.0, CUSTOM.1, DEFINITION.1),
+        ]
     }
 
     async fn gather(
@@ -142,7 +152,16 @@ impl Kind for DefinitionRoles {
             namespace: None,
             name: key.to_owned(),
         };
-        let Some(definition) = hands.cluster.get(&target).await? else { return Ok(None) };
+        let Some(definition) = hands.cluster.get(&target).await? else {
+            self.disputes.settle(key, |_, _| false);
+            return Ok(None);
+        };
+        let targets = definition::derived_definitions(&definition);
+        self.disputes.begin(key, targets.iter());
+        let mut derived = Vec::new();
+        for target in &targets {
+            derived.extend(hands.cluster.get_metadata(target).await?);
+        }
         let names = ["crossplane", "edit", "view", "browse"]
             .map(|end| format!("crossplane:composite:{key}:aggregate-to-{end}"));
         let mut owned = roles(hands, &names).await?;
@@ -150,6 +169,7 @@ impl Kind for DefinitionRoles {
         owned.retain(|object| is_controlled_by_object(object, &definition));
         Ok(Some(definition::World {
             definition,
+            derived,
             allowed: access::allowed_by_settings(hands).await?,
             owned,
             uncontrolled,

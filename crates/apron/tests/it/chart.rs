@@ -3,6 +3,7 @@
 
 use crate::control_plane::Asked;
 use crate::kubectl::plane::{Ours, Real, peer};
+use crate::recorder::{Deed, Recorder};
 use crate::registry::{Served, ask};
 use crate::support::{Ran, Scratch, apron, command, until};
 use kube::config::Kubeconfig;
@@ -291,6 +292,8 @@ fn the_usual_manager_has_the_role_it_always_had_and_every_other_one_of_its_own()
 struct Pod {
     child: Child,
     log: PathBuf,
+    /// What it asks the API server for passes here.
+    recorder: Recorder,
 }
 
 impl Drop for Pod {
@@ -315,7 +318,16 @@ impl Pod {
             let groups = ["system:serviceaccounts".to_owned(), "system:authenticated".to_owned()];
             user.impersonate_groups = Some(groups.into());
         }
-        let own = scratch.write("pod/kubeconfig", serde_json::to_string(&file).unwrap());
+        let recorder = Recorder::start(file);
+        let server = format!("http://{}", recorder.address);
+        let named = |field: &str, value: Json| json!([{"name": "pod", field: value}]);
+        let own = json!({
+            "apiVersion": "v1", "kind": "Config", "current-context": "pod",
+            "clusters": named("cluster", json!({"server": server})),
+            "users": named("user", json!({})),
+            "contexts": named("context", json!({"cluster": "pod", "user": "pod"})),
+        });
+        let own = scratch.write("pod/kubeconfig", own.to_string());
         let container = &pod["containers"][0];
         let cache = format!("--cache-dir={}", scratch.join("pod/cache").display());
         let words = container["args"].as_array().unwrap().iter().map(|one| {
@@ -340,7 +352,7 @@ impl Pod {
         }
         let said = fs_err::File::create(&log).unwrap().into_file();
         let child = command.stdout(Stdio::null()).stderr(said).spawn().unwrap();
-        Self { child, log }
+        Self { child, log, recorder }
     }
 
     fn said(&self) -> String {
@@ -353,6 +365,25 @@ impl Pod {
         let address = said.split_once("serving http://")?.1.split_once("/metrics")?.0;
         let path = probe["httpGet"]["path"].as_str().unwrap();
         ask(address, &format!("GET {path} HTTP/1.0\r\n\r\n"), b"").map(|(status, _)| status)
+    }
+}
+
+/// L9: everything that the manager asked for was allowed by its role, and without any one of the rules
+/// something would not have been.
+fn l9_no_rule_can_be_spared(rules: &[Json], recorder: &Recorder) {
+    let deeds = recorder.deeds();
+    let allowing = |deed: &Deed| -> Vec<usize> {
+        let all = rules.iter().enumerate().filter(|(_, rule)| deed.is_allowed_by(rule));
+        all.map(|(at, _)| at).collect()
+    };
+    let all: Vec<(Vec<usize>, &Deed)> = deeds.iter().map(|deed| (allowing(deed), deed)).collect();
+    for (by, deed) in &all {
+        assert!(!by.is_empty(), "no rule allows {deed:?}");
+    }
+    assert_eq!(rules.len(), RIGHTS.len());
+    for (at, rule) in rules.iter().enumerate() {
+        let needs_it = |(by, _): &&(Vec<usize>, &Deed)| *by == [at];
+        assert!(all.iter().any(|one| needs_it(&one)), "nothing needs {}", rule_in_line(rule));
     }
 }
 
@@ -422,8 +453,35 @@ fn works(scratch: &Scratch, kubeconfig: &Path) {
     ] {
         until(&format!("{path} is there"), || asked.get(&path));
     }
+    let apron_to = |words: &[&str]| {
+        let run = command(scratch).args(words).env("KUBECONFIG", kubeconfig).output().unwrap();
+        Ran::from(run).ok()
+    };
+    // Looking for a package that brings a kind takes the pins, and going away takes counting.
+    let seeks = json!({
+        "apiVersion": "meta.pkg.crossplane.io/v1", "kind": "Configuration",
+        "metadata": {"name": "seeks"},
+        "spec": {"dependsOn": [{"crd": "things.absent.example.org/v1"}]},
+    });
+    scratch.write("seeks/crossplane.yaml", seeks.to_string());
+    apron(scratch, ["build", "seeks", "-o", "seeks.xpkg"]).ok();
+    let reference = registry.reference("team/seeks:v0.1.0");
+    apron(scratch, ["push", &reference, "-f", "seeks.xpkg"]).ok();
+    apron_to(&["install", &reference, "seeks", "-n", NAMESPACE]);
+    until("the pins are asked for", || {
+        let mut deeds = pod.recorder.deeds().into_iter();
+        deeds.any(|deed| deed.name == "package-pins").then_some(())
+    });
+    apron_to(&["uninstall", "nop", "-n", NAMESPACE]);
+    let brought =
+        "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/nopresources.nop.crossplane.io";
+    until("its definition is gone", || asked.get(brought).is_none().then_some(()));
     let said = pod.said();
     assert!(!said.contains("forbidden"), "{said}");
+    let role = format!("apron%3A{NAMESPACE}%3Acrossplane.io");
+    let role = format!("/apis/rbac.authorization.k8s.io/v1/clusterroles/{role}");
+    let role = asked.get(&role).unwrap();
+    l9_no_rule_can_be_spared(role["rules"].as_array().unwrap(), &pod.recorder);
     drop(pod);
     helm(scratch, Some(kubeconfig), &["uninstall", "apron", "--namespace", NAMESPACE]).ok();
 }

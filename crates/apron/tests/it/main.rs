@@ -40,6 +40,7 @@ mod packages;
 mod peers;
 mod proxies;
 mod readme;
+mod recorder;
 mod registry;
 mod robots;
 mod stacks;

@@ -111,7 +111,7 @@ impl Players {
         }
         if hands.settings.manages_roles {
             for definition in imagined.changed("CompositeResourceDefinition") {
-                sweep.look(&DefinitionRoles, hands, &definition).await?;
+                sweep.look(&DefinitionRoles::default(), hands, &definition).await?;
             }
         }
         Ok(sweep)

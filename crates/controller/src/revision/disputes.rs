@@ -1,7 +1,8 @@
 //! Who waits for what others have.
 //!
 //! An object that belongs to somebody else tells only its owners when it goes. Revisions that want
-//! it are remembered here, so that they hear of it, too, instead of asking from time to time.
+//! it are remembered here, so that they hear of it, too, instead of asking from time to time. So are
+//! definitions of composite resources, whose kinds may be others'.
 
 use crate::kind::{Meta, Wakes, Watch};
 use plan::step::Target;
@@ -10,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Objects by kind and name, and the revisions that want them from others.
 #[derive(Clone, Default)]
-pub(super) struct Disputes(Arc<Mutex<Wanted>>);
+pub(crate) struct Disputes(Arc<Mutex<Wanted>>);
 
 type Wanted = BTreeMap<(String, String), BTreeSet<String>>;
 
@@ -20,7 +21,7 @@ impl Disputes {
     }
 
     /// A revision is about to look at these objects; news of them concerns it from here on.
-    pub(super) fn begin<'t>(&self, revision: &str, objects: impl Iterator<Item = &'t Target>) {
+    pub(crate) fn begin<'t>(&self, revision: &str, objects: impl Iterator<Item = &'t Target>) {
         let mut all = self.all();
         for Target { kind, name, .. } in objects {
             let key = (kind.clone(), name.clone());
@@ -29,7 +30,7 @@ impl Disputes {
     }
 
     /// A revision has looked, and only these are others'.
-    pub(super) fn settle(&self, revision: &str, is_theirs: impl Fn(&str, &str) -> bool) {
+    pub(crate) fn settle(&self, revision: &str, is_theirs: impl Fn(&str, &str) -> bool) {
         self.all().retain(|(kind, name), waiting| {
             if !is_theirs(kind, name) {
                 waiting.remove(revision);
@@ -50,7 +51,7 @@ impl Disputes {
     }
 
     /// News of an object concerns the revisions that own it, and those that would like to.
-    pub(super) fn watch(&self, api_version: &str, kind: &str, owner: &str) -> Watch {
+    pub(crate) fn watch(&self, api_version: &str, kind: &str, owner: &str) -> Watch {
         let (disputes, of, owner) = (self.clone(), kind.to_owned(), owner.to_owned());
         let watch = Watch::new(api_version, kind, move |meta| {
             let owners = meta.metadata.owner_references.iter().flatten();
@@ -62,7 +63,7 @@ impl Disputes {
     }
 
     /// The lock says who may have what.
-    pub(super) fn record(&self, api_version: &str) -> Watch {
+    pub(crate) fn record(&self, api_version: &str) -> Watch {
         let disputes = self.clone();
         let watch =
             Watch::new(api_version, "Lock", move |_: &Meta| Wakes::These(disputes.everyone()));

@@ -3,6 +3,7 @@
 mod disputes;
 mod objects;
 
+pub(crate) use disputes::Disputes;
 pub(crate) use objects::{bare, owners};
 
 use crate::access::{access, allowed, allowed_by_settings};
@@ -17,7 +18,6 @@ use api::condition::types;
 use api::meta::PackageKind;
 use api::pkg::LABEL_PACKAGE;
 use api::pkg::revision::{ACTIVE, Revision};
-use disputes::Disputes;
 use oci::{Digest, Reference};
 use plan::adoption;
 use plan::lock::{Verdict, Whose};
@@ -45,7 +45,9 @@ const PROVIDED: [(&str, &str); 4] = [
     ("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration"),
     ("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration"),
 ];
-const CONFIGURED: [(&str, &str); 6] = [
+/// The same of configurations, and what Crossplane makes of their definitions.
+const CONFIGURED: [(&str, &str); 7] = [
+    ("apiextensions.k8s.io/v1", "CustomResourceDefinition"),
     ("apiextensions.crossplane.io/v1", "CompositeResourceDefinition"),
     ("apiextensions.crossplane.io/v1", "Composition"),
     ("apiextensions.crossplane.io/v1alpha1", "ManagedResourceActivationPolicy"),

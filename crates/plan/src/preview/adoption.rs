@@ -30,9 +30,9 @@ pub struct Adoption {
     pub details: Vec<String>,
 }
 
-/// What is told of a definition that a package only has the one of managed resources for.
-const UNDERLYING: &str = "Crossplane makes it what the package's ManagedResourceDefinition of that name says, once that is \
-     activated";
+/// What is told of a definition that Crossplane makes of one of the package's.
+const UNDERLYING: &str =
+    "Crossplane makes it what the package's definition of managed or composite resources says";
 
 /// The objects that a package would take over, in a rehearsal in which it may.
 pub fn adoptions(rehearsed: &Rehearsed, kind: PackageKind, package: &str) -> Vec<Adoption> {

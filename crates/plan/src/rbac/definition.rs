@@ -1,9 +1,13 @@
 //! The roles of a composite resource definition: what people, and Crossplane, may do with the
 //! kinds it defines.
+//!
+//! Crossplane makes definitions of resources of it. RBAC knows kinds by name alone, so where one of
+//! that name is there and was made by another owner, nobody gets rights on the kind.
 
 use super::{Claim, told};
 use crate::adoption;
 use crate::authority::Allowed;
+use crate::control::is_controlled_by_object;
 use crate::step::{Refusal, Step, Target};
 use serde_json::{Value as Json, json};
 
@@ -14,6 +18,8 @@ const READ: [&str; 3] = ["get", "list", "watch"];
 pub struct World {
     /// The definition.
     pub definition: Json,
+    /// Those of the definitions that Crossplane makes of it ([`derived_definitions`]) that are there.
+    pub derived: Vec<Json>,
     /// What packages may bring; people's definitions get no other rights than packages'.
     pub allowed: Allowed,
     /// The `ClusterRoles` that it controls.
@@ -39,7 +45,7 @@ pub fn step(world: &World) -> Step {
     }
     let group = definition["spec"]["group"].as_str().unwrap_or_default();
     let is_closed = world.allowed.closed(group).is_some();
-    let wanted = if is_closed { Vec::new() } else { roles(definition) };
+    let wanted = if is_closed { Vec::new() } else { roles(definition, &world.derived) };
     let whose = Target::of(definition);
     let claim = Claim {
         owned: &world.owned,
@@ -51,12 +57,46 @@ pub fn step(world: &World) -> Step {
     Step::Do(claim.settle(&wanted))
 }
 
-/// The roles of a definition.
-pub fn roles(definition: &Json) -> Vec<Json> {
+/// The names of the definitions that Crossplane makes of one of composite resources.
+fn derived_names(definition: &Json) -> impl Iterator<Item = (&str, String)> {
     let spec = &definition["spec"];
     let group = spec["group"].as_str().unwrap_or_default();
-    let plural = spec["names"]["plural"].as_str();
-    let claim = spec["claimNames"]["plural"].as_str();
+    let plurals = [&spec["names"]["plural"], &spec["claimNames"]["plural"]];
+    let plurals = plurals.into_iter().filter_map(Json::as_str);
+    plurals.map(move |plural| (plural, format!("{plural}.{group}")))
+}
+
+/// The definitions that Crossplane makes of one of composite resources.
+pub fn derived_definitions(definition: &Json) -> Vec<Target> {
+    let target = |(_, name): (&str, String)| Target {
+        api_version: "apiextensions.k8s.io/v1".to_owned(),
+        kind: "CustomResourceDefinition".to_owned(),
+        namespace: None,
+        name,
+    };
+    derived_names(definition).map(target).collect()
+}
+
+/// The roles of a definition, for those of its kinds that are not others': of the definitions that
+/// Crossplane makes of it, these are there.
+pub fn roles(definition: &Json, derived: &[Json]) -> Vec<Json> {
+    let spec = &definition["spec"];
+    let group = spec["group"].as_str().unwrap_or_default();
+    let is_others = |name: &str| {
+        let mut of_name = derived.iter().filter(|one| one["metadata"]["name"] == name);
+        of_name.any(|one| !is_controlled_by_object(one, definition))
+    };
+    let own: Vec<&str> = derived_names(definition)
+        .filter_map(|(plural, name)| (!is_others(&name)).then_some(plural))
+        .collect();
+    if own.is_empty() {
+        return Vec::new();
+    }
+    let find_own = |names: &Json| {
+        let plural = names["plural"].as_str();
+        own.iter().copied().find(|one| Some(*one) == plural)
+    };
+    let (plural, claim) = (find_own(&spec["names"]), find_own(&spec["claimNames"]));
     let rule = |plural: &str, verbs: &[&str]| {
         let resources = [plural.to_owned(), format!("{plural}/status")];
         json!({"apiGroups": [group], "resources": resources, "verbs": verbs})

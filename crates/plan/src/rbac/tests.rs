@@ -350,7 +350,7 @@ fn a_definition_gets_roles_for_what_it_defines() {
             "claimNames": {"plural": "buckets"},
         },
     });
-    let wanted = definition::roles(&definition);
+    let wanted = definition::roles(&definition, &[]);
     let mut owned = Vec::new();
     let world = definition::World { definition, ..definition::World::default() };
     act(definition::step(&world), &mut owned);
@@ -480,9 +480,74 @@ fn h1_no_rights_come_of_composite_resources_in_groups_of_others() {
     }
     // What an older manager made goes.
     let definition = definition("rbac.authorization.k8s.io");
-    let owned = definition::roles(&definition);
+    let owned = definition::roles(&definition, &[]);
     let world = definition::World { definition, owned, ..definition::World::default() };
     let Step::Do(plan) = definition::step(&world) else { panic!("nothing is needed") };
     assert_eq!(plan.actions.len(), 4);
     assert!(plan.actions.iter().all(|one| matches!(one, Action::Delete { .. })));
+}
+
+/// H1: a composite resource or a claim that is called like a kind of another owner is no way to that.
+#[test]
+fn h1_no_rights_come_of_composite_definitions_beside_those_of_others() {
+    let definition = json!({
+        "apiVersion": "apiextensions.crossplane.io/v2", "kind": "CompositeResourceDefinition",
+        "metadata": {"name": "xs.example.org", "uid": "u"},
+        "spec": {"group": "example.org", "names": {"plural": "xs"}, "claimNames": {"plural": "cs"}},
+    });
+    let custom = |plural: &str, (group, kind, name): (&str, &str, &str), controls: bool| {
+        let owner = json!({
+            "apiVersion": format!("{group}/v1"), "kind": kind, "name": name, "uid": "other",
+            "controller": controls,
+        });
+        json!({"metadata": {"name": format!("{plural}.example.org"), "ownerReferences": [owner]}})
+    };
+    let core = "apiextensions.crossplane.io";
+    let own = (core, "CompositeResourceDefinition", "xs.example.org");
+    let bare = json!({"metadata": {"name": "xs.example.org"}});
+    for (what, derived, expected) in [
+        ("none is there", Vec::new(), &["xs", "cs"][..]),
+        (
+            "Crossplane made both",
+            vec![custom("xs", own, true), custom("cs", own, true)],
+            &["xs", "cs"],
+        ),
+        ("of no owner", vec![bare], &["cs"]),
+        ("it does not control it", vec![custom("xs", own, false)], &["cs"]),
+        (
+            "a provider's",
+            vec![custom("cs", ("pkg.crossplane.io", "ProviderRevision", "p-1"), true)],
+            &["xs"],
+        ),
+        (
+            "of another definition",
+            vec![custom("cs", (core, own.1, "ys.example.org"), true)],
+            &["xs"],
+        ),
+        ("of a kind called so", vec![custom("cs", ("x.org", own.1, own.2), true)], &["xs"]),
+        (
+            "both are others'",
+            vec![custom("xs", ("x.org", "A", "a"), true), custom("cs", ("x.org", "A", "a"), true)],
+            &[],
+        ),
+        ("it is about another name", vec![custom("ys", ("x.org", "A", "a"), true)], &["xs", "cs"]),
+    ] {
+        let made = definition::roles(&definition, &derived);
+        let text = json!(made).to_string();
+        for plural in ["xs", "cs"] {
+            let is_there = text.contains(&format!("\"{plural}\""));
+            assert_eq!(is_there, expected.contains(&plural), "{what}: {text}");
+        }
+        assert_eq!(made.is_empty(), expected.is_empty(), "{what}");
+        // What was there before another owner came goes.
+        let owned = definition::roles(&definition, &[]);
+        let (definition, allowed) = (definition.clone(), Allowed::default());
+        let world = definition::World { definition, derived, allowed, owned, ..Default::default() };
+        let Step::Do(plan) = definition::step(&world) else { panic!("nothing is needed") };
+        let gone = plan.actions.iter().filter(|one| matches!(one, Action::Delete { .. })).count();
+        assert_eq!(gone, if expected.is_empty() { 4 } else { 0 }, "{what}");
+        assert_eq!(plan.actions.is_empty(), expected.len() == 2, "{what}");
+    }
+    let names = definition::derived_definitions(&definition).into_iter().map(|one| one.name);
+    assert!(names.eq(["xs.example.org", "cs.example.org"]));
 }

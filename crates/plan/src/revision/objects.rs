@@ -3,6 +3,7 @@
 use super::contents::Contents;
 use super::draft::Draft;
 use super::owners::{Party, Standing};
+use super::underlying::Derived;
 use super::{Halt, Seen, World, bounded, claims, fetch, listing, overlay, retain, underlying};
 use crate::adoption::FOREIGN;
 use crate::package::pull::RECHECK;
@@ -13,6 +14,7 @@ use api::object::OwnerReference;
 use api::pkg::ANNOTATION_ADOPT;
 use api::pkg::revision::{ACTIVE, Revision, TypedReference};
 use serde_json::json;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// Brings the objects of a package into the cluster.
@@ -22,15 +24,15 @@ pub(super) fn establish(
     draft: &mut Draft,
 ) -> Result<Plan, Halt> {
     let wanted = overlay::wanted(world, contents)?;
-    let under = underlying::underlying_targets(world, contents);
-    look(world, wanted.iter().cloned().chain(under.iter().map(underlying::as_wanted)))?;
+    let under = underlying::derived_definitions(world, contents);
+    look(world, wanted.iter().cloned().chain(under.iter().map(Derived::as_wanted)))?;
     let mut actions = Vec::new();
     if world.is_active() {
         underlying::give_up_kinds(world, contents, &under, draft)?;
         let party = world.party();
         disputed(world, &party, &wanted, &under)?;
         let (writes, mut owners) = control(world, &party, &wanted);
-        owners.extend(under.iter().filter_map(|one| underlying::own_given(world, &party, one)));
+        owners.extend(under.iter().filter_map(|one| one.own_given(world, &party)));
         check(world, &wanted, &writes)?;
         let report = vec![format!("{} of {} objects are written", writes.len(), wanted.len())];
         if !writes.is_empty() {
@@ -178,9 +180,12 @@ fn brings(revision: &Revision, target: &Target) -> bool {
     })
 }
 
-/// Asks for what the cluster has of objects nobody has looked at.
+/// Asks for what the cluster has of objects nobody has looked at, once for each.
 pub(super) fn look(world: &World, wanted: impl Iterator<Item = Wanted>) -> Result<(), Halt> {
-    let unknown: Vec<Wanted> = wanted.filter(|one| !world.seen.contains_key(&one.target)).collect();
+    let mut asked = BTreeSet::new();
+    let mut is_unknown =
+        |one: &Wanted| !world.seen.contains_key(&one.target) && asked.insert(one.target.clone());
+    let unknown: Vec<Wanted> = wanted.filter(|one| is_unknown(one)).collect();
     if unknown.is_empty() { Ok(()) } else { Err(Halt::Need(vec![Need::Objects(unknown)])) }
 }
 
@@ -240,10 +245,9 @@ impl Obstacles {
     }
 
     /// The same for a definition that Crossplane would make.
-    fn find_under(&mut self, world: &World, party: &Party, target: &Target) {
-        let Some((seen, standing)) = underlying::find_standing(world, party, target) else {
-            return;
-        };
+    fn find_under(&mut self, world: &World, party: &Party, derived: &Derived) {
+        let Some((seen, standing)) = derived.find_standing(world, party) else { return };
+        let target = &derived.target;
         let what = format!("{} {}", target.kind, target.name);
         if standing == Standing::Foreign && seen.metadata.deletion_timestamp.is_some() {
             self.going.push(format!("{what} is being deleted"));
@@ -264,13 +268,18 @@ impl Obstacles {
 
 /// Fails if one of the objects, or of the definitions under them, has another owner, or one that has
 /// not released it.
-fn disputed(world: &World, party: &Party, wanted: &[Wanted], under: &[Target]) -> Result<(), Halt> {
+fn disputed(
+    world: &World,
+    party: &Party,
+    wanted: &[Wanted],
+    under: &[Derived],
+) -> Result<(), Halt> {
     let mut found = Obstacles::default();
     for Wanted { target, .. } in wanted {
         found.find_at(world, party, target);
     }
-    for target in under {
-        found.find_under(world, party, target);
+    for derived in under {
+        found.find_under(world, party, derived);
     }
     let Obstacles { theirs, mut held, going, foreign } = found;
     let why = "cannot establish control of object";

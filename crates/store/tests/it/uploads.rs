@@ -320,16 +320,19 @@ async fn l4_answers_of_token_servers_are_not_told() {
     assert!(!chain(&error).contains("AKIA"), "{}", chain(&error));
 }
 
-/// L4: nor is what a registry redirects to.
+/// L4: nor is what a registry redirects to, whatever the answer.
 #[tokio::test]
 async fn l4_answers_of_other_hosts_are_not_told() {
-    let (client, _) = stub(Keychain::anonymous(), |_, request| match request.uri().host() {
-        Some("inside.org") => answer(404, &[], "role=prod-admin key=AKIA123"),
-        _ => answer(307, &[("location", "https://inside.org/x")], ""),
-    });
-    let error = client.repository(repository("r.io/a")).tags().await;
-    let error = error.map(|_| ()).err().map(|error| chain(&error)).unwrap_or_default();
-    assert!(!error.contains("AKIA"), "{error}");
+    for status in [400, 401, 403, 404, 418] {
+        let (client, _) =
+            stub(Keychain::anonymous(), move |_, request| match request.uri().host() {
+                Some("inside.org") => answer(status, &[], "role=prod-admin key=AKIA123"),
+                _ => answer(307, &[("location", "https://inside.org/x")], ""),
+            });
+        let error = client.repository(repository("r.io/a")).tags().await;
+        let error = error.map(|_| ()).err().map(|error| chain(&error)).unwrap_or_default();
+        assert!(!error.contains("AKIA"), "{status}: {error}");
+    }
 }
 
 /// L5: a refresh token is for one host, whoever redirects.

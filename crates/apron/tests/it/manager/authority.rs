@@ -20,6 +20,10 @@ pub(super) const ALL: &[Scenario] = &[
         "h1: managed definitions beside others",
         h1_a_managed_definition_does_not_stand_in_for_anothers_kind,
     ),
+    (
+        "h1: composite definitions beside others",
+        h1_a_composite_definition_does_not_stand_in_for_anothers_kind,
+    ),
     ("h1: groups of other API servers", h1_groups_of_other_api_servers_are_closed),
     ("h7: webhooks at an address", h7_no_webhook_is_called_at_an_address),
     ("h7: webhooks in a plan", h7_a_plan_says_what_webhooks_are_about),
@@ -245,6 +249,82 @@ fn h1_a_managed_definition_does_not_stand_in_for_anothers_kind(stage: &Stage) {
         (&after["metadata"]["uid"], &after["spec"]),
         (&before["metadata"]["uid"], &before["spec"])
     );
+}
+
+/// A definition of a composite resource whose claims are called like a kind.
+fn composite(group: &str, claims: &str) -> Json {
+    let kind = format!("{}{}", claims[..1].to_uppercase(), &claims[1..]);
+    json!({
+        "apiVersion": "apiextensions.crossplane.io/v1", "kind": "CompositeResourceDefinition",
+        "metadata": {"name": format!("x{claims}.{group}")},
+        "spec": {
+            "group": group, "names": {"kind": format!("X{kind}"), "plural": format!("x{claims}")},
+            "claimNames": {"kind": kind, "plural": claims},
+            "versions": [{"name": "v1", "served": true, "referenceable": true, "schema":
+                {"openAPIV3Schema": {"type": "object", "properties": {"spec": {"type": "object"}}}}}],
+        },
+    })
+}
+
+/// The same of a composite resource's claims: neither a package nor a definition by hand makes
+/// rights of the kind of another owner. Crossplane is played here.
+fn h1_a_composite_definition_does_not_stand_in_for_anothers_kind(stage: &Stage) {
+    let (name, group) = ("h1-composes", "secret-manager.example.org");
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions?fieldManager=helm";
+    let theirs = crd(group, "vaults", &["theirs"]);
+    stage.change("POST", definitions, "application/json", &theirs);
+    let definition = composite(group, "vaults");
+    let objects = [definition.clone()];
+    let reference = stage.push_package("Configuration", name, "v1.0.0", &json!({}), &objects);
+    let was_there = format!("CustomResourceDefinition vaults.{group} was there already");
+    let told = administrator(stage, &["plan", &reference]).failed();
+    assert!(told.contains(&was_there), "{told}");
+    stage.install("Configuration", name, &json!({"package": reference}));
+    until("the package is told whose the kind is", || {
+        let package = stage.package("Configuration", name);
+        let message = condition(&package, "Healthy")?["message"].as_str()?.to_owned();
+        message.contains(&was_there).then_some(())
+    });
+    let composites = "/apis/apiextensions.crossplane.io/v1/compositeresourcedefinitions";
+    let brought = format!("{composites}/xvaults.{group}");
+    assert!(stage.is_absent(&brought));
+
+    // By hand it is there, and has rights on the kind that is its own, and no other.
+    let by_hand = stage.change("POST", composites, "application/json", &definition);
+    let role = format!("{ROLES}/crossplane%3Acomposite%3Axvaults.{group}%3Aaggregate-to-edit");
+    let rules = |is_meant: &dyn Fn(&str) -> bool| {
+        until("the role is as it should be", || {
+            let rules = stage.ask(&role)?["rules"].to_string();
+            is_meant(&rules).then_some(rules)
+        })
+    };
+    let own = rules(&|rules| rules.contains("\"xvaults\""));
+    assert!(!own.contains("\"vaults\""), "{own}");
+    // Once Crossplane controls the definition, the kind is that of the composite resource.
+    let owner = json!({
+        "apiVersion": "apiextensions.crossplane.io/v1", "kind": "CompositeResourceDefinition",
+        "name": format!("xvaults.{group}"), "uid": by_hand["metadata"]["uid"],
+        "controller": true, "blockOwnerDeletion": true,
+    });
+    let crd_path = path(&format!("vaults.{group}"));
+    let merge = |owners: &Json| {
+        let change = json!({"metadata": {"ownerReferences": owners}});
+        stage.change("PATCH", &crd_path, "application/merge-patch+json", &change);
+    };
+    merge(&json!([owner]));
+    rules(&|rules| rules.contains("\"vaults\""));
+    merge(&Json::Null);
+    rules(&|rules| !rules.contains("\"vaults\""));
+    stage.change("DELETE", &brought, "application/json", &json!({}));
+    until("the roles go with it", || stage.is_absent(&role).then_some(()));
+
+    // The package has its definition once an administrator gives it the one that is there.
+    administrator(stage, &["adopt", name, "--yes"]).ok();
+    until("it brings its definition", || stage.ask(&brought));
+    stage.installed("Configuration", name);
+    owned(stage, &crd_path, &[name]);
+    let own = rules(&|rules| rules.contains("\"xvaults\""));
+    assert!(!own.contains("\"vaults\""), "nobody made it of the package's yet: {own}");
 }
 
 /// A real API server leads requests about a group to another one if it is told so; ours never does.

@@ -568,6 +568,11 @@ impl Stage {
         if let Some(source) = package_sources(name).last() {
             self.scratch.copy_package_from(source, name);
         }
+        self.push_built_by_upstream(name, version)
+    }
+
+    /// The same with a package that is there.
+    pub(super) fn push_built_by_upstream(&self, name: &str, version: &str) -> String {
         let (file, reference) =
             (format!("{name}.xpkg"), self.registry.reference(&format!("{name}:{version}")));
         peer(&self.scratch, "crossplane", ["xpkg", "build", "-f", name, "-o", &file]).ok();

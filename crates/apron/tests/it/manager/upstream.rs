@@ -1,14 +1,28 @@
-//! Packages that upstream's own tools built and pushed.
+//! Packages that upstream's own tools built and pushed: they become healthy, and there is not a word
+//! of complaint about them. They have the stage for themselves, because what others do wrong is told of
+//! on objects that all share.
 
 use super::Scenario;
 use super::stage::Stage;
-use crate::support::until;
-use serde_json::json;
+use crate::support::{Ran, command, shared, until};
+use serde_json::{Value as Json, json};
 
 pub(super) const ALL: &[Scenario] = &[
     ("upstream's provider", a_provider_that_upstream_built_becomes_healthy),
     ("upstream's function", a_function_that_upstream_built_becomes_healthy),
+    ("upstream's configuration", a_configuration_that_upstream_built_becomes_healthy),
 ];
+
+/// What upstream's packages are installed as, and where their sources are.
+const INSTALLED: [(&str, &str, &str); 3] = [
+    ("Provider", "upstream-nop", "provider-nop"),
+    ("Function", "upstream-ready", "function-auto-ready"),
+    ("Configuration", "upstream-platform", "platform-ref-aws"),
+];
+/// What is told of what runs where nothing does, which is no complaint.
+const SIMULATED: &str = "nothing runs here: pods are only simulated";
+/// Where objects are that package managers tell of, besides packages.
+const GROUPS: [&str; 2] = ["pkg.crossplane.io/", "apiextensions.crossplane.io/"];
 
 fn a_provider_that_upstream_built_becomes_healthy(stage: &Stage) {
     let reference = stage.push_by_upstream("provider-nop", "v0.5.0");
@@ -30,4 +44,64 @@ fn a_function_that_upstream_built_becomes_healthy(stage: &Stage) {
     let service = "/api/v1/namespaces/crossplane-system/services/upstream-ready";
     let service = until("it has a service", || stage.ask(service));
     assert_eq!(service["spec"]["ports"][0]["port"], 9443, "{service}");
+}
+
+/// The definition and the composition of a real one lie beside a checkout only, and what it needs does
+/// not.
+fn a_configuration_that_upstream_built_becomes_healthy(stage: &Stage) {
+    let Some(real) = shared("corpus/packages/platform-ref-aws/apis") else { return };
+    let needs = ["upbound/platform-ref-awscluster", "crossplane-contrib/function-auto-ready"];
+    let needs = needs
+        .map(|name| json!({"function": format!("xpkg.upbound.io/{name}"), "version": ">=v0.0.0"}));
+    let metadata = json!({
+        "apiVersion": "meta.pkg.crossplane.io/v1", "kind": "Configuration",
+        "metadata": {"name": "platform-ref-aws"}, "spec": {"dependsOn": needs},
+    });
+    let name = "platform-ref-aws";
+    stage.scratch.copy_package_from(&real, &format!("{name}/apis"));
+    stage.scratch.write(&format!("{name}/crossplane.yaml"), metadata.to_string());
+    let reference = stage.push_built_by_upstream(name, "v1.0.0");
+    let spec = json!({"package": reference, "skipDependencyResolution": true});
+    stage.install("Configuration", "upstream-platform", &spec);
+    stage.installed("Configuration", "upstream-platform");
+}
+
+/// What was said of them: conditions, events, findings, and what commands print.
+pub(super) fn nothing_is_complained_of(stage: &Stage) {
+    let is_there = |(kind, name, _): &&(&str, &str, &str)| !stage.package(kind, name).is_null();
+    let there: Vec<_> = INSTALLED.iter().filter(is_there).collect();
+    assert!(there.len() >= 2, "{there:?}");
+    for (kind, name, source) in there {
+        let package = stage.package(kind, name);
+        conditions_are_good(&package);
+        let revisions = stage.revisions(kind, name);
+        assert_eq!(revisions.len(), 1, "{revisions:?}");
+        conditions_are_good(&stage.package(&format!("{kind}Revision"), &revisions[0].2));
+        for words in [["lint", source], ["status", name]] {
+            let mut command = command(&stage.scratch);
+            let ran = command.env("KUBECONFIG", stage.kubeconfig()).args(words).output().unwrap();
+            let ran = Ran::from(ran).ok();
+            for word in ["warning:", "error:", "hint:"] {
+                assert!(!ran.all().contains(word), "{words:?}: {}", ran.all());
+            }
+        }
+    }
+    conditions_are_good(&stage.ask("/apis/pkg.crossplane.io/v1beta1/locks/lock").unwrap());
+    let events = stage.ask("/api/v1/events").unwrap();
+    let about = |event: &&Json| {
+        let version = event["involvedObject"]["apiVersion"].as_str().unwrap_or_default();
+        GROUPS.iter().any(|group| version.starts_with(group))
+    };
+    let ours: Vec<&Json> = events["items"].as_array().unwrap().iter().filter(about).collect();
+    assert!(!ours.is_empty(), "what goes well is told, too");
+    for event in ours {
+        assert_eq!(event["type"], "Normal", "{event}");
+    }
+}
+
+fn conditions_are_good(object: &Json) {
+    for one in object["status"]["conditions"].as_array().into_iter().flatten() {
+        let is_silent = ["", SIMULATED].contains(&one["message"].as_str().unwrap_or_default());
+        assert!(one["status"] == "True" && is_silent, "{}: {one}", object["metadata"]["name"]);
+    }
 }

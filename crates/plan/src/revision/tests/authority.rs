@@ -3,8 +3,8 @@
 use super::cluster::Cluster;
 use super::{TAG, crd, meta};
 use crate::authority::{Allowed, Place};
-use crate::rbac::{self, Roles};
-use crate::step::Target;
+use crate::rbac::{self, Roles, definition};
+use crate::step::{Action, Step, Target};
 use api::meta::{PackageKind, PermissionRequest};
 use api::pkg::revision::RevisionStatus;
 use proptest::prelude::*;
@@ -27,6 +27,7 @@ const VERBS: [&str; 5] = ["get", "delete", "escalate", "intercept", "*"];
 /// The uid of definitions that another tool made.
 const FOREIGN: &str = "by-helm";
 const COMMUNITY: &str = "gateway.networking.k8s.io";
+const COMPOSITE: &str = "CompositeResourceDefinition";
 
 /// A rule as people and packages write it.
 fn any_rule() -> impl Strategy<Value = Json> {
@@ -68,6 +69,23 @@ fn any_definition() -> impl Strategy<Value = Json> {
     )
 }
 
+/// A definition of a composite resource, of whose two kinds one may be called as another's is.
+fn any_composite() -> impl Strategy<Value = Json> {
+    let groups = vec!["example.org", "other.example.org", "apps", COMMUNITY, "pkg.crossplane.io"];
+    let plurals = vec![("things", None), ("things", Some("xs")), ("xs", Some("things"))];
+    (select(groups), select(plurals)).prop_map(|(group, (plural, claim))| {
+        let mut definition = json!({
+            "apiVersion": "apiextensions.crossplane.io/v1", "kind": COMPOSITE,
+            "metadata": {"name": format!("{plural}.{group}")},
+            "spec": {"group": group, "names": {"kind": "One", "plural": plural}},
+        });
+        if let Some(claim) = claim {
+            definition["spec"]["claimNames"] = json!({"kind": "Two", "plural": claim});
+        }
+        definition
+    })
+}
+
 /// How a webhook says that it is reached.
 fn any_client() -> impl Strategy<Value = Json> {
     prop_oneof![
@@ -102,6 +120,8 @@ struct Case {
     is_run_here: bool,
     /// Whether plain definitions are handed to Crossplane.
     is_deferred: bool,
+    /// Whether it is a configuration, which brings definitions of composite resources.
+    composes: bool,
     /// Groups in which another tool defines kinds, and whether that was before the package came.
     foreign: Vec<(&'static str, bool)>,
 }
@@ -115,9 +135,17 @@ fn any_case() -> impl Strategy<Value = Case> {
     let foreign = (groups, any::<bool>()).prop_map(|(groups, is_first)| {
         groups.into_iter().map(|group| (group, is_first)).collect::<Vec<_>>()
     });
-    (requests, objects, webhooks, allowed, (foreign, any::<[bool; 5]>())).prop_map(
-        |(requests, mut objects, webhooks, allowed, (foreign, chances))| {
-            let [is_run_here, opens, asks_less, is_plain, is_deferred] = chances;
+    let composites =
+        proptest::option::weighted(0.2, proptest::collection::vec(any_composite(), 1..3));
+    (requests, objects, webhooks, allowed, (foreign, composites, any::<[bool; 5]>())).prop_map(
+        |(mut requests, mut objects, mut webhooks, allowed, (foreign, composites, chances))| {
+            let [is_run_here, opens, asks_less, mut is_plain, is_deferred] = chances;
+            let composes = composites.is_some();
+            if let Some(composites) = composites {
+                // Configurations run nothing.
+                (requests, webhooks, is_plain) = (Vec::new(), Vec::new(), false);
+                objects = composites;
+            }
             let permissions = |rules: &[Json]| -> Vec<PermissionRequest> {
                 rules.iter().map(|rule| PermissionRequest::from_json(rule).unwrap()).collect()
             };
@@ -136,7 +164,7 @@ fn any_case() -> impl Strategy<Value = Case> {
             let groups = if opens { vec![COMMUNITY.to_owned()] } else { Vec::new() };
             let place = Place::Gathered { is_there: true };
             let allowed = Allowed { permissions: allowed, groups, place, ..Allowed::default() };
-            Case { requests, objects, allowed, is_run_here, is_deferred, foreign }
+            Case { requests, objects, allowed, is_run_here, is_deferred, composes, foreign }
         },
     )
 }
@@ -203,18 +231,43 @@ fn put_foreign(cluster: &mut Cluster, case: &Case, before: bool) {
     }
 }
 
-/// The provider, as far as it gets, and its roles.
+/// The roles of the composite resources that are defined in a cluster.
+fn composite_roles(cluster: &Cluster, allowed: &Allowed) -> Vec<Json> {
+    let of_kind = |kind: &'static str| {
+        cluster.objects.iter().filter(move |(target, _)| target.kind == kind).map(|(_, it)| it)
+    };
+    let derived: Vec<Json> = of_kind("CustomResourceDefinition").cloned().collect();
+    let roles = of_kind(COMPOSITE).flat_map(|definition| {
+        let (definition, derived) = (definition.clone(), derived.clone());
+        let allowed = allowed.clone();
+        let world = definition::World { definition, derived, allowed, ..Default::default() };
+        let Step::Do(plan) = definition::step(&world) else { panic!("nothing is needed") };
+        plan.actions
+    });
+    let applied = roles.filter_map(|one| match one {
+        Action::Apply { object, .. } => Some(object),
+        _ => None,
+    });
+    applied.collect()
+}
+
+/// The package, as far as it gets, and its roles.
 fn installed(case: &Case) -> (Cluster, Vec<Json>) {
     let mut cluster = Cluster::new();
-    let spec = json!({"controller": {"permissionRequests": case.requests}});
-    let documents = [vec![meta("Provider", &spec)], case.objects.clone()].concat();
+    let kind = if case.composes { PackageKind::Configuration } else { PackageKind::Provider };
+    let spec = if case.composes {
+        json!({})
+    } else {
+        json!({"controller": {"permissionRequests": case.requests}})
+    };
+    let documents = [vec![meta(kind.as_str(), &spec)], case.objects.clone()].concat();
     cluster.publish(TAG, &documents);
     cluster.allowed = case.allowed.clone();
     cluster.settings.allowed.groups.clone_from(&case.allowed.groups);
     cluster.settings.runs_packages = case.is_run_here;
     cluster.settings.defers_definitions = case.is_deferred;
     cluster.certificate = Some("Q0VSVA==".to_owned());
-    let name = cluster.revise(PackageKind::Provider, "p", TAG, "Active");
+    let name = cluster.revise(kind, "p", TAG, "Active");
     let secret = case.is_run_here.then(|| "p-tls-server".to_owned());
     cluster.change(&name, |one| {
         one.status = Some(RevisionStatus { tls_server_secret_name: secret, ..Default::default() });
@@ -223,6 +276,10 @@ fn installed(case: &Case) -> (Cluster, Vec<Json>) {
     cluster.settle(&name);
     put_foreign(&mut cluster, case, false);
     cluster.settle(&name);
+    if case.composes {
+        let roles = composite_roles(&cluster, &case.allowed);
+        return (cluster, roles);
+    }
     let requests = case.requests.iter().map(|rule| PermissionRequest::from_json(rule).unwrap());
     let roles = rbac::roles(&rbac::World {
         revision: cluster.revisions[&name].clone(),
@@ -259,7 +316,7 @@ fn brought(cluster: &Cluster, allowed: &Allowed) -> Result<Vec<(String, String)>
         }
         let client = &object["spec"]["conversion"]["webhook"]["clientConfig"];
         is_own_service(client)?;
-        if target.name == format!("things.{group}") {
+        if target.name == format!("things.{group}") && target.kind != COMPOSITE {
             kinds.push(("things".to_owned(), group.to_owned()));
         }
     }
@@ -320,6 +377,18 @@ proptest! {
                 prop_assert!(!is_granted || is_allowed, "{deed:?} of {role}");
             }
         }
+        let foreign = |group: &str| {
+            let mut all = cluster.objects.iter().filter(|(_, it)| it["metadata"]["uid"] == FOREIGN);
+            all.any(|(target, _)| target.name == format!("things.{group}"))
+        };
+        for role in roles.iter().filter(|one| one["metadata"]["name"].to_string().contains(":aggregate-to-")) {
+            for deed in deeds() {
+                let Deed::Resource(_, group, resource, _) = deed else { continue };
+                let is_others = foreign(group) && resource.starts_with("things");
+                let mut rules = role["rules"].as_array().unwrap().iter();
+                prop_assert!(!is_others || !rules.any(|rule| lets(rule, deed)), "{deed:?} of {role}");
+            }
+        }
         for role in &roles {
             for rule in role["rules"].as_array().unwrap() {
                 let is_closed = |group: &Json| case.allowed.closed(group.as_str().unwrap()).is_some();
@@ -335,7 +404,8 @@ proptest! {
 fn the_packages_that_are_made_up_are_installed_now_and_then() {
     let mut runner = proptest::test_runner::TestRunner::deterministic();
     let (mut with_objects, mut with_webhooks, mut with_roles, mut beside) = (0, 0, 0, 0);
-    for _ in 0..300 {
+    let (mut composed, mut composed_beside) = (0, 0);
+    for _ in 0..1000 {
         let case = any_case().new_tree(&mut runner).unwrap().current();
         let (cluster, roles) = installed(&case);
         with_objects += usize::from(!cluster.objects.is_empty());
@@ -350,11 +420,17 @@ fn the_packages_that_are_made_up_are_installed_now_and_then() {
             others.any(|(target, _)| target.name == one.name)
         };
         beside += usize::from(managed.any(is_beside));
+        let text = json!(roles).to_string();
+        composed += usize::from(case.composes && text.contains("things"));
+        // Another tool came later: one of the two kinds is its own from then on.
+        composed_beside +=
+            usize::from(case.composes && !roles.is_empty() && !text.contains("things"));
     }
     assert!(
         with_objects > 20 && with_webhooks > 5 && with_roles > 20 && beside > 0,
         "{with_objects} {with_webhooks} {with_roles} {beside}"
     );
+    assert!(composed > 5 && composed_beside > 0, "{composed} {composed_beside}");
 }
 
 /// H7: what was allowed once and is no longer goes, as roles do.
@@ -376,6 +452,7 @@ fn h7_webhooks_go_when_they_are_no_longer_allowed() {
         allowed,
         is_run_here: true,
         is_deferred: false,
+        composes: false,
         foreign: Vec::new(),
     };
     let (mut cluster, _) = installed(&case);

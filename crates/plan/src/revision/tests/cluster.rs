@@ -259,7 +259,9 @@ impl Cluster {
                         state: live["spec"]["state"].as_str().map(str::to_owned),
                         is_written: adoption::is_written(live),
                     });
-                    world.seen.insert(one.target, seen);
+                    let name = one.target.name.clone();
+                    let before = world.seen.insert(one.target, seen);
+                    assert!(before.is_none(), "{name} is looked at twice");
                 }
             }
             Need::DryRun(writes) => {

@@ -1,4 +1,4 @@
-//! Definitions of managed resources beside definitions of other owners.
+//! Definitions of managed and composite resources beside definitions of other owners.
 
 use super::cluster::Cluster;
 use super::{TAG, crd, meta};
@@ -191,4 +191,110 @@ fn h1_what_a_package_brings_as_it_is_is_judged_as_that() {
     cluster.settle(&name);
     assert_eq!(cluster.objects.len(), 2);
     assert_eq!(cluster.settle(&name), "");
+}
+
+/// A configuration that brings a composite resource and its claims, one of which is called `issuers`.
+fn configuration(composite: &str, claim: &str) -> (Cluster, String) {
+    let definition = json!({
+        "apiVersion": "apiextensions.crossplane.io/v1", "kind": COMPOSITE,
+        "metadata": {"name": format!("{composite}.example.org")},
+        "spec": {
+            "group": "example.org", "names": {"kind": "One", "plural": composite},
+            "claimNames": {"kind": "Two", "plural": claim},
+        },
+    });
+    let mut cluster = Cluster::new();
+    cluster.publish(TAG, &[meta("Configuration", &json!({})), definition]);
+    let name = cluster.revise(PackageKind::Configuration, "p", TAG, "Active");
+    (cluster, name)
+}
+
+const COMPOSITE: &str = "CompositeResourceDefinition";
+/// The kind of others as a composite resource, and as a claim.
+const BOTH: [(&str, &str); 2] = [("issuers", "certificates"), ("xissuers", "issuers")];
+
+#[test]
+fn h1_a_composite_definition_does_not_stand_in_for_anothers_kind() {
+    for (composite, claim) in BOTH {
+        let (mut cluster, name) = configuration(composite, claim);
+        put(&mut cluster, &json!({}));
+        let before = cluster.objects.clone();
+        let told = cluster.settle(&name);
+        assert_eq!(cluster.objects, before, "nothing is written");
+        let condition = told.lines().find(|line| line.starts_with("# cannot")).unwrap();
+        assert_eq!(
+            condition,
+            "# cannot establish control of object: CustomResourceDefinition issuers.example.org was \
+             there already, not brought by a package; to give it to the package, after which it goes \
+             when that is uninstalled: apron adopt p, or annotate it with \
+             pkg.crossplane.io/adopt=configuration.pkg.crossplane.io/p"
+        );
+    }
+}
+
+#[test]
+fn h1_a_definition_under_a_composite_one_is_had_as_any_other() {
+    let owner = |api_version: &str, kind: &str, name: &str, controls: bool| {
+        json!({"ownerReferences": [{
+            "apiVersion": api_version, "kind": kind, "name": name, "uid": "u", "controller": controls,
+        }]})
+    };
+    let core = "apiextensions.crossplane.io/v2";
+    let ours = "configuration.pkg.crossplane.io/p";
+    for (composite, claim) in BOTH {
+        let own = format!("{composite}.example.org");
+        for (what, metadata, is_had) in [
+            ("nothing is known of it", json!({}), false),
+            ("Crossplane made it", owner(core, COMPOSITE, &own, true), true),
+            ("of another one", owner(core, COMPOSITE, "others.example.org", true), false),
+            ("of a managed one", owner(MANAGED.0, MANAGED.1, &own, true), false),
+            ("it does not control it", owner(core, COMPOSITE, &own, false), false),
+            ("of a kind called so", owner("x.org/v1", COMPOSITE, &own, true), false),
+            (
+                "another package brought it",
+                owner("pkg.crossplane.io/v1", "Provider", "there", false),
+                false,
+            ),
+            ("an administrator gave it to us", json!({"annotations": {ADOPT: ours}}), true),
+        ] {
+            let (mut cluster, name) = configuration(composite, claim);
+            cluster.packages.insert("Provider/there".to_owned());
+            put(&mut cluster, &metadata);
+            cluster.settle(&name);
+            assert_eq!(find(&cluster, COMPOSITE).is_some(), is_had, "{what}, {composite}");
+            let spec = &find(&cluster, "CustomResourceDefinition").unwrap()["spec"];
+            assert_eq!(*spec, crd("issuers")["spec"], "what it says is Crossplane's to say");
+            assert_eq!(cluster.settle(&name), "", "{what}: it is settled");
+        }
+    }
+}
+
+/// Two that want one definition are both held against it; the cluster here bears no second look.
+#[test]
+fn h1_what_is_wanted_twice_is_looked_at_once() {
+    let composite = |plural: &str| {
+        json!({
+            "apiVersion": "apiextensions.crossplane.io/v1", "kind": COMPOSITE,
+            "metadata": {"name": format!("{plural}.example.org")},
+            "spec": {
+                "group": "example.org", "names": {"kind": plural, "plural": plural},
+                "claimNames": {"kind": "Issuer", "plural": "issuers"},
+            },
+        })
+    };
+    for (kind, objects) in [
+        (PackageKind::Configuration, [composite("ones"), composite("twos")]),
+        (PackageKind::Provider, [managed("issuers"), crd("issuers")]),
+    ] {
+        let mut cluster = Cluster::new();
+        cluster.settings.defers_definitions = true;
+        cluster.publish(TAG, &[&[meta(kind.as_str(), &json!({}))][..], &objects].concat());
+        let name = cluster.revise(kind, "p", TAG, "Active");
+        put(&mut cluster, &json!({}));
+        let before = cluster.objects.clone();
+        let told = cluster.settle(&name);
+        assert_eq!(cluster.objects, before);
+        let condition = told.lines().find(|line| line.starts_with("# cannot")).unwrap();
+        assert_eq!(condition.matches("issuers.example.org was there").count(), 1, "{condition}");
+    }
 }
