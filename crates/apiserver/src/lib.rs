@@ -16,7 +16,8 @@
 //!             │
 //!            log ── one writer, every version, durable before answered
 //!             │  ╲
-//!             │   upkeep ── what follows from a write: garbage, namespaces, Deployments
+//!             │   upkeep ── what follows from a write: garbage, namespaces, Deployments and
+//!             │             (with room `workload`) their ReplicaSets, Pods and Endpoints
 //!             │
 //!           Disk ── SQLite, or nothing (in memory)
 //! ```
@@ -28,7 +29,7 @@
 //!
 //! The room refuses to know what the objects are for. It opens no socket, and takes the time and its randomness from a [`World`].
 //!
-//! Start reading at [`log`], then [`rest`].
+//! Start reading at [`log`] (room `journal`), then [`rest`].
 //!
 //! Chapters that calculate with numbers of strangers do so with checked or saturating operations
 //! only, which clippy holds: a length, a time or an index at the limit of its type is one request's
@@ -45,13 +46,13 @@ pub mod crd;
 #[cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 pub mod discovery;
 pub mod export;
+#[cfg(test)]
+mod full;
 mod heavy;
 #[cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 pub mod http;
 #[cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 pub mod kind;
-#[cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
-pub mod log;
 #[cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 pub mod openapi;
 #[cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
@@ -69,11 +70,13 @@ pub mod world;
 
 use std::sync::{Arc, Mutex};
 
+pub use journal as log;
 use serde_json::{Value, json};
 
 use auth::{Access, Signer, Token};
 use kind::Kinds;
 use log::{Expect, Log, Write};
+use runtime::Hosting;
 use world::{SystemWorld, World};
 
 /// Who a client is, as shown by a certificate that the listener has verified.
@@ -118,8 +121,10 @@ pub struct Options {
     /// Who issues these tokens, and whom they are meant for if nobody says otherwise;
     /// empty means the name a cluster has for itself.
     pub issuer: String,
-    /// What runs the pods of Deployments; without, their status is left to others.
-    pub runtime: Option<Arc<dyn runtime::Runtime>>,
+    /// How the pods of Deployments come about.
+    pub runtime: Hosting,
+    /// What has the logs of containers.
+    pub logs: Option<Arc<dyn runtime::PodLogs>>,
     /// The certificates by which clients know the server, as PEM. With them each namespace
     /// gets a config map that holds them, and a service account called `default`.
     pub root_ca: Option<String>,
@@ -195,6 +200,7 @@ impl Server {
         let made = auth::bootstrap::furnish(self).await;
         made.map_err(|failure| log::WriteError::Broken(failure.message.into()))?;
         auth::aggregate::settle(self).await;
+        upkeep::furnish_node(self).await;
         Ok(())
     }
 

@@ -1,11 +1,18 @@
-//! What runs the pods of Deployments: the seam between objects that wish for pods and
+//! What becomes of the pods of Deployments: the seam between objects that wish for pods and
 //! something that has them.
 //!
-//! The server keeps a Deployment's status true to what its [`Runtime`] says. [`Simulated`]
-//! says that all is well at once, which is what a control plane without machines needs, and that
-//! this is all it does ([`Runtime::remark`]); a runtime that starts processes says what became of
-//! them, and calls [`crate::Server::look_again`] whenever that changes.
+//! There are two ways ([`Hosting`]). Deployments become replica sets and Pods, as a cluster's
+//! controllers make them (room `workload` decides); pods are given to Nodes, and the programs that
+//! those stand for write their status and hold their logs ([`PodLogs`]). Or a [`Runtime`] says how many
+//! pods each Deployment has, and calls [`crate::Server::look_again`] whenever that changes.
+//! [`Simulated`] says that all is well at once, which is what a control plane without machines needs,
+//! and that this is all it does ([`Runtime::remark`]).
 
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use futures::stream::BoxStream;
 use serde_json::Value;
 
 /// How many pods of a Deployment there are.
@@ -61,4 +68,88 @@ impl Runtime for Simulated {
     fn remark(&self) -> Option<&str> {
         Some(NOTHING_RUNS)
     }
+}
+
+/// How the pods of Deployments come about.
+#[derive(Debug, Clone, Default)]
+pub enum Hosting {
+    /// They do not: Deployments and Pods are left to controllers outside.
+    #[default]
+    Unattended,
+    /// Something counts them; there are no Pods.
+    Counted(Arc<dyn Runtime>),
+    /// Replica sets and Pods are made, and given to the nodes that are ready.
+    Pods,
+}
+
+impl Hosting {
+    /// Deployments are available at once, and say that nothing runs.
+    pub fn simulated() -> Self {
+        Self::Counted(Arc::new(Simulated))
+    }
+
+    /// Whether Pods are made.
+    pub(crate) fn makes_pods(&self) -> bool {
+        matches!(self, Self::Pods)
+    }
+
+    /// What counts pods, where there are none.
+    pub(crate) fn counter(&self) -> Option<&Arc<dyn Runtime>> {
+        match self {
+            Self::Counted(runtime) => Some(runtime),
+            Self::Unattended | Self::Pods => None,
+        }
+    }
+}
+
+/// From where on a log is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogStart {
+    /// From what was written so many seconds ago.
+    SecondsAgo(u64),
+    /// From this moment, in seconds since 1970.
+    At(u64),
+}
+
+/// Which of a program's outputs are told.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum LogOutput {
+    /// Both.
+    #[default]
+    All,
+    /// What it wrote to standard output.
+    Stdout,
+    /// What it wrote to standard error.
+    Stderr,
+}
+
+/// What is asked of a container's log. The container is one of the pod's, and has been started, or, for
+/// an earlier one, has ended before.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LogQuery {
+    /// The container's name.
+    pub container: String,
+    /// Whether to go on with what is written from now on, until the container ends.
+    pub follow: bool,
+    /// Whether the container before the present one is meant.
+    pub previous: bool,
+    /// From where on.
+    pub start: Option<LogStart>,
+    /// Whether each line begins with its time.
+    pub timestamps: bool,
+    /// Only so many lines from the end.
+    pub tail_lines: Option<u64>,
+    /// Only so many bytes.
+    pub limit_bytes: Option<u64>,
+    /// Of which output.
+    pub output: LogOutput,
+}
+
+/// A log, piece by piece; an error ends it.
+pub type LogPieces = BoxStream<'static, std::io::Result<Bytes>>;
+
+/// Something that has the logs of containers.
+pub trait PodLogs: std::fmt::Debug + Send + Sync {
+    /// The log of a container of this Pod (the whole object), or why there is none.
+    fn open_log(&self, pod: &Value, query: LogQuery) -> BoxFuture<'_, Result<LogPieces, String>>;
 }

@@ -31,6 +31,10 @@ use tokio::runtime::Builder;
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
+    // What pods run in is this program again: before there are threads.
+    if let Some(code) = node::sandbox::run_hidden_verb(std::env::args_os()) {
+        return code;
+    }
     panics::tell_of_each();
     let words: Vec<_> = std::env::args_os().collect();
     let (usage, in_json) = (args::usage_code(&words), args::asks_for_json(&words));

@@ -7,7 +7,7 @@ use futures::future::BoxFuture;
 use reqwest::redirect::Policy;
 use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// How long a connection may take to be made.
@@ -18,13 +18,23 @@ const CLIENTS_MAX: usize = 256;
 /// What makes one client unlike another: whom it trusts, and where its services are.
 type Key = (Vec<u8>, Option<(String, SocketAddr)>);
 
+/// Finds the address at which a Service can be reached from here: its namespace, its name and one of
+/// its ports in, nothing out if there is none.
+pub type FindService = Arc<dyn Fn(&str, &str, u16) -> Option<SocketAddr> + Send + Sync>;
+
 /// Calls webhooks; keeps its connections.
 #[derive(Default)]
 pub struct Caller {
     clients: Mutex<HashMap<Key, reqwest::Client>>,
+    find: Option<FindService>,
 }
 
 impl Caller {
+    /// A caller that reaches webhooks behind Services, too.
+    pub fn finding(find: FindService) -> Self {
+        Self { find: Some(find), ..Self::default() }
+    }
+
     fn client(&self, call: &Call) -> Result<reqwest::Client, CallError> {
         let place = call.address.map(|address| (host(&call.url).to_owned(), address));
         let key = (call.authorities.clone(), place);
@@ -45,7 +55,7 @@ impl Outbound for Caller {
         Box::pin(async move {
             let client = self.client(&call)?;
             let request = client
-                .post(&call.url)
+                .post(place(&call))
                 .header("Content-Type", "application/json")
                 .header("Accept", "application/json, */*")
                 .timeout(call.timeout)
@@ -58,6 +68,18 @@ impl Outbound for Caller {
             Ok(Reply { code, media, body })
         })
     }
+
+    fn service(&self, namespace: &str, name: &str, port: u16) -> Option<SocketAddr> {
+        self.find.as_ref().and_then(|find| find(namespace, name, port))
+    }
+}
+
+/// Where a call really goes: a Service's own port is not the one at which it is reached from here. Names
+/// and certificates stay those of the Service.
+fn place(call: &Call) -> String {
+    let Some(address) = call.address else { return call.url.clone() };
+    let authority = authority(&call.url);
+    call.url.replacen(authority, &format!("{}:{}", host(&call.url), address.port()), 1)
 }
 
 /// A body, as long as it is not too long: what does not fit is not read.

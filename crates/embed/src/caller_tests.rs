@@ -205,3 +205,19 @@ async fn a5_an_authority_that_the_bundle_signed_does_not_serve() {
     let told = call_server((signed, key), Some(root.pem())).await;
     assert!(matches!(told, Err(CallError::Untrusted(_))), "{told:?}");
 }
+
+/// A Service has a port of its own, wherever it is reached from here.
+#[tokio::test]
+async fn a_webhook_behind_a_service_is_called_where_the_service_is_found() {
+    let router = Router::new().route("/path", post(async || "{\"a\":1}"));
+    let call = webhook(router).await("https", "/path");
+    let address = call.address.unwrap();
+    let caller = Caller::finding(Arc::new(move |namespace: &str, name: &str, port: u16| {
+        ((namespace, name, port) == ("default", "hook", 443)).then_some(address)
+    }));
+    assert_eq!(caller.service("default", "other", 443), None);
+    assert_eq!(Caller::default().service("default", "hook", 443), None);
+    let found = caller.service("default", "hook", 443);
+    let call = Call { url: "https://localhost:443/path".to_owned(), address: found, ..call };
+    assert_eq!(caller.post(call).await.unwrap().body, Bytes::from_static(b"{\"a\":1}"));
+}

@@ -22,6 +22,6 @@ mod credentials;
 mod identity;
 pub mod tokens;
 
-pub use caller::Caller;
+pub use caller::{Caller, FindService};
 pub use credentials::{Credentials, now};
 pub use identity::Identity;

@@ -102,9 +102,8 @@ pub(crate) fn empty_registry() -> Router {
 fn serve(log: &Log, clock: Clock) -> Arc<Server> {
     // Nobody gets an identity that somebody had in what came before.
     let world = Arc::new(Still { clock, thrown: AtomicU64::new(log.version() << 20) });
-    let runtime: Arc<dyn apiserver::runtime::Runtime> = Arc::new(apiserver::runtime::Simulated);
-    let options =
-        apiserver::Options { runtime: Some(runtime), signer: signer(), ..Default::default() };
+    let runtime = apiserver::runtime::Hosting::simulated();
+    let options = apiserver::Options { runtime, signer: signer(), ..Default::default() };
     Server::new(log.clone(), options, world)
 }
 

@@ -88,6 +88,11 @@ fn whole(kind: &Kind) -> Value {
     if kind.kind == "Namespace" && kind.group.is_empty() {
         parts.push(json!({"subresource": "finalize", "responseKind": own, "verbs": ["update"]}));
     }
+    if is_pod(kind) {
+        let binding = json!({"group": "", "version": "", "kind": "Binding"});
+        parts.push(json!({"subresource": "binding", "responseKind": binding, "verbs": ["create"]}));
+        parts.push(json!({"subresource": "log", "responseKind": own, "verbs": ["get"]}));
+    }
     if has_token(kind) {
         let token = json!({
             "group": "authentication.k8s.io", "version": "v1", "kind": "TokenRequest",
@@ -126,6 +131,11 @@ fn verbs(kind: &Kind) -> &'static [&'static str] {
         kind if !kind.is_removed_in_bulk() => &SINGLE_VERBS,
         _ => &VERBS,
     }
+}
+
+/// Pods are bound to nodes, and their containers have logs.
+fn is_pod(kind: &Kind) -> bool {
+    kind.kind == "Pod" && kind.group.is_empty()
 }
 
 /// Service accounts have tokens, which are of another group.
@@ -203,6 +213,11 @@ fn lines(kind: &Kind) -> Vec<Value> {
     let mut parts = Vec::new();
     if kind.kind == "Namespace" && kind.group.is_empty() {
         parts.push(part("finalize", &["update"]));
+    }
+    if is_pod(kind) {
+        let mut binding = part("binding", &["create"]);
+        binding["kind"] = json!("Binding");
+        parts.extend([binding, part("log", &["get"])]);
     }
     if has_token(kind) {
         let mut token = part("token", &["create"]);

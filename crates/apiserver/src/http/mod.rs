@@ -227,6 +227,7 @@ async fn objects(
         Some("status") => kind.status,
         Some("scale") => kind.scale.is_some(),
         Some("token") => kind.kind == "ServiceAccount" && kind.group.is_empty(),
+        Some("binding" | "log") => kind.kind == "Pod" && kind.group.is_empty(),
         Some("finalize") => kind.kind == "Namespace" && kind.group.is_empty(),
         Some(_) => false,
     };
@@ -292,6 +293,12 @@ fn send(answer: Answer) -> Response<Body> {
             response
         }
         Answer::Stream(body) => self::answer(200, "application/json", body),
+        Answer::Log(body) => self::answer(200, "text/plain", body),
+        Answer::Empty => {
+            let mut response = Response::new(Body::empty());
+            *response.status_mut() = http::StatusCode::NO_CONTENT;
+            response
+        }
     }
 }
 

@@ -163,6 +163,13 @@ const ROWS: &[Row] = &[
         &[],
     ),
     row(("coordination.k8s.io", "v1"), ("leases", "lease", "Lease"), &[], "v", &[]),
+    row(
+        ("discovery.k8s.io", "v1"),
+        ("endpointslices", "endpointslice", "EndpointSlice"),
+        &[],
+        "g",
+        &[],
+    ),
 ];
 
 pub(super) fn is_kind(api_version: &str, name: &str) -> bool {

@@ -29,7 +29,19 @@ pub(super) fn complete(kind: &Kind, object: &mut Value) {
         }
         ("", "Pod") => {
             pod::pod(object);
-            map_at(object, "status");
+            pod::keep_addresses(map_at(object, "status"));
+        }
+        ("discovery.k8s.io", _) => {
+            for list in ["endpoints", "ports"] {
+                if object.get(list) == Some(&json!([])) {
+                    object[list] = Value::Null;
+                }
+            }
+            let ports = object.get_mut("ports").and_then(Value::as_array_mut);
+            for port in ports.into_iter().flatten().map(map_of) {
+                set_default(port, "name", json!(""));
+                set_default(port, "protocol", json!("TCP"));
+            }
         }
         ("" | event::GROUP, "Event") => event::complete(object, event::is_newer(kind)),
         ("admissionregistration.k8s.io", _) => webhooks(kind, object),

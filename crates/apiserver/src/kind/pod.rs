@@ -44,6 +44,19 @@ pub(super) fn pod(object: &mut Value) {
     }
 }
 
+/// A pod's first address is told in two places, of which the older decides.
+pub(super) fn keep_addresses(status: &mut Object) {
+    let Some(address) =
+        status.get("podIP").filter(|it| it.as_str().is_some_and(|it| !it.is_empty()))
+    else {
+        return;
+    };
+    let first = status.get("podIPs").and_then(|all| all.get(0)).and_then(|one| one.get("ip"));
+    if first != Some(address) {
+        status.insert("podIPs".to_owned(), json!([{"ip": address}]));
+    }
+}
+
 /// What a new pod starts with: nobody's wish, so nobody's field.
 pub(super) fn start(object: &mut Value) {
     let class = class(object);

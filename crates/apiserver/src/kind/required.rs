@@ -23,6 +23,14 @@ pub(super) fn check(kind: &Kind, object: &Value, old: Option<&Value>) -> Vec<Fie
                 wrong.push(FieldError::invalid("spec.selector", &value, "field is immutable"));
             }
         }
+        ("discovery.k8s.io", _) => match text(object, "addressType") {
+            "" => wrong.push(FieldError::required("addressType", "")),
+            "FQDN" | "IPv4" | "IPv6" => {}
+            other => {
+                let allowed = ["FQDN", "IPv4", "IPv6"];
+                wrong.push(FieldError::not_supported("addressType", other, &allowed));
+            }
+        },
         _ => {}
     }
     wrong

@@ -1,7 +1,7 @@
 //! What the server fills in for services, and the addresses it gives them.
 //!
-//! Nothing routes these addresses: there is no network to route. They are there because
-//! clients print them and other objects refer to them.
+//! Nothing in this room routes these addresses. Clients print them, other objects refer to them, and nodes
+//! may see to it that they lead somewhere, so no two services have the same.
 
 use serde_json::{Value, json};
 
@@ -10,6 +10,9 @@ use schema::object::map_at;
 
 /// The lowest port that nodes give to services, and how many there are.
 const NODE_PORTS: (u64, u64) = (30_000, 2_768);
+
+/// How often an address is drawn anew that another service has; there are a million.
+const ADDRESS_TRIES: usize = 64;
 
 /// The service that stands for the API itself.
 pub fn own() -> Value {
@@ -50,8 +53,13 @@ pub(super) fn complete(object: &mut Value) {
     map_at(object, "status").entry("loadBalancer").or_insert_with(|| json!({}));
 }
 
-/// Gives a service its address and its ports on nodes: nobody's wish, so nobody's field.
-pub fn assign(object: &mut Value, mut random: impl FnMut() -> u64) {
+/// Gives a service an address that no other has, and its ports on nodes: nobody's wish, so nobody's
+/// field.
+pub fn assign(
+    object: &mut Value,
+    mut random: impl FnMut() -> u64,
+    is_taken: impl Fn(&str) -> bool,
+) {
     let spec = map_at(object, "spec");
     let kind = spec.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
     if kind == "ExternalName" {
@@ -67,7 +75,14 @@ pub fn assign(object: &mut Value, mut random: impl FnMut() -> u64) {
     set_default(spec, "ipFamilies", json!(["IPv4"]));
     set_default(spec, "ipFamilyPolicy", json!("SingleStack"));
     if spec.get("clusterIP").and_then(Value::as_str).unwrap_or_default().is_empty() {
-        spec.insert("clusterIP".to_owned(), json!(address(random())));
+        let mut free = address(random());
+        for _ in 0..ADDRESS_TRIES {
+            if !is_taken(&free) {
+                break;
+            }
+            free = address(random());
+        }
+        spec.insert("clusterIP".to_owned(), json!(free));
     }
     let own = spec.get("clusterIP").cloned().unwrap_or_default();
     set_default(spec, "clusterIPs", json!([own]));

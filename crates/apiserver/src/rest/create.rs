@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{Answer, Request, owner, present, store, update};
+use super::{Answer, Request, hosted, owner, present, store, update};
 use crate::Server;
 use crate::admission;
 use crate::auth;
@@ -66,6 +66,7 @@ pub(crate) async fn insert(
     if tracked == Tracked::No {
         object = owner::track(server, request, options, None, object);
     }
+    hosted::equip_pod(server, request, &mut object).await?;
     object = admission::create(server, request, object, options.dry_run).await?;
     prepare(server, kind, &mut object);
     let generated = generate(server, &mut object);
@@ -134,11 +135,21 @@ pub(crate) fn prepare(server: &Server, kind: &Kind, object: &mut Value) {
     kind::complete(kind, object);
     kind::prepare(kind, object);
     if kind.group.is_empty() && kind.kind == "Service" {
-        kind::service::assign(object, || server.world.random());
+        let addresses = read_addresses(server, kind);
+        let is_taken = |address: &str| addresses.iter().any(|one| one == address);
+        kind::service::assign(object, || server.world.random(), is_taken);
     }
     if !kind.custom {
         crd::complete(kind, object);
     }
+}
+
+/// The addresses that services have.
+fn read_addresses(server: &Server, kind: &Kind) -> Vec<String> {
+    let Ok(snapshot) = server.log.list(&kind.prefix(None), None) else { return Vec::new() };
+    let services = snapshot.entries.iter().filter_map(|(_, entry)| store::open(kind, entry).ok());
+    let address = |service: Value| Some(service.pointer("/spec/clusterIP")?.as_str()?.to_owned());
+    services.filter_map(address).collect()
 }
 
 /// Fills in the name from `generateName`; says whether it did.

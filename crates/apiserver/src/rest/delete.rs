@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::hosted::Ending;
 use super::store::{self, Change, Changed};
-use super::{Answer, Request, list, own, present, update};
+use super::{Answer, Request, hosted, list, own, present, update};
 use crate::Server;
 use crate::crd;
 use crate::http::status::{self, Failure};
@@ -30,6 +31,8 @@ pub(crate) struct Options {
     propagation: Option<Propagation>,
     uid: String,
     version: String,
+    /// How long a pod may take to end, in seconds.
+    grace: Option<i64>,
 }
 
 impl Options {
@@ -40,6 +43,7 @@ impl Options {
             propagation: Some(propagation),
             uid: uid.to_owned(),
             version: String::new(),
+            grace: None,
         }
     }
 }
@@ -147,6 +151,12 @@ async fn remove_as(
         if definition && !is_deleting(&object) {
             crd::mark_terminating(server, &mut object);
             return Ok(Change::Put(object));
+        }
+        match hosted::end_pod(server, request, options.grace, &object) {
+            Ending::Ordinary => {}
+            Ending::AsBefore => return Ok(Change::Keep),
+            Ending::Within(marked) => return Ok(Change::Put(*marked)),
+            Ending::Gone(marked) => return Ok(Change::Remove(*marked)),
         }
         let finalizers = meta_list(&object, "finalizers");
         let namespace = request.kind.kind == "Namespace" && request.kind.group.is_empty();
@@ -291,7 +301,7 @@ fn mark(server: &Server, request: &Request, object: &mut Value) {
 fn options(request: &Request) -> Result<Options, Failure> {
     let body = read_body(request)?;
     let query = request.query.write_options("DeleteOptions", &request.agent)?;
-    request.query.number("gracePeriodSeconds")?;
+    let asked = request.query.number("gracePeriodSeconds")?;
     // A client that cannot say what to spare must not have it deleted.
     if let Some(fault) = find_options_fault(&body) {
         return Err(Failure::bad_request(fault));
@@ -309,6 +319,7 @@ fn options(request: &Request) -> Result<Options, Failure> {
         propagation,
         uid: text("/preconditions/uid"),
         version: text("/preconditions/resourceVersion"),
+        grace: body.get("gracePeriodSeconds").and_then(Value::as_i64).or(asked),
     })
 }
 

@@ -13,12 +13,14 @@ mod bounds;
 mod converted;
 mod create;
 mod delete;
+mod hosted;
 #[cfg(test)]
 mod ill_typed;
 mod list;
 mod own;
 mod owner;
 mod patch;
+mod pod_log;
 mod present;
 mod scale;
 mod splice;
@@ -152,6 +154,10 @@ pub enum Answer {
     },
     /// A stream of events.
     Stream(Body),
+    /// What a program wrote.
+    Log(Body),
+    /// Nothing, for nothing is there to be told.
+    Empty,
 }
 
 impl Answer {
@@ -179,7 +185,7 @@ pub async fn serve(
     if method != "GET" {
         let made = match &answer {
             Answer::Object { body, .. } => schema::object::meta_text(body, "name").to_owned(),
-            Answer::Text { .. } | Answer::Stream(_) => String::new(),
+            _ => String::new(),
         };
         follow(server, &kind, &name.unwrap_or(made)).await;
     }
@@ -227,6 +233,7 @@ async fn read(server: &Arc<Server>, request: &Request) -> Result<Answer, Failure
         "" if collection => list::list(server, request).await,
         "" | "status" => store::get(server, request).await,
         "scale" => scale::get(server, request).await,
+        "log" => pod_log::read(server, request).await,
         _ => Err(Failure::method_not_allowed()),
     }
 }
@@ -255,6 +262,7 @@ async fn answer(server: &Arc<Server>, method: &str, request: Request) -> Result<
             update::update(server, &request).await
         }
         ("" | "status", "PATCH") if !collection => patch::patch(server, &request).await,
+        ("binding", "POST") if !collection => hosted::bind(server, &request).await,
         ("token", "POST") if !collection => auth::grant::create(server, &request),
         ("scale", "PUT") => scale::put(server, &request).await,
         ("scale", "PATCH") => scale::patch(server, &request).await,

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::delete::{self, Propagation};
 use super::store::{self, Change};
-use super::{Request, create, follow, owner, update};
+use super::{Request, create, follow, hosted, owner, update};
 use crate::Server;
 use crate::auth::User;
 use crate::http::body;
@@ -100,6 +100,16 @@ impl Own {
         .await?;
         self.follow(server).await;
         Ok(())
+    }
+
+    /// Gives a pod to a node, if it still has this uid.
+    pub(crate) async fn give_node(
+        &self,
+        server: &Arc<Server>,
+        uid: &str,
+        node: &str,
+    ) -> Result<(), Failure> {
+        hosted::give_node(server, &self.0, (uid, node), None, false).await
     }
 
     async fn follow(&self, server: &Arc<Server>) {

@@ -172,7 +172,10 @@ pub(crate) fn may_go(kind: &Kind, object: &Value) -> bool {
     let held = kind.kind == "Namespace"
         && kind.group.is_empty()
         && object.pointer("/spec/finalizers").is_some_and(|list| *list != json!([]));
-    is_deleting(object) && meta_list(object, "finalizers").is_empty() && !held
+    // A pod that is given time to end is removed by what runs it.
+    let grace = metadata(object).get("deletionGracePeriodSeconds").and_then(Value::as_i64);
+    let ends = grace.is_some_and(|seconds| seconds > 0);
+    is_deleting(object) && meta_list(object, "finalizers").is_empty() && !held && !ends
 }
 
 fn carry_over(old: &Value, new: &mut Value) {

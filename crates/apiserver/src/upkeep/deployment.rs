@@ -16,7 +16,7 @@ const SIMULATED: &str = "Simulated";
 
 /// Makes a Deployment's status say what its pods are.
 pub(super) async fn settle(server: &Arc<Server>, key: &str) -> Outcome {
-    let Some(runtime) = &server.options.runtime else { return Outcome::Done };
+    let Some(runtime) = server.options.runtime.counter() else { return Outcome::Done };
     let Some(own) = Own::at(server, key) else { return Outcome::Done };
     let Some(object) = own.get(server) else {
         let (_, namespace, name) = split_key(key);

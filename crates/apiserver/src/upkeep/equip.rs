@@ -21,7 +21,7 @@ pub(super) fn is_part(resource: &str, name: &str) -> bool {
 }
 
 /// Makes what is missing in a namespace.
-pub(super) async fn settle(server: &Arc<Server>, namespace: &str) -> Outcome {
+pub(crate) async fn settle(server: &Arc<Server>, namespace: &str) -> Outcome {
     let Some(bundle) = &server.options.root_ca else { return Outcome::Done };
     let find = |plural: &str| server.kinds.find("", "v1", plural);
     let (Some(namespaces), Some(accounts), Some(maps)) =

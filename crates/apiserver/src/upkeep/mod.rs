@@ -20,7 +20,12 @@ mod collect;
 mod deployment;
 mod equip;
 mod graph;
+#[cfg(test)]
+mod hosting_tests;
 mod namespace;
+mod nodes;
+mod pods;
+mod rollout;
 mod stored;
 #[cfg(test)]
 mod tests;
@@ -35,7 +40,9 @@ use futures::FutureExt as _;
 use crate::Server;
 use crate::kind::{event, split_key};
 use crate::log::{Event, Expect, Write};
+pub(crate) use equip::settle as equip_namespace;
 use graph::Graph;
+pub(crate) use nodes::furnish_node;
 use stored::Stored;
 
 /// How many events are taken in at once.
@@ -50,6 +57,14 @@ const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
 const EVENT_SECONDS: u64 = 3600;
 /// Where Deployments lie.
 const DEPLOYMENTS: &str = "deployments.apps";
+/// Where replica sets lie.
+const REPLICA_SETS: &str = "replicasets.apps";
+/// Where Pods lie.
+const PODS: &str = "pods.";
+/// Where Nodes lie.
+const NODES: &str = "nodes.";
+/// Where Services lie.
+const SERVICES: &str = "services.";
 /// Objects nobody collects: they go by themselves.
 const EVENTS: &str = "events./";
 
@@ -66,6 +81,14 @@ pub(crate) enum Duty {
     Definition(String),
     /// Make the status of this Deployment true.
     Deployment(Arc<str>),
+    /// Give this replica set the pods it wishes for.
+    ReplicaSet(Arc<str>),
+    /// Give this pod a node.
+    Schedule(Arc<str>),
+    /// Look again at pods that no node was there for.
+    Nodes,
+    /// List the pods that the Services of this namespace lead to.
+    Endpoints(String),
     /// Make what every namespace has in the one of this name.
     Equip(String),
     /// Forget this event, if nobody has heard of it for long enough.
@@ -109,6 +132,8 @@ struct State {
     closing: BTreeSet<String>,
     /// What waits for a definition to come.
     unknown: BTreeSet<Duty>,
+    /// Whether Deployments become pods.
+    is_hosting: bool,
 }
 
 impl Upkeep {
@@ -206,6 +231,9 @@ impl State {
         let (before, after) =
             (before.map(|value| Stored::read(value)), after.map(|value| Stored::read(value)));
         self.lifecycle(key, after.as_ref());
+        if self.is_hosting {
+            self.wake_workloads(key, [before.as_ref(), after.as_ref()]);
+        }
         if key.starts_with(EVENTS) {
             self.remember(key, after.is_some());
             return;
@@ -260,6 +288,37 @@ impl State {
         }
     }
 
+    /// News of a replica set concerns its Deployment, news of a pod its replica set and the Services
+    /// of its namespace.
+    fn wake_workloads(&mut self, key: &Arc<str>, versions: [Option<&Stored>; 2]) {
+        let (resource, namespace, _) = split_key(key);
+        let owners = versions.into_iter().flatten().flat_map(|one| &one.owners);
+        let of_kind = |kind: &'static str| owners.clone().filter(move |owner| owner.kind == kind);
+        match resource {
+            REPLICA_SETS => {
+                self.add(Duty::ReplicaSet(Arc::clone(key)));
+                for owner in of_kind("Deployment") {
+                    let owner = format!("{DEPLOYMENTS}/{namespace}/{}", owner.name);
+                    self.add(Duty::Deployment(owner.into()));
+                }
+            }
+            PODS => {
+                self.add(Duty::Schedule(Arc::clone(key)));
+                for owner in of_kind("ReplicaSet") {
+                    let owner = format!("{REPLICA_SETS}/{namespace}/{}", owner.name);
+                    self.add(Duty::ReplicaSet(owner.into()));
+                }
+                self.add(Duty::Endpoints(namespace.to_owned()));
+            }
+            // Also slices and Endpoints that a client deleted or changed are put right.
+            SERVICES | pods::ENDPOINTS | pods::ENDPOINT_SLICES => {
+                self.add(Duty::Endpoints(namespace.to_owned()));
+            }
+            NODES => self.add(Duty::Nodes),
+            _ => {}
+        }
+    }
+
     fn next(&mut self, now: u64) -> Option<Duty> {
         while let Some((due, _)) = self.later.first()
             && *due <= now
@@ -297,6 +356,7 @@ impl Server {
         let duty = {
             let mut state = self.upkeep.lock();
             state.now = self.world.now();
+            state.is_hosting = self.options.runtime.makes_pods();
             state.catch_up(self);
             state.next(self.world.now())
         };
@@ -318,7 +378,14 @@ impl Server {
                 crate::crd::finish(self, name).await;
                 Outcome::Done
             }
+            Duty::Deployment(key) if self.options.runtime.makes_pods() => {
+                rollout::roll_out(self, key).await
+            }
             Duty::Deployment(key) => deployment::settle(self, key).await,
+            Duty::ReplicaSet(key) => pods::keep_replicas(self, key).await,
+            Duty::Schedule(key) => pods::schedule_pod(self, key).await,
+            Duty::Nodes => pods::schedule_waiting(self),
+            Duty::Endpoints(namespace) => pods::list_addresses(self, namespace).await,
             Duty::Equip(name) => equip::settle(self, name).await,
             Duty::Expire(key) => self.expire(key).await,
         }
@@ -342,6 +409,13 @@ impl Server {
     /// Does everything that follows from what was written, as far as it can be done now.
     pub async fn settle(self: &Arc<Self>) {
         while self.step().await {}
+    }
+
+    /// Does something at a time of its own.
+    fn remind(&self, at: Option<u64>, duty: impl FnOnce() -> Duty) {
+        if let Some(at) = at {
+            self.upkeep.lock().later.insert((at, duty()));
+        }
     }
 
     /// Looks again at a Deployment whose pods have changed. For runtimes.

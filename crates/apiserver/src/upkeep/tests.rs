@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::log::{Limits, Log, Sqlite};
+use crate::runtime::Hosting;
 use crate::testing::{Still, ask, server, server_with};
 use crate::world::World;
 use crate::{Options, Server};
@@ -277,8 +278,7 @@ fn condition<'a>(status: &'a Value, kind: &str) -> &'a Value {
 
 #[tokio::test]
 async fn a_simulated_deployment_is_available_and_follows_its_wishes() {
-    let runtime: Arc<dyn crate::runtime::Runtime> = Arc::new(crate::runtime::Simulated);
-    let options = Options { runtime: Some(runtime), ..Options::default() };
+    let options = Options { runtime: Hosting::simulated(), ..Options::default() };
     let server = server_with(Log::in_memory(), options).await;
     ask(&server, "POST", DEPLOYMENTS_PATH, deployment(2)).await;
     let first = status(&server).await;
@@ -325,7 +325,7 @@ async fn a_deployment_says_that_it_is_only_simulated_as_long_as_it_is() {
     let pods = crate::runtime::Pods { total: 2, updated: 2, ready: 2, available: 2 };
     let runs = || Scripted { pods: Mutex::new(pods), ..Scripted::default() };
     let start = async |runtime: Arc<dyn crate::runtime::Runtime>| {
-        let options = Options { runtime: Some(runtime), ..Options::default() };
+        let options = Options { runtime: Hosting::Counted(runtime), ..Options::default() };
         server_with(log.clone(), options).await
     };
     let first = start(Arc::new(runs())).await;
@@ -375,7 +375,7 @@ impl crate::runtime::Runtime for Scripted {
 async fn a_deployment_says_what_its_runtime_says() {
     let runtime = Arc::new(Scripted::default());
     let shared: Arc<dyn crate::runtime::Runtime> = Arc::clone(&runtime) as _;
-    let options = Options { runtime: Some(shared), ..Options::default() };
+    let options = Options { runtime: Hosting::Counted(shared), ..Options::default() };
     let server = server_with(Log::in_memory(), options).await;
     ask(&server, "POST", DEPLOYMENTS_PATH, deployment(4)).await;
     let none = status(&server).await;
@@ -466,7 +466,8 @@ impl crate::runtime::Runtime for Brittle {
 #[tokio::test]
 async fn h2_a_duty_that_panics_keeps_no_other_from_being_done_and_is_tried_again() {
     let (runtime, world) = (Arc::new(Brittle::default()), Arc::new(Still::default()));
-    let options = Options { runtime: Some(Arc::clone(&runtime) as _), ..Options::default() };
+    let options =
+        Options { runtime: Hosting::Counted(Arc::clone(&runtime) as _), ..Options::default() };
     let server = Server::new(Log::in_memory(), options, Arc::clone(&world) as _);
     server.furnish().await.unwrap();
     ask(&server, "POST", DEPLOYMENTS_PATH, deployment(2)).await;

@@ -11,3 +11,4 @@ mod openapi;
 mod peers;
 mod policy;
 mod probe;
+mod workloads;

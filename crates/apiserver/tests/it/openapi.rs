@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::peers::{ControlPlane, TOKEN};
 
 /// Documents that describe what we serve.
-const DOCUMENTS: [&str; 9] = [
+const DOCUMENTS: [&str; 10] = [
     "api/v1",
     "apis/apps/v1",
     "apis/events.k8s.io/v1",
@@ -18,12 +18,14 @@ const DOCUMENTS: [&str; 9] = [
     "apis/admissionregistration.k8s.io/v1",
     "apis/apiextensions.k8s.io/v1",
     "apis/coordination.k8s.io/v1",
+    "apis/discovery.k8s.io/v1",
 ];
 
 /// Kinds whose shapes are kept.
-const KINDS: [&str; 26] = [
+const KINDS: [&str; 27] = [
     "ConfigMap",
     "Endpoints",
+    "EndpointSlice",
     "Event",
     "Namespace",
     "Node",

@@ -68,6 +68,11 @@ fn free_port() -> u16 {
 impl ControlPlane {
     /// Starts everything and waits until it is ready.
     pub(crate) async fn start(client: &reqwest::Client) -> Self {
+        Self::start_with(client, "").await
+    }
+
+    /// The same, with more controllers: `,name` for each.
+    pub(crate) async fn start_with(client: &reqwest::Client, controllers: &str) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         let (etcd, peer, secure) = (free_port(), free_port(), free_port());
         let url = format!("https://127.0.0.1:{secure}");
@@ -81,7 +86,7 @@ impl ControlPlane {
         }
         plane.start_apiserver(etcd, secure);
         plane.wait(client).await;
-        plane.start_controllers();
+        plane.start_controllers(controllers);
         plane
     }
 
@@ -171,7 +176,7 @@ impl ControlPlane {
         lines[lines.len().saturating_sub(20)..].join("\n")
     }
 
-    fn start_controllers(&mut self) {
+    fn start_controllers(&mut self, more: &str) {
         let config = self.path("kubeconfig");
         let text = format!(
             "apiVersion: v1\nkind: Config\ncurrent-context: x\nclusters:\n- name: x\n  cluster: \
@@ -182,9 +187,10 @@ impl ControlPlane {
         fs_err::write(&config, text).expect("a kubeconfig");
         let arguments = [
             format!("--kubeconfig={config}"),
-            "--controllers=garbage-collector-controller,namespace-controller,\
-             clusterrole-aggregation-controller"
-                .to_owned(),
+            format!(
+                "--controllers=garbage-collector-controller,namespace-controller,\
+                 clusterrole-aggregation-controller{more}"
+            ),
             "--leader-elect=false".to_owned(),
             "--use-service-account-credentials=false".to_owned(),
             "--secure-port=0".to_owned(),

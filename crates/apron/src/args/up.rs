@@ -2,7 +2,7 @@
 
 use super::authority::OpenArguments;
 use super::duration;
-use crate::command::up::Request;
+use crate::command::up::{EgressChoice, PodRequest, Request, RuntimeChoice};
 use clap::Args;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -38,6 +38,8 @@ pub(super) struct UpArguments {
     /// Credentials file for other registries, before those of Docker and Podman
     #[arg(long, value_name = "FILE")]
     auth_file: Option<PathBuf>,
+    #[command(flatten)]
+    pods: PodArguments,
     /// Stop as soon as everything is healthy; fail if it does not become so
     #[arg(long)]
     exit_when_ready: bool,
@@ -49,6 +51,31 @@ pub(super) struct UpArguments {
     /// Tell what the package manager does
     #[arg(long, short)]
     verbose: bool,
+}
+
+/// What becomes of pods.
+#[derive(Args)]
+struct PodArguments {
+    /// How providers and functions run. As programs of this machine is young: see "Run packages
+    /// without a cluster" in the manual
+    #[arg(long, value_name = "HOW", default_value = "simulated")]
+    runtime: RuntimeChoice,
+    /// Where programs of packages may connect to, beside the control plane and each other
+    #[arg(long, value_name = "WHERE", default_value = "public")]
+    pod_egress: EgressChoice,
+    /// Let pods mount paths of this machine
+    #[arg(long)]
+    allow_host_path: bool,
+}
+
+impl PodArguments {
+    fn into_request(self) -> PodRequest {
+        PodRequest {
+            runtime: self.runtime,
+            egress: self.pod_egress,
+            allow_host_path: self.allow_host_path,
+        }
+    }
 }
 
 impl UpArguments {
@@ -63,6 +90,7 @@ impl UpArguments {
             ca_bundle: self.ca_bundle_path,
             catalogs: self.catalog,
             auth_file: self.auth_file,
+            pods: self.pods.into_request(),
             exit_when_ready: self.exit_when_ready,
             timeout: self.timeout,
             open: self.open,

@@ -43,6 +43,7 @@ mod readme;
 mod recorder;
 mod registry;
 mod robots;
+mod running;
 mod stacks;
 mod support;
 mod up;

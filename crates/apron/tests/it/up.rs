@@ -15,7 +15,7 @@ pub(crate) struct Up<'a> {
     child: Child,
     said: PathBuf,
     pub(crate) kubeconfig: PathBuf,
-    registry: String,
+    pub(crate) registry: String,
 }
 
 impl Drop for Up<'_> {
@@ -56,6 +56,11 @@ impl<'a> Up<'a> {
             assert!(Instant::now() < deadline, "it did not say `{start}` but:\n{text}");
             std::thread::sleep(Duration::from_millis(20));
         }
+    }
+
+    /// Its process.
+    pub(crate) fn id(&self) -> String {
+        self.child.id().to_string()
     }
 
     /// Says something to apron about this plane.

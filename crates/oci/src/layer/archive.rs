@@ -48,6 +48,21 @@ pub struct Entry {
     pub kind: EntryKind,
     /// Bytes of content.
     pub size: u64,
+    /// What else a file system keeps about it.
+    pub attributes: EntryAttributes,
+}
+
+/// What a file system keeps about an entry beside its content, as written; nothing of it can be trusted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EntryAttributes {
+    /// Permission bits, and whatever else was written there.
+    pub mode: u32,
+    /// Its user.
+    pub uid: u64,
+    /// Its group.
+    pub gid: u64,
+    /// When it was changed last, in seconds since 1970.
+    pub modified: u64,
 }
 
 /// An archive being read. [`Archive::next_entry`] moves to the next entry; reading from the
@@ -64,18 +79,24 @@ pub struct Archive<'a, R> {
 
 /// What an archive has taken of its limits so far.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Used {
-    pub(super) bytes: u64,
-    pub(super) entries: u64,
-    pub(super) names: u64,
+pub struct LayerUse {
+    /// Bytes of the archive.
+    pub bytes: u64,
+    /// Its entries.
+    pub entries: u64,
+    /// Bytes of their names and link targets.
+    pub names: u64,
 }
 
-/// Names that extension headers give to the entry behind them.
+/// What extension headers give to the entry behind them.
 #[derive(Default)]
 struct Extended {
     path: Option<Vec<u8>>,
     link: Option<Vec<u8>>,
     size: Option<u64>,
+    uid: Option<u64>,
+    gid: Option<u64>,
+    modified: Option<u64>,
 }
 
 impl<'a, R: Read> Archive<'a, R> {
@@ -93,8 +114,8 @@ impl<'a, R: Read> Archive<'a, R> {
     }
 
     /// What was read so far, counted as the limits count.
-    pub(super) fn used(&self) -> Used {
-        Used { bytes: self.reader.count, entries: self.entries, names: self.names }
+    pub fn used(&self) -> LayerUse {
+        LayerUse { bytes: self.reader.count, entries: self.entries, names: self.names }
     }
 
     /// The next entry, or `None` at the end of the archive.
@@ -135,8 +156,10 @@ impl<'a, R: Read> Archive<'a, R> {
         }
         let header = checked_header(&block)?;
         let size = header.entry_size().map_err(|_| LayerError::Malformed("bad entry size"))?;
-        self.left = content_size(&header, size);
-        self.padding = self.left.next_multiple_of(BLOCK as u64) - self.left;
+        let size = content_size(&header, size);
+        let padded = size.checked_next_multiple_of(BLOCK as u64);
+        let padded = padded.ok_or(LayerError::Malformed("bad entry size"))?;
+        (self.left, self.padding) = (size, padded - size);
         Ok(Some(header))
     }
 
@@ -175,6 +198,9 @@ impl<'a, R: Read> Archive<'a, R> {
                     let size = record.value().ok().and_then(|text| text.parse().ok());
                     extended.size = Some(size.ok_or(LayerError::Malformed("bad pax size"))?);
                 }
+                b"uid" => extended.uid = pax_number(&record),
+                b"gid" => extended.gid = pax_number(&record),
+                b"mtime" => extended.modified = pax_number(&record),
                 key if key.starts_with(b"GNU.sparse") => {
                     return Err(LayerError::Malformed("sparse files are not supported"));
                 }
@@ -185,6 +211,7 @@ impl<'a, R: Read> Archive<'a, R> {
     }
 
     fn entry(&mut self, header: &Header, extended: Extended) -> Result<Entry, LayerError> {
+        let attributes = attributes(header, &extended);
         // Two sizes for one entry are how archives are made to mean different things to
         // different readers.
         if extended.size.is_some_and(|size| size != self.left) {
@@ -217,7 +244,7 @@ impl<'a, R: Read> Archive<'a, R> {
             }
             _ => EntryKind::Special,
         };
-        Ok(Entry { path, kind, size: self.left })
+        Ok(Entry { path, kind, size: self.left, attributes })
     }
 
     fn text(&mut self, bytes: Vec<u8>) -> Result<String, LayerError> {
@@ -264,6 +291,21 @@ impl<R: Read> Read for Counted<R> {
         let count = self.reader.read(buffer)?;
         self.count += count as u64;
         Ok(count)
+    }
+}
+
+/// A number of a pax record; times have fractions, which are left out.
+fn pax_number(record: &tar::PaxExtension<'_>) -> Option<u64> {
+    record.value().ok()?.split('.').next()?.parse().ok()
+}
+
+/// Fields that cannot be read are as an ordinary file of root has them: most readers look for content only.
+fn attributes(header: &Header, extended: &Extended) -> EntryAttributes {
+    EntryAttributes {
+        mode: header.mode().unwrap_or(0o644),
+        uid: extended.uid.or_else(|| header.uid().ok()).unwrap_or(0),
+        gid: extended.gid.or_else(|| header.gid().ok()).unwrap_or(0),
+        modified: extended.modified.or_else(|| header.mtime().ok()).unwrap_or(0),
     }
 }
 

@@ -43,8 +43,8 @@ pub fn flatten(source: &dyn LayerSource, limits: &Limits) -> Result<Flat, LayerE
     let mut flat = Flat::default();
     let mut budget = limits.clone();
     for layer in 0..source.count() {
-        let entries = read_entries(source, layer, &mut budget)
-            .map_err(|error| of_the_whole(error, limits))?;
+        let entries =
+            read_entries(source, layer, &mut budget).map_err(|error| error.of_the_whole(limits))?;
         flat.hide(&entries);
         for (ordinal, entry) in entries.into_iter().enumerate() {
             flat.add(layer, ordinal, entry)?;
@@ -160,24 +160,8 @@ fn read_entries(
     }
     let used = archive.used();
     drop(archive);
-    budget.entries_max = budget.entries_max.saturating_sub(used.entries);
-    budget.expanded_bytes_max = budget.expanded_bytes_max.saturating_sub(used.bytes);
-    budget.names_bytes_max = budget.names_bytes_max.saturating_sub(used.names);
+    *budget = budget.without(used);
     Ok(entries)
-}
-
-/// What is left of a limit is nobody's limit; messages name the one that was set.
-fn of_the_whole(error: LayerError, limits: &Limits) -> LayerError {
-    let LayerError::Limit { name, limit, unit } = error else {
-        return error;
-    };
-    let limit = match name {
-        "entries_max" => limits.entries_max,
-        "expanded_bytes_max" => limits.expanded_bytes_max,
-        "names_bytes_max" => limits.names_bytes_max,
-        _ => limit,
-    };
-    LayerError::Limit { name, limit, unit }
 }
 
 impl Flat {

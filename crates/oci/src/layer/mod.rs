@@ -19,7 +19,7 @@ mod flatten;
 mod gzip;
 mod write;
 
-pub use archive::{Archive, Entry, EntryKind};
+pub use archive::{Archive, Entry, EntryAttributes, EntryKind, LayerUse};
 pub use decompress::decompress;
 pub use flatten::{Flat, LayerSource, Location, flatten, open_file};
 pub use gzip::{Effort, GzipWriter, gzip};
@@ -48,6 +48,19 @@ impl Default for Limits {
             entries_max: 250_000,
             path_bytes_max: 4096,
             names_bytes_max: 64 << 20,
+        }
+    }
+}
+
+impl Limits {
+    /// What is left for further layers of the same image.
+    #[must_use]
+    pub fn without(&self, used: LayerUse) -> Self {
+        Self {
+            entries_max: self.entries_max.saturating_sub(used.entries),
+            expanded_bytes_max: self.expanded_bytes_max.saturating_sub(used.bytes),
+            names_bytes_max: self.names_bytes_max.saturating_sub(used.names),
+            ..self.clone()
         }
     }
 }
@@ -114,6 +127,23 @@ impl LayerError {
             Err(other) if other.kind() == std::io::ErrorKind::UnexpectedEof => Self::Truncated,
             Err(other) => Self::Read(other),
         }
+    }
+}
+
+impl LayerError {
+    /// What is left of a limit is nobody's limit; messages name the one that was set.
+    #[must_use]
+    pub fn of_the_whole(self, limits: &Limits) -> Self {
+        let Self::Limit { name, limit, unit } = self else {
+            return self;
+        };
+        let limit = match name {
+            "entries_max" => limits.entries_max,
+            "expanded_bytes_max" => limits.expanded_bytes_max,
+            "names_bytes_max" => limits.names_bytes_max,
+            _ => limit,
+        };
+        Self::Limit { name, limit, unit }
     }
 }
 

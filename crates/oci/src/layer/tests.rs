@@ -170,6 +170,17 @@ fn a_truncated_layer_never_ends_cleanly() {
 }
 
 #[test]
+fn a_size_beyond_what_can_be_counted_is_refused() {
+    let mut header = ::tar::Header::new_gnu();
+    header.set_entry_type(::tar::EntryType::Regular);
+    header.set_size(u64::MAX);
+    header.set_cksum();
+    let layers = Layers(vec![header.as_bytes().to_vec()]);
+    let error = read_layers(&layers, "package.yaml", &Limits::default()).unwrap_err();
+    assert_eq!(error, "the layer is not a tar archive: bad entry size");
+}
+
+#[test]
 fn plain_and_zstd_layers_are_read_too() {
     let plain = tar(&["package.yaml=x"]);
     let zstd = ruzstd::encoding::compress_to_vec(

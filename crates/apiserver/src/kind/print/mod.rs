@@ -19,6 +19,7 @@ pub(super) fn columns(plural: &str) -> Vec<Column> {
         "namespaces" => &["Name", "Status", "Age"],
         "services" => &["Name", "Type", "Cluster-IP", "External-IP", "Port(s)", "Age", "+Selector"],
         "endpoints" => &["Name", "Endpoints", "Age"],
+        "endpointslices" => &["Name", "AddressType", "Ports", "Endpoints", "Age"],
         "nodes" => &[
             "Name",
             "Status",
@@ -109,6 +110,7 @@ pub fn cells(plural: &str, item: &Value, now: u64) -> Vec<Value> {
         "namespaces" => row.push(json!(see.text("/status/phase"))),
         "services" => return service::row(&see),
         "endpoints" => row.push(json!(service::endpoints(&see))),
+        "endpointslices" => row.extend(service::slice_cells(&see)),
         "nodes" => return node(&see),
         "pods" => return pod::row(&see),
         "events" => return event(&Seen { item: &super::event::core(item), now }),

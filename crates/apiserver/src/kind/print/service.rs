@@ -86,3 +86,27 @@ pub(super) fn endpoints(see: &Seen<'_>) -> String {
         more => format!("{shown} + {more} more..."),
     }
 }
+
+/// The address type, the ports and the addresses of a slice, three of each.
+pub(super) fn slice_cells(see: &Seen<'_>) -> [Value; 3] {
+    let port = |port: &Value| match port["port"].as_i64() {
+        Some(number) => number.to_string(),
+        None => port["name"].as_str().unwrap_or("*").to_owned(),
+    };
+    let ports: Vec<String> = see.list("/ports").iter().map(port).collect();
+    let endpoints = see.list("/endpoints").iter();
+    let addresses = endpoints.flat_map(|one| one["addresses"].as_array().into_iter().flatten());
+    let addresses: Vec<String> = addresses.filter_map(Value::as_str).map(str::to_owned).collect();
+    [json!(see.text("/addressType")), json!(first_of(&ports)), json!(first_of(&addresses))]
+}
+
+/// The first three of several, and how many more there are.
+fn first_of(all: &[String]) -> String {
+    const SHOWN_MAX: usize = 3;
+    let shown = all[..all.len().min(SHOWN_MAX)].join(",");
+    match all.len().saturating_sub(SHOWN_MAX) {
+        0 if shown.is_empty() => "<unset>".to_owned(),
+        0 => shown,
+        more => format!("{shown} + {more} more..."),
+    }
+}

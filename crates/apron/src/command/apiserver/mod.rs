@@ -9,9 +9,10 @@ use crate::listen::stop;
 use crate::output;
 use crate::panics::contain;
 use apiserver::log::{Damage, DiskError, Limits, Log, Sqlite};
+use apiserver::runtime::{Hosting, PodLogs};
 use axum::Router;
 use edge::accept::serve;
-use embed::{Caller, Credentials, now, tokens};
+use embed::{Caller, Credentials, FindService, now, tokens};
 use listen::Door;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -32,6 +33,22 @@ pub(crate) struct Request {
     pub(crate) keep_events: usize,
 }
 
+/// What becomes of pods.
+pub(crate) struct PodHosting {
+    pub(crate) hosting: Hosting,
+    /// What has the output of their programs.
+    pub(crate) logs: Option<Arc<dyn PodLogs>>,
+    /// Finds the way to Services that pods serve.
+    pub(crate) find: Option<FindService>,
+}
+
+impl PodHosting {
+    /// Nothing runs, and Deployments say so.
+    pub(crate) fn simulated() -> Self {
+        Self { hosting: Hosting::simulated(), logs: None, find: None }
+    }
+}
+
 /// A server that only lacks a socket.
 pub(crate) struct Prepared {
     router: Router,
@@ -41,7 +58,7 @@ pub(crate) struct Prepared {
 
 /// Serves until told to stop.
 pub(crate) async fn run(request: &Request) -> Outcome {
-    let prepared = prepare(request).await?;
+    let prepared = prepare(request, PodHosting::simulated()).await?;
     let listener = listen::bind(request.listen).await?;
     let address = listener.local_addr().map_err(|error| Failure::file(&error))?;
     let path = request.kubeconfig.clone().unwrap_or_else(|| request.data_dir.join("kubeconfig"));
@@ -54,7 +71,7 @@ pub(crate) async fn run(request: &Request) -> Outcome {
 }
 
 /// Opens the data, and makes what every cluster has.
-pub(crate) async fn prepare(request: &Request) -> Outcome<Prepared> {
+pub(crate) async fn prepare(request: &Request, pods: PodHosting) -> Outcome<Prepared> {
     let log = open(request)?;
     let pki = request.data_dir.join("pki");
     let credentials = Arc::new(Credentials::open(&pki, now())?);
@@ -68,11 +85,13 @@ pub(crate) async fn prepare(request: &Request) -> Outcome<Prepared> {
         authenticate: true,
         tokens,
         signer: Some(identity.signer()?),
-        runtime: Some(Arc::new(apiserver::runtime::Simulated)),
+        runtime: pods.hosting,
+        logs: pods.logs,
         root_ca: Some(identity.authority().to_owned()),
         ..apiserver::Options::default()
     };
-    let world = apiserver::world::SystemWorld::with(Arc::new(Caller::default()));
+    let caller = pods.find.map_or_else(Caller::default, Caller::finding);
+    let world = apiserver::world::SystemWorld::with(Arc::new(caller));
     let router = apiserver::router_in(log.clone(), options, Arc::new(world))
         .await
         .map_err(|error| Failure::new("cannot write the first objects", CHECK).because(&error))?;

@@ -14,6 +14,7 @@ mod install;
 pub(super) mod manager;
 mod packages;
 mod plane;
+mod pods;
 mod vouched;
 
 use crate::args::authority::OpenArguments;
@@ -23,6 +24,7 @@ use crate::output;
 use crate::settings::Settings;
 use home::Home;
 use plane::Plane;
+pub(crate) use pods::{EgressChoice, PodRequest, RuntimeChoice};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -43,6 +45,8 @@ pub(crate) struct Request {
     pub(crate) catalogs: Vec<controller::CatalogAddress>,
     /// Credentials for other registries, before the user's own.
     pub(crate) auth_file: Option<PathBuf>,
+    /// How pods run, and what they may reach.
+    pub(crate) pods: PodRequest,
     pub(crate) exit_when_ready: bool,
     /// How long packages may take to become healthy.
     pub(crate) timeout: Duration,

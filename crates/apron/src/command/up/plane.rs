@@ -5,6 +5,7 @@ use super::door::{self, Images};
 use super::home::Home;
 use super::manager;
 use super::packages::Packages;
+use super::pods::PodRuntime;
 use crate::cluster::Cluster;
 use crate::cluster::kubeconfig::OwnRegistry;
 use crate::command::apiserver;
@@ -45,6 +46,8 @@ pub(super) struct Plane {
     /// The address that opens the explorer.
     explorer: String,
     kubeconfig: PathBuf,
+    /// How pods run, in words.
+    runtime: String,
     /// Where data are kept, in words.
     kept: String,
     /// The cluster, without a socket.
@@ -64,6 +67,7 @@ impl Plane {
         home: &Home,
         settings: &Settings,
     ) -> Outcome<Self> {
+        let pods = PodRuntime::choose(request, home).await?;
         let (stop, told) = watch::channel(false);
         let mut tasks = JoinSet::new();
         let listener = bind(request.registry_listen, REGISTRY, "--registry-listen").await?;
@@ -77,7 +81,7 @@ impl Plane {
         let temporary = settings.temporary.clone();
         tasks.spawn(catalog::follow(images.clone(), index, temporary, done(&told)));
 
-        let prepared = apiserver::prepare(&api_request(request, home)).await?;
+        let prepared = apiserver::prepare(&api_request(request, home), pods.hosting()).await?;
         let listener = bind(request.listen, API, "--listen").await?;
         let api = address(&listener)?;
         let kubeconfig = home.join("kubeconfig");
@@ -99,6 +103,8 @@ impl Plane {
         // In this process nobody asks for the credential.
         let near = OwnRegistry { address: registry, credential: None };
         let world = nearby(transport(inner), &near, world(request, settings)?);
+        let places = (api, world.clone());
+        tasks.spawn(pods.start(request, prepared.client(), places, settings, told.clone()).await?);
         let manager =
             manager::manager(request, home, prepared.client(), (registry, world), settings).await?;
         tasks.spawn(manager::run(manager, told));
@@ -114,6 +120,7 @@ impl Plane {
             registry,
             explorer,
             kubeconfig,
+            runtime: pods.describe(),
             kept,
             cluster,
             packages,
@@ -138,10 +145,7 @@ impl Plane {
             "  log in    apron registry password | \
              docker login --username apron --password-stdin {registry}"
         ));
-        output::print(
-            "  runtime   simulated: providers and functions do not run, their objects are kept \
-             (apron up --help)",
-        );
+        output::print(format_args!("  runtime   {}", self.runtime));
         let next = "apron status; kubectl get crds; apron init configuration my-platform";
         output::print(format_args!("  next      {next}"));
     }

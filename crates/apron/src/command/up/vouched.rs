@@ -255,4 +255,19 @@ mod tests {
         assert!(!shows(&basic("apron:apr_2"), "apr_1") && !shows(&basic("apr_1"), "apr_1"));
         assert!(!shows(&HeaderMap::new(), "apr_1"));
     }
+
+    /// M5: also who may push, as another user of the registry, lets nothing stand in for the world.
+    #[tokio::test]
+    async fn m5_a_push_without_the_credential_vouches_for_nothing() {
+        let vouched = Vouched::open(None).ok().unwrap();
+        let accepts = async || (StatusCode::CREATED, [(DIGEST, "sha256:1")]);
+        let router = vouched.within(Router::new().fallback(accepts), Some("apr_1"));
+        for (shown, is_known) in [("", false), ("apr_2", false), ("apr_1", true)] {
+            let push = Request::put("/v2/a.org/p/manifests/v1");
+            let push = push.header(AUTHORIZATION, format!("Bearer {shown}"));
+            let answer = router.clone().oneshot(push.body(Body::empty()).unwrap()).await.unwrap();
+            assert_eq!(answer.status(), StatusCode::CREATED);
+            assert_eq!(vouched.has("a.org/p", "sha256:1"), is_known, "{shown:?}");
+        }
+    }
 }

@@ -13,7 +13,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 /// Commands that are too large to be typed within a test: these are looked at, not run.
-const LOOKED_AT: [&str; 4] = ["make demo", "make test", "make docs", "make install"];
+const LOOKED_AT: [&str; 5] = ["make demo", "make test", "make docs", "make install", "make dist"];
 
 /// A server that ends with the test.
 pub(crate) struct Server {

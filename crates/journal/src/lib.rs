@@ -1,4 +1,6 @@
-//! # The log: one writer, every version, nothing acknowledged before it is durable
+//! # Room `journal`: one writer, every version, nothing acknowledged before it is durable
+//!
+//! The log that the API server's objects lie in, from which it serves watches and reads of the past.
 //!
 //! ```text
 //!  write(key, expect, change) ──► writer ──► Disk::commit (one sync for the whole batch)
@@ -17,20 +19,28 @@
 //! undoing the events since, watches start from any version inside the window, and what
 //! lies before it is [`Expired`].
 //!
-//! The log knows keys and bytes. What they mean is somebody else's business.
+//! A [`Disk`] is where batches become durable: [`Sqlite`], with a record of what was acknowledged beside it
+//! (`acknowledged`), or [`Memory`]. Start with [`Log::write`], then `writer` and `state`.
+//!
+//! The room refuses to know what keys and texts mean, who writes, and the time.
 
+#[cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 mod acknowledged;
 #[cfg(test)]
 mod damage;
+#[cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 mod disk;
-#[cfg(test)]
-mod full;
+#[cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 mod memory;
+#[cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 mod reserve;
+#[cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 mod sqlite;
+#[cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 mod state;
 #[cfg(test)]
 mod tests;
+#[cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 mod writer;
 
 use std::sync::{Arc, PoisonError, RwLock};

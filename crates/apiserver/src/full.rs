@@ -2,11 +2,13 @@
 
 use std::path::Path;
 use std::process::Command;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::*;
+use crate::log::{Disk, DiskError, Expect, Limits, Log, Record, Recovered, Sqlite, Write};
 use crate::testing::{answer_as, ask, server};
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";

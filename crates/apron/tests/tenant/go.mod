@@ -1,0 +1,3 @@
+module tenant
+
+go 1.25

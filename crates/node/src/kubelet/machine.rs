@@ -1,0 +1,79 @@
+//! The node of this machine: started, listened to, and started again if it ends.
+
+use super::worker::PodNotice;
+use super::{NodeVoice, Station};
+use crate::protocol::Message;
+use crate::sandbox::{NodeHandle, NodeMessages, NodeSpawn};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// The pause before a node that ended is started again; twice as long each time, up to the longest.
+const PAUSE: Duration = Duration::from_secs(1);
+const PAUSE_MAX: Duration = Duration::from_secs(60);
+/// A node that ran for so long starts again with the shortest pause.
+const LONG: Duration = Duration::from_secs(300);
+
+/// The present node, and which one it is.
+#[derive(Default)]
+pub(crate) struct Machine {
+    present: Mutex<(u64, Option<NodeHandle>)>,
+}
+
+impl Machine {
+    /// The present node and its number, which no other node has.
+    pub(crate) fn present(&self) -> Option<(u64, NodeHandle)> {
+        let present = self.present.lock().unwrap_or_else(PoisonError::into_inner);
+        present.1.clone().map(|node| (present.0, node))
+    }
+
+    /// Lets go of the node, which thereby ends.
+    pub(crate) fn end(&self) {
+        self.present.lock().unwrap_or_else(PoisonError::into_inner).1 = None;
+    }
+
+    fn set_node(&self, node: NodeHandle) {
+        let mut present = self.present.lock().unwrap_or_else(PoisonError::into_inner);
+        *present = (present.0.wrapping_add(1), Some(node));
+    }
+}
+
+/// Starts the node whenever there is none.
+pub(crate) async fn keep_node(station: &Arc<Station>, voice: &NodeVoice) {
+    let mut pause = PAUSE;
+    loop {
+        let start = NodeSpawn { config: station.settings.config.clone() };
+        let began = tokio::time::Instant::now();
+        match NodeHandle::spawn(&station.settings.program, start).await {
+            Ok((node, messages)) => {
+                station.machine.set_node(node);
+                station.services.note_change();
+                station.wake_all();
+                pass_messages(station, messages, voice).await;
+                station.machine.end();
+                voice("the node ended: it is started again, and all pods in it");
+                station.wake_all();
+            }
+            Err(error) => voice(&error.to_string()),
+        }
+        if began.elapsed() > LONG {
+            pause = PAUSE;
+        }
+        tokio::time::sleep(pause).await;
+        pause = pause.saturating_mul(2).min(PAUSE_MAX);
+    }
+}
+
+/// Passes on what a node tells, until it ends.
+async fn pass_messages(station: &Station, mut messages: NodeMessages, voice: &NodeVoice) {
+    while let Some(message) = messages.recv().await {
+        match message {
+            Message::Exited { container, code, signal, out_of_memory } => {
+                let uid = container.pod.clone();
+                let notice = PodNotice::Exited { container, code, signal, out_of_memory };
+                station.notify_pod(&uid, notice);
+            }
+            Message::Notice { text } => voice(&text),
+            Message::Answer { .. } => {}
+        }
+    }
+}

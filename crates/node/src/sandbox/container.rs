@@ -1,0 +1,54 @@
+//! `__container` and `__init`: from the supervisor to a container's first process.
+
+use super::blueprint::{Blueprint, StepLine, StepReport};
+use super::{INIT, because, next_stage, program, root};
+use fs_err as fs;
+use nix::sched::{CloneFlags, setns, unshare};
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// `__container PID`: joins the pod that the process holds, spawns the first process of a PID namespace, and ends.
+pub(super) fn run_container_stage(holder: Option<&OsString>) -> Result<ExitCode, String> {
+    StepLine::from_standard_input()?.run_step(|line| {
+        let holder = Path::new("/proc").join(holder.ok_or("a container needs a pod")?).join("ns");
+        for (name, kind) in [
+            ("net", CloneFlags::CLONE_NEWNET),
+            ("uts", CloneFlags::CLONE_NEWUTS),
+            ("ipc", CloneFlags::CLONE_NEWIPC),
+        ] {
+            let namespace = fs::File::open(holder.join(name)).map_err(|error| error.to_string())?;
+            setns(namespace.file(), kind)
+                .map_err(because(format!("join the pod's {name} namespace")))?;
+        }
+        let kinds =
+            CloneFlags::CLONE_NEWNS | CloneFlags::CLONE_NEWPID | CloneFlags::CLONE_NEWCGROUP;
+        unshare(kinds).map_err(because("take a container's namespaces"))?;
+        // The next step has the same standard input; this one says no more on it.
+        let init =
+            next_stage(INIT).spawn().map_err(because("start a container's first process"))?;
+        line.report(&StepReport::Spawned(
+            i32::try_from(init.id()).map_err(|error| error.to_string())?,
+        ))?;
+        Ok(ExitCode::SUCCESS)
+    })
+}
+
+/// `__init`: builds the root, takes a user namespace, and becomes the program.
+pub(super) fn run_container_init() -> Result<ExitCode, String> {
+    StepLine::from_standard_input()?.run_step(|line| {
+        let blueprint: Blueprint = line.expect_order()?;
+        let _ = nix::unistd::setsid();
+        // The node's own /proc, from before the root is another: the kernel's settings of a user namespace are
+        // written there, and the container's /proc has them for reading only.
+        let kernel = root::open_directory(Path::new("/proc"))?;
+        root::build_root(&blueprint, line)?;
+        unshare(CloneFlags::CLONE_NEWUSER)
+            .map_err(because("take a user namespace for the program"))?;
+        line.report(&StepReport::Waits)?;
+        line.expect_order::<()>()?;
+        program::forbid_user_namespaces(&kernel)?;
+        drop(kernel);
+        Err(program::become_program(&blueprint.process, blueprint.ids))
+    })
+}

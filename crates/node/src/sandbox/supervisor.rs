@@ -1,0 +1,309 @@
+//! `__supervise`: PID 1 of the node. It does what it is asked, and ends with its standard input.
+
+use super::children::Children;
+use super::enter;
+use super::ids::{ContainerIds, is_initial_user_namespace};
+use super::mounts::{TAME, mount_bind, mount_new, restrict_mount};
+use super::pod::{self, PodRecord};
+use super::{because, stage_of};
+use crate::gateway::Gateway;
+use crate::protocol::{ContainerLimits, Message, NodeConfig, Order, PodSandbox, Request};
+use fs_err as fs;
+use nix::errno::Errno;
+use nix::fcntl::{Flock, FlockArg};
+use nix::mount::{MsFlags, mount};
+use nix::sys::prctl;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::{Value, json};
+use std::collections::{HashMap, HashSet};
+use std::ffi::OsString;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::process::{Command, ExitCode};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
+use tokio::net::unix::pipe::{Receiver, Sender};
+use tokio::sync::mpsc;
+
+/// How long the end waits for what was killed.
+const END_WAIT: Duration = Duration::from_secs(10);
+
+/// Everything there is in a node.
+pub(super) struct Supervisor {
+    pub(super) config: NodeConfig,
+    pub(super) children: Children,
+    pub(super) gateway: Gateway,
+    pub(super) ids: ContainerIds,
+    pub(super) overlay_of_user: bool,
+    tell: mpsc::UnboundedSender<Message>,
+    network: tokio::sync::Mutex<()>,
+    noticed: Mutex<HashSet<String>>,
+    pods: Mutex<HashMap<String, PodEntry>>,
+}
+
+enum PodEntry {
+    Begins,
+    Exists(Arc<PodRecord>),
+}
+
+/// Runs until standard input ends, or the process that waits for this one.
+pub(super) fn run_supervisor(state: Option<&OsString>) -> Result<ExitCode, String> {
+    // Its end kills all it can see, which has to be the node's alone.
+    if nix::unistd::getpid() != Pid::from_raw(1) {
+        return Err("this verb is for the first process of a node".to_owned());
+    }
+    prctl::set_pdeathsig(Signal::SIGKILL).map_err(because("end with the node"))?;
+    let state = Path::new(state.ok_or("the node has no directory")?);
+    let lock = Flock::lock(enter::open_lock(state)?, FlockArg::LockSharedNonblock)
+        .map_err(|(_, error)| format!("cannot lock {}: {error}", state.display()))?;
+    mount_proc()?;
+    let _ = nix::unistd::sethostname("apron");
+    let children = Children::watch().map_err(because("watch processes"))?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(because("start the node"))?;
+    let outcome = runtime.block_on(serve(children));
+    runtime.shutdown_background();
+    end_everything(state);
+    drop(lock);
+    outcome.map(|()| ExitCode::SUCCESS)
+}
+
+/// The processes of this PID namespace, and no others.
+pub(super) fn mount_proc() -> Result<(), String> {
+    let flags = TAME | MsFlags::MS_NOEXEC;
+    mount(Some("proc"), "/proc", Some("proc"), flags, None::<&str>).map_err(|error| match error {
+        Errno::EPERM => "a new /proc cannot be mounted, because parts of this machine's are hidden, as container engines \
+                         do it; run the container with '--security-opt systempaths=unconfined' or '--privileged'"
+            .to_owned(),
+        other => format!("cannot mount /proc: {other}"),
+    })
+}
+
+async fn serve(children: Children) -> Result<(), String> {
+    let (tell, mut messages) = mpsc::unbounded_channel::<Message>();
+    let (input, mut output) = open_pipes().map_err(because("talk to apron"))?;
+    let mut requests = BufReader::new(input).lines();
+    let writer = tokio::spawn(async move {
+        while let Some(message) = messages.recv().await {
+            let Ok(mut line) = serde_json::to_vec(&message) else { continue };
+            line.push(b'\n');
+            if output.write_all(&line).await.is_err() {
+                return;
+            }
+        }
+    });
+    let Some(Request { id, order: Order::Configure(config) }) = next_request(&mut requests).await?
+    else {
+        return Ok(());
+    };
+    let supervisor = match Supervisor::configure(config, children, tell.clone()).await {
+        Ok(supervisor) => Arc::new(supervisor),
+        Err(why) => {
+            let _ = tell.send(Message::Answer { id, result: Err(why) });
+            drop(tell);
+            let _ = writer.await;
+            return Ok(());
+        }
+    };
+    supervisor.tell(Message::Answer { id, result: Ok(Value::Null) });
+    while let Some(Request { id, order }) = next_request(&mut requests).await? {
+        let supervisor = supervisor.clone();
+        tokio::spawn(async move {
+            let result = supervisor.carry_out(order).await;
+            supervisor.tell(Message::Answer { id, result });
+        });
+    }
+    Ok(())
+}
+
+/// Standard input and output, which apron made pipes.
+fn open_pipes() -> std::io::Result<(Receiver, Sender)> {
+    let input = Receiver::from_owned_fd(nix::unistd::dup(std::io::stdin())?)?;
+    Ok((input, Sender::from_owned_fd(nix::unistd::dup(std::io::stdout())?)?))
+}
+
+async fn next_request(
+    requests: &mut Lines<BufReader<Receiver>>,
+) -> Result<Option<Request>, String> {
+    match requests.next_line().await {
+        Ok(Some(line)) => serde_json::from_str(&line).map(Some).map_err(because("read a request")),
+        // apron has gone, in order or not.
+        Ok(None) | Err(_) => Ok(None),
+    }
+}
+
+/// Kills everything, and removes what it wrote. What is left after a sudden end is removed by the next start.
+fn end_everything(state: &Path) {
+    let _ = kill(Pid::from_raw(-1), Signal::SIGKILL);
+    let deadline = Instant::now().checked_add(END_WAIT);
+    while has_other_processes() && deadline.is_some_and(|deadline| Instant::now() < deadline) {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let _ = pod::remove_directory(&state.join("pods"));
+}
+
+fn has_other_processes() -> bool {
+    let Ok(entries) = fs::read_dir("/proc") else { return false };
+    let mut processes =
+        entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    processes.any(|pid| pid != 1)
+}
+
+impl Supervisor {
+    async fn configure(
+        config: NodeConfig,
+        children: Children,
+        tell: mpsc::UnboundedSender<Message>,
+    ) -> Result<Self, String> {
+        pod::remove_directory(&config.state.join("pods"))?;
+        let memory = config.state.join("memory");
+        fs::create_dir_all(&memory).map_err(|error| error.to_string())?;
+        mount_new("tmpfs", &memory, TAME, "mode=0711")?;
+        protect_program(&memory)?;
+        let gateway = Gateway::start(&config).await.map_err(|error| error.to_string())?;
+        let ids = ContainerIds::detect().map_err(|error| error.to_string())?;
+        let overlay_of_user = !is_initial_user_namespace().map_err(|error| error.to_string())?;
+        let (network, noticed, pods) =
+            (tokio::sync::Mutex::default(), Mutex::default(), Mutex::default());
+        Ok(Self { config, children, gateway, ids, overlay_of_user, tell, network, noticed, pods })
+    }
+
+    /// One pod at a time: the kernel lists links for one caller only.
+    pub(super) async fn attach_pod(&self, sandbox: &PodSandbox, holder: i32) -> Result<(), String> {
+        let _turn = self.network.lock().await;
+        self.gateway.attach_pod(sandbox, holder).await.map_err(|error| error.to_string())
+    }
+
+    pub(super) async fn detach_pod(&self, pod: &str) -> Result<(), String> {
+        let _turn = self.network.lock().await;
+        self.gateway.detach_pod(pod).await.map_err(|error| error.to_string())
+    }
+
+    /// A step of a pod, from a file that cannot be written to.
+    pub(super) fn stage(&self, verb: &str) -> Command {
+        stage_of(&self.config.state.join("memory").join(PROGRAM), verb)
+    }
+
+    /// Passes a message on to apron.
+    pub(super) fn tell(&self, message: Message) {
+        let _ = self.tell.send(message);
+    }
+
+    /// Says something that is true for many containers once.
+    pub(super) fn notice_once(&self, text: String) {
+        if self.noticed.lock().unwrap_or_else(PoisonError::into_inner).insert(text.clone()) {
+            self.tell(Message::Notice { text });
+        }
+    }
+
+    /// Limits are held by control groups, which a node does not have yet; that is said once.
+    pub(super) fn notice_limits(&self, limits: &ContainerLimits) {
+        if *limits != ContainerLimits::default() {
+            self.notice_once(
+                "limits are not enforced: this node runs containers without control groups"
+                    .to_owned(),
+            );
+        }
+    }
+
+    fn pods(&self) -> MutexGuard<'_, HashMap<String, PodEntry>> {
+        self.pods.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn pod(&self, pod: &str) -> Result<Arc<PodRecord>, String> {
+        match self.pods().get(pod) {
+            Some(PodEntry::Exists(record)) => Ok(record.clone()),
+            Some(PodEntry::Begins) | None => Err(format!("there is no pod {pod}")),
+        }
+    }
+
+    async fn carry_out(self: &Arc<Self>, order: Order) -> Result<Value, String> {
+        match order {
+            Order::Configure(_) => return Err("the node is configured already".to_owned()),
+            Order::CreatePod(sandbox) => {
+                self.claim_pod(&sandbox.pod)?;
+                let created = PodRecord::create(self, &sandbox).await;
+                match created {
+                    Ok(record) => {
+                        drop(self.pods().insert(sandbox.pod, PodEntry::Exists(Arc::new(record))));
+                    }
+                    Err(why) => {
+                        self.pods().remove(&sandbox.pod);
+                        return Err(why);
+                    }
+                }
+            }
+            Order::RemovePod { pod } => {
+                if let Ok(record) = self.pod(&pod) {
+                    record.remove(self, &pod).await?;
+                    self.pods().remove(&pod);
+                }
+            }
+            Order::WriteVolume { pod, volume, group, files } => {
+                self.pod(&pod)?.write_volume(self, &volume, group, files).await?;
+            }
+            Order::StartContainer(start) => {
+                self.pod(&start.container.pod)?.start(self, *start).await?;
+            }
+            Order::Signal { container, signal } => {
+                if let Ok(record) = self.pod(&container.pod) {
+                    record.signal(self, &container, signal)?;
+                }
+            }
+            Order::Exec { container, arguments, timeout_ms } => {
+                let limit = Duration::from_millis(timeout_ms.min(MAX_WAIT_MS));
+                let result =
+                    self.pod(&container.pod)?.exec(self, &container, arguments, limit).await?;
+                return Ok(json!(result));
+            }
+            Order::Probe { target, timeout_ms } => {
+                let limit = Duration::from_millis(timeout_ms.min(MAX_WAIT_MS));
+                return Ok(json!(self.gateway.probe(&target, limit).await));
+            }
+            Order::SetServices(services) => {
+                for text in self.gateway.set_services(services).await {
+                    self.tell(Message::Notice { text });
+                }
+            }
+        }
+        Ok(Value::Null)
+    }
+
+    fn claim_pod(&self, pod: &str) -> Result<(), String> {
+        let mut pods = self.pods();
+        if pods.contains_key(pod) {
+            return Err(format!("there is a pod {pod} already"));
+        }
+        pods.insert(pod.to_owned(), PodEntry::Begins);
+        Ok(())
+    }
+}
+
+/// The name of this program in the node's memory.
+const PROGRAM: &str = "program";
+
+/// Shows the program that all steps are at a place where it can only be read. Without root, containers are the user
+/// whose file it is, and a process of theirs could reach it through `/proc/self/exe` before it becomes another.
+fn protect_program(memory: &Path) -> Result<(), String> {
+    let (running, place) = (Path::new("/proc/self/exe"), memory.join(PROGRAM));
+    let identity = |path: &Path| fs::metadata(path).map(|file| (file.dev(), file.ino())).ok();
+    // The link leads to a mount of another namespace, its text to the same file, unless that was replaced meanwhile.
+    let source = fs::read_link(running).map_err(|error| error.to_string())?;
+    let source = if identity(&source) == identity(running) {
+        fs::write(&place, "").map_err(|error| error.to_string())?;
+        source
+    } else {
+        fs::copy(running, &place).map_err(|error| error.to_string())?;
+        place.clone()
+    };
+    mount_bind(&source, &place, MsFlags::empty()).map_err(because("protect this program"))?;
+    restrict_mount(&place, TAME | MsFlags::MS_RDONLY).map_err(because("protect this program"))
+}
+
+/// The longest that anything is waited for: a day.
+const MAX_WAIT_MS: u64 = 86_400_000;

@@ -1,0 +1,249 @@
+//! replica sets: which pods there should be.
+
+use schema::object::selector::Labels;
+use schema::object::{is_deleting, meta_text, metadata, time};
+use serde_json::{Map, Value, json};
+
+use crate::condition::{drop_condition, put_condition};
+use crate::reading::{
+    controller_uid, count_at, is_pod_over, is_pod_ready, optional_count, ready_since, text_at,
+};
+
+/// The most pods that are made or deleted in one go.
+const BURST: usize = 500;
+/// The most pods that one replica set gets: more than one machine runs.
+const PODS_MAX: i64 = 1_000;
+
+/// A pod that is to be changed or deleted.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PodName {
+    /// Its name.
+    pub name: String,
+    /// The pod that was looked at.
+    pub uid: String,
+}
+
+/// What is to be done for a replica set.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReplicasPlan {
+    /// Pods without a controller that are to belong to it.
+    pub adopt: Vec<PodName>,
+    /// Its pods that its selector does not name any more.
+    pub release: Vec<PodName>,
+    /// Pods to delete.
+    pub delete: Vec<PodName>,
+    /// Pods to make: so many of these.
+    pub make: usize,
+    /// A pod as it is to be made.
+    pub pod: Value,
+    /// Its status.
+    pub status: Value,
+    /// When to look again although nothing has changed.
+    pub again_at: Option<u64>,
+}
+
+/// Decides what is to be done for a replica set, given all pods of its namespace.
+pub fn plan_replicas(set: &Value, pods: &[Value], now: u64) -> ReplicasPlan {
+    let uid = meta_text(set, "uid");
+    let selector = set.pointer("/spec/selector").and_then(Labels::of_selector);
+    let selects = |pod: &Value| {
+        let labels = metadata(pod).get("labels").and_then(Value::as_object);
+        selector.as_ref().is_some_and(|it| !it.is_empty() && it.matches(labels))
+    };
+    let is_alive = |pod: &&Value| !is_pod_over(pod) && !is_deleting(pod);
+    let is_own = |pod: &&Value| controller_uid(pod) == Some(uid);
+    let is_going = is_deleting(set);
+    let orphans = pods.iter().filter(|pod| controller_uid(pod).is_none() && selects(pod));
+    let orphans: Vec<&Value> = orphans.filter(is_alive).filter(|_| !is_going).collect();
+    let strays = pods.iter().filter(is_own).filter(|pod| !selects(pod));
+    let strays = strays.filter(|_| !is_going).map(name_of).collect();
+    let mut active: Vec<&Value> =
+        pods.iter().filter(is_own).filter(|pod| selects(pod)).filter(is_alive).collect();
+    active.extend(&orphans);
+    let wished = optional_count(set, "/spec/replicas").unwrap_or(1);
+    let (size, present) = (wished.min(PODS_MAX), i64::try_from(active.len()).unwrap_or(i64::MAX));
+    let burst = |number: i64| usize::try_from(number).unwrap_or(0).min(BURST);
+    let (missing, excess) =
+        if is_going { (0, 0) } else { (burst(size - present), burst(present - size)) };
+    let (status, again_at) = status(set, &active, wished, now);
+    active.sort_by_key(|pod| standing(pod));
+    ReplicasPlan {
+        adopt: orphans.into_iter().map(name_of).collect(),
+        release: strays,
+        delete: active.iter().take(excess).map(|pod| name_of(pod)).collect(),
+        make: missing,
+        pod: new_pod(set),
+        status,
+        again_at,
+    }
+}
+
+fn name_of(pod: &Value) -> PodName {
+    PodName { name: meta_text(pod, "name").to_owned(), uid: meta_text(pod, "uid").to_owned() }
+}
+
+/// What is compared to choose the pods that go: those that serve least are first.
+fn standing(pod: &Value) -> impl Ord + use<> {
+    let phase = match text_at(pod, "/status/phase") {
+        "Pending" => 0,
+        "Running" => 2,
+        _ => 1,
+    };
+    let restarts = pod.pointer("/status/containerStatuses").and_then(Value::as_array);
+    let restarts = restarts.into_iter().flatten().map(|one| count_at(one, "/restartCount"));
+    (
+        !text_at(pod, "/spec/nodeName").is_empty(),
+        phase,
+        is_pod_ready(pod),
+        std::cmp::Reverse(ready_since(pod).unwrap_or_default()),
+        std::cmp::Reverse(restarts.max().unwrap_or_default()),
+        std::cmp::Reverse(meta_text(pod, "creationTimestamp").to_owned()),
+    )
+}
+
+/// A reference that makes the replica set the controller of a pod.
+pub fn set_reference(set: &Value) -> Value {
+    json!({
+        "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": meta_text(set, "name"),
+        "uid": meta_text(set, "uid"), "controller": true, "blockOwnerDeletion": true,
+    })
+}
+
+fn new_pod(set: &Value) -> Value {
+    let template = set.pointer("/spec/template").cloned().unwrap_or_default();
+    let mut metadata = json!({
+        "generateName": format!("{}-", meta_text(set, "name")),
+        "namespace": meta_text(set, "namespace"), "ownerReferences": [set_reference(set)],
+    });
+    for field in ["labels", "annotations", "finalizers"] {
+        if let Some(said) = template.pointer(&format!("/metadata/{field}")) {
+            metadata[field] = said.clone();
+        }
+    }
+    json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": metadata,
+        "spec": template.get("spec").cloned().unwrap_or_default(),
+    })
+}
+
+fn status(set: &Value, active: &[&Value], wished: i64, now: u64) -> (Value, Option<u64>) {
+    let wait = u64::try_from(count_at(set, "/spec/minReadySeconds")).unwrap_or_default();
+    let template = set.pointer("/spec/template/metadata/labels").and_then(Value::as_object);
+    let is_labelled = |pod: &&&Value| {
+        let labels = metadata(pod).get("labels");
+        let mut said = template.into_iter().flatten();
+        said.all(|(name, value)| labels.and_then(|all| all.get(name)) == Some(value))
+    };
+    let ready: Vec<&&Value> = active.iter().filter(|pod| is_pod_ready(pod)).collect();
+    let due = |pod: &Value| ready_since(pod).unwrap_or(now).saturating_add(wait);
+    let available = ready.iter().filter(|pod| wait == 0 || due(pod) <= now).count();
+    let again_at = ready.iter().map(|pod| due(pod)).filter(|due| wait > 0 && *due > now).min();
+    let before = set.get("status").and_then(Value::as_object);
+    let mut status: Map<String, Value> = before.cloned().unwrap_or_default();
+    status.insert("replicas".to_owned(), json!(active.len()));
+    for (field, count) in [
+        ("fullyLabeledReplicas", active.iter().filter(is_labelled).count()),
+        ("readyReplicas", ready.len()),
+        ("availableReplicas", available),
+    ] {
+        if count > 0 {
+            status.insert(field.to_owned(), json!(count));
+        } else {
+            status.shift_remove(field);
+        }
+    }
+    let generation = metadata(set).get("generation").cloned();
+    status.insert("observedGeneration".to_owned(), generation.unwrap_or(json!(0)));
+    let conditions = status.get("conditions").and_then(Value::as_array);
+    let mut conditions = conditions.cloned().unwrap_or_default();
+    if wished > PODS_MAX {
+        let message = format!("{wished} pods are wished for; a ReplicaSet gets {PODS_MAX} at most");
+        let said = ("ReplicaFailure", "True", "FailedCreate", message);
+        put_condition(&mut conditions, &said, &time::format(now));
+    } else {
+        drop_condition(&mut conditions, "ReplicaFailure");
+    }
+    if conditions.is_empty() {
+        status.shift_remove("conditions");
+    } else {
+        status.insert("conditions".to_owned(), json!(conditions));
+    }
+    (Value::Object(status), again_at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(replicas: i64) -> Value {
+        json!({
+            "metadata": {"name": "d-x", "namespace": "n", "uid": "s", "generation": 2},
+            "spec": {
+                "replicas": replicas, "minReadySeconds": 5,
+                "selector": {"matchLabels": {"a": "b"}},
+                "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": []}},
+            },
+        })
+    }
+
+    fn pod(name: &str, ready: bool) -> Value {
+        json!({
+            "metadata": {"name": name, "uid": name, "labels": {"a": "b"},
+                "ownerReferences": [{"uid": "s", "controller": true}]},
+            "spec": {"nodeName": "apron"},
+            "status": {"phase": "Running", "conditions": [{
+                "type": "Ready", "status": if ready { "True" } else { "False" },
+                "lastTransitionTime": "1970-01-01T00:00:10Z",
+            }]},
+        })
+    }
+
+    #[test]
+    fn missing_pods_are_made_and_the_least_useful_of_too_many_go() {
+        let plan = plan_replicas(&set(3), &[pod("p", true)], 100);
+        assert_eq!((plan.make, plan.delete.len()), (2, 0));
+        assert_eq!(plan.pod["metadata"]["generateName"], "d-x-");
+        assert_eq!(plan.pod["metadata"]["ownerReferences"][0]["uid"], "s");
+        let plan = plan_replicas(&set(1), &[pod("p", true), pod("q", false)], 100);
+        assert_eq!(plan.delete, [PodName { name: "q".to_owned(), uid: "q".to_owned() }]);
+    }
+
+    #[test]
+    fn a_pod_is_available_after_it_was_ready_for_long_enough() {
+        let plan = plan_replicas(&set(1), &[pod("p", true)], 12);
+        assert_eq!(plan.status["readyReplicas"], 1);
+        assert_eq!(plan.status.get("availableReplicas"), None);
+        assert_eq!(plan.again_at, Some(15));
+        let plan = plan_replicas(&set(1), &[pod("p", true)], 15);
+        assert_eq!((plan.again_at, &plan.status["availableReplicas"]), (None, &json!(1)));
+    }
+
+    #[test]
+    fn pods_that_end_do_not_count_and_those_without_a_controller_are_adopted() {
+        let mut ended = pod("p", true);
+        ended["status"]["phase"] = json!("Failed");
+        let mut orphan = pod("q", true);
+        orphan["metadata"]["ownerReferences"] = json!([]);
+        let mut stray = pod("r", true);
+        stray["metadata"]["labels"]["a"] = json!("c");
+        let plan = plan_replicas(&set(2), &[ended, orphan, stray], 100);
+        assert_eq!((plan.make, plan.status["replicas"].as_i64()), (1, Some(1)));
+        assert_eq!((plan.adopt[0].name.as_str(), plan.release[0].name.as_str()), ("q", "r"));
+    }
+
+    #[test]
+    fn what_no_machine_could_run_is_not_made() {
+        let pods: Vec<Value> = (0..1000).map(|n| pod(&format!("p{n}"), true)).collect();
+        let plan = plan_replicas(&set(i64::MAX), &pods, 100);
+        assert_eq!(plan.make, 0);
+        assert_eq!(plan.status["conditions"][0]["reason"], "FailedCreate");
+        assert_eq!(plan_replicas(&set(i64::MAX), &[], 100).make, BURST);
+    }
+
+    #[test]
+    fn a_set_that_goes_makes_and_deletes_nothing() {
+        let mut going = set(3);
+        going["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+        assert_eq!(plan_replicas(&going, &[], 100).make, 0);
+    }
+}
