@@ -64,8 +64,7 @@ impl KindReference {
         if name != "*" && !is_label(&lower) {
             return Err(GrammarError::Name(name.to_owned()));
         }
-        let is_group = group.len() <= GROUP_SIZE_MAX && group.contains('.');
-        if !is_group || !group.split('.').all(is_label) {
+        if !group.contains('.') || !is_group(group) {
             return Err(GrammarError::Group(format!("{name}.{group}")));
         }
         if version != "*" && !is_version(version) {
@@ -117,13 +116,26 @@ impl fmt::Display for KindReference {
     }
 }
 
-fn is_label(text: &str) -> bool {
+/// Whether a text is a DNS label in lower case, as plurals are.
+pub fn is_label(text: &str) -> bool {
     let bytes = text.as_bytes();
     let is_plain = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     bytes.len() <= LABEL_SIZE_MAX
         && bytes.first().is_some_and(is_plain)
         && bytes.last().is_some_and(is_plain)
         && bytes.iter().all(|byte| is_plain(byte) || *byte == b'-')
+}
+
+/// Whether a text is the name of a group of kinds: DNS labels in lower case with dots between them.
+pub fn is_group(text: &str) -> bool {
+    text.len() <= GROUP_SIZE_MAX && text.split('.').all(is_label)
+}
+
+/// The plural and the group in the name of a definition; nothing if API servers serve no kind that is
+/// called so. Where rights are written, `*` is every kind, and `a/b` a part of one.
+pub fn split_definition_name(name: &str) -> Option<(&str, &str)> {
+    let (plural, group) = name.split_once('.')?;
+    (is_label(plural) && is_group(group)).then_some((plural, group))
 }
 
 /// `vN`, `vNalphaN` or `vNbetaN`.
@@ -182,6 +194,30 @@ mod tests {
         let keys = ["buckets.s3.example.org", "bucket.s3.example.org", "_.s3.example.org"];
         assert_eq!(kind.pin_keys(keys[0]), keys);
         assert_eq!(KindReference::parse("*.s3.example.org").unwrap().pin_key(), keys[2]);
+    }
+
+    #[test]
+    fn names_of_definitions_are_split_where_a_kind_can_be_called_so() {
+        let long = format!("{}.cert-manager.io", "x".repeat(LABEL_SIZE_MAX + 1));
+        for (name, expected) in [
+            ("issuers.cert-manager.io", Some(("issuers", "cert-manager.io"))),
+            ("deployments.apps", Some(("deployments", "apps"))),
+            ("*.cert-manager.io", None),
+            ("issuers.*", None),
+            ("issuers/status.cert-manager.io", None),
+            ("Issuers.cert-manager.io", None),
+            ("issuers.Cert-manager.io", None),
+            ("issuers.cert-manager.io.", None),
+            ("issuers.", None),
+            (".cert-manager.io", None),
+            ("issuers", None),
+            ("", None),
+            ("-issuers.cert-manager.io", None),
+            ("issuers\n.cert-manager.io", None),
+            (long.as_str(), None),
+        ] {
+            assert_eq!(split_definition_name(name), expected, "{name:?}");
+        }
     }
 
     #[test]

@@ -15,7 +15,8 @@
 //!   allow list uses a verb that no API server knows: [`INTERCEPT`].
 //!
 //! Nobody can allow what is **forbidden**: definitions in groups of Kubernetes or of the package
-//! manager ([`xpkg::reserved`]) or under the name of another kind, and webhooks at an address
+//! manager ([`xpkg::reserved`]) or under the name of another kind, plurals and groups that are no
+//! names of any (`*` is every kind, where rights are written), and webhooks at an address
 //! instead of a Service. A group of
 //! Kubernetes' community, or one that another API server serves through the one of the cluster, is
 //! forbidden unless it is named ([`Allowed::groups`]).
@@ -31,11 +32,12 @@ mod words;
 pub(crate) use words::prohibition;
 pub use words::{in_lines, refusal};
 
-use crate::revision::{Contents, Unsupported};
+use crate::revision::{Contents, Document, Unsupported};
+use api::kind_reference::{is_group, is_label};
 use api::meta::{Meta, PermissionRequest};
 use oci::Digest;
 use std::collections::BTreeSet;
-use xpkg::lint::{Calls, Kinds};
+use xpkg::lint::{Calls, Kinds, ObjectKind};
 use xpkg::open::Opened;
 use xpkg::reserved::{Reserved, reserved};
 
@@ -154,7 +156,10 @@ impl Allowed {
 /// What a package asks for where the kinds of definitions of these names are others'.
 pub(crate) fn asked(contents: &Contents, others: &BTreeSet<&str>) -> Asked {
     let own = contents.documents.iter().filter(|it| !others.contains(it.name.as_str()));
-    let brought: Kinds = own.filter_map(|it| it.brings.clone()).collect();
+    let brought = own.filter_map(|it| it.brings.clone());
+    // Of a kind called `*`, webhooks about every kind would be the package's own business.
+    let brought: Kinds =
+        brought.filter(|(group, plural)| is_label(plural) && is_group(group)).collect();
     let mut kinds = Kinds::new();
     for document in &contents.documents {
         kinds.extend(document.calls.intercepted(&brought));
@@ -205,6 +210,7 @@ pub(crate) fn judge_among(
         if document.object.is_definition() && document.brings.is_none() {
             forbidden.push(words::misnamed(&what));
         }
+        forbidden.extend(check_names(document, &what));
     }
     let asked = asked(contents, others).all();
     if let Some(why) = rules::excess(&asked) {
@@ -212,4 +218,21 @@ pub(crate) fn judge_among(
         return Judgement { forbidden, refused: Vec::new() };
     }
     Judgement { refused: allowed.refused(&asked), forbidden }
+}
+
+/// The names that a definition gives its kinds and their group, and that API servers serve none by,
+/// in sentences. A definition under the name of another kind is told of as that.
+fn check_names(document: &Document, what: &str) -> Vec<String> {
+    let own = document.brings.as_ref();
+    let is_composite = document.object == ObjectKind::CompositeResourceDefinition;
+    let resource = document.resource.as_ref().filter(|_| is_composite);
+    let plurals = [
+        ("spec.names.plural", own.map(|(_, plural)| plural.as_str())),
+        ("spec.claimNames.plural", resource.and_then(|it| it.claim.as_deref())),
+    ];
+    let plurals = plurals.into_iter().filter_map(|(field, plural)| Some((field, plural?)));
+    let plurals = plurals.filter(|(_, plural)| !is_label(plural));
+    let plurals = plurals.map(|(field, plural)| words::no_plural(what, field, plural));
+    let group = own.map(|(group, _)| group).filter(|group| !is_group(group));
+    plurals.chain(group.map(|group| words::no_group(what, group))).collect()
 }

@@ -206,6 +206,74 @@ fn h1_definitions_under_the_name_of_another_kind_are_forbidden() {
     }
 }
 
+/// H1: `*` is every kind where rights are written, and a webhook about every kind is not the business of
+/// a package that calls a kind so.
+#[test]
+fn h1_definitions_that_name_no_kind_are_forbidden() {
+    let service = json!({"service": {"name": "x", "namespace": "y"}});
+    for kind in ["CustomResourceDefinition", "ManagedResourceDefinition"] {
+        for (plural, group) in [
+            ("*", "example.org"),
+            ("things/status", "example.org"),
+            ("Things", "example.org"),
+            ("things", "*.example.org"),
+            ("things", "Example.org"),
+        ] {
+            let mut definition = definition(group);
+            if kind == "ManagedResourceDefinition" {
+                definition["apiVersion"] = json!("apiextensions.crossplane.io/v1alpha1");
+            }
+            definition["kind"] = json!(kind);
+            definition["metadata"]["name"] = json!(format!("{plural}.{group}"));
+            definition["spec"]["names"]["plural"] = json!(plural);
+            let documents = [provider(&json!([])), definition, webhook(&service, group, plural)];
+            let contents = contents(&documents);
+            let judgement = judge(&contents, &Allowed::anything());
+            assert_eq!(judgement.forbidden.len(), 1, "{plural} {group}: {judgement:?}");
+            let asked = asked(&contents, &BTreeSet::new()).interceptions;
+            assert_eq!(asked.len(), 1, "{plural} {group}: {asked:?}");
+        }
+    }
+}
+
+/// H1, for composite resources and their claims.
+#[test]
+fn h1_composite_definitions_that_name_no_kind_are_forbidden() {
+    let meta = json!({
+        "apiVersion": "meta.pkg.crossplane.io/v1", "kind": "Configuration",
+        "metadata": {"name": "c"}, "spec": {},
+    });
+    let told = |plural: &str, claim: &Json| {
+        let composite = json!({
+            "apiVersion": "apiextensions.crossplane.io/v1", "kind": "CompositeResourceDefinition",
+            "metadata": {"name": format!("{plural}.example.org")},
+            "spec": {
+                "group": "example.org", "names": {"kind": "X", "plural": plural},
+                "claimNames": claim,
+            },
+        });
+        let judgement = judge(&contents(&[meta.clone(), composite]), &Allowed::anything());
+        judgement.forbidden.join("; ")
+    };
+    let claim = |plural: &str| json!({"kind": "C", "plural": plural});
+    for sound in [Json::Null, claim("cs"), claim("c-1")] {
+        assert_eq!(told("xs", &sound), "", "{sound}");
+    }
+    for unsound in ["issuers/status", "*/status", "Issuers", "issuers.more", "-", &"c".repeat(64)] {
+        let told = told("xs", &claim(unsound));
+        assert!(told.contains("spec.claimNames.plural"), "{unsound}: {told}");
+    }
+    assert_snapshot!([
+        told("xs", &claim("*")),
+        told("xs", &claim("")),
+        told("*", &Json::Null),
+    ].join("\n"), @r#"
+    CompositeResourceDefinition xs.example.org has "*" in spec.claimNames.plural, which is no name of a kind (write at most 63 lower case letters, digits and `-`, beginning and ending with a letter or digit)
+    CompositeResourceDefinition xs.example.org has "" in spec.claimNames.plural, which is no name of a kind (write at most 63 lower case letters, digits and `-`, beginning and ending with a letter or digit)
+    CompositeResourceDefinition *.example.org has "*" in spec.names.plural, which is no name of a kind (write at most 63 lower case letters, digits and `-`, beginning and ending with a letter or digit)
+    "#);
+}
+
 #[test]
 fn h7_webhooks_beyond_the_package_are_asked_for_and_addresses_forbidden() {
     let service = json!({"service": {"name": "x", "namespace": "kube-system"}});

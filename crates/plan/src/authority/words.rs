@@ -113,6 +113,22 @@ pub(super) fn misnamed(what: &str) -> String {
     format!("{what} is not named after the plural and group of the kind it defines")
 }
 
+/// That a definition calls a kind what none can be called.
+pub(super) fn no_plural(what: &str, field: &str, plural: &str) -> String {
+    format!(
+        "{what} has {plural:?} in {field}, which is no name of a kind (write at most 63 lower case \
+         letters, digits and `-`, beginning and ending with a letter or digit)"
+    )
+}
+
+/// That a definition is in a group that is none.
+pub(super) fn no_group(what: &str, group: &str) -> String {
+    format!(
+        "{what} has {group:?} in spec.group, which is no name of a group (write a domain in lower \
+         case)"
+    )
+}
+
 /// What no administrator can allow, in a sentence.
 pub(crate) fn prohibition(forbidden: &[String]) -> String {
     const SHOWN_MAX: usize = 3;

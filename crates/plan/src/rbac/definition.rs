@@ -2,13 +2,16 @@
 //! kinds it defines.
 //!
 //! Crossplane makes definitions of resources of it. RBAC knows kinds by name alone, so where one of
-//! that name is there and was made by another owner, nobody gets rights on the kind.
+//! that name is there and was made by another owner, nobody gets rights on the kind. A plural that is
+//! no name of a kind has no definition that could be there: `*` is every kind of the group to RBAC, and
+//! so such plurals give no rights at all.
 
 use super::{Claim, told};
 use crate::adoption;
 use crate::authority::Allowed;
 use crate::control::is_controlled_by_object;
 use crate::step::{Refusal, Step, Target};
+use api::kind_reference::{is_group, is_label};
 use serde_json::{Value as Json, json};
 
 const READ: [&str; 3] = ["get", "list", "watch"];
@@ -57,13 +60,14 @@ pub fn step(world: &World) -> Step {
     Step::Do(claim.settle(&wanted))
 }
 
-/// The names of the definitions that Crossplane makes of one of composite resources.
+/// The plurals that can be a kind's, with the names of the definitions that Crossplane makes of them.
 fn derived_names(definition: &Json) -> impl Iterator<Item = (&str, String)> {
     let spec = &definition["spec"];
     let group = spec["group"].as_str().unwrap_or_default();
     let plurals = [&spec["names"]["plural"], &spec["claimNames"]["plural"]];
     let plurals = plurals.into_iter().filter_map(Json::as_str);
-    plurals.map(move |plural| (plural, format!("{plural}.{group}")))
+    let served = plurals.filter(move |plural| is_label(plural) && is_group(group));
+    served.map(move |plural| (plural, format!("{plural}.{group}")))
 }
 
 /// The definitions that Crossplane makes of one of composite resources.

@@ -2,6 +2,7 @@
 
 use super::World;
 use crate::authority::{Allowed, rules};
+use api::kind_reference::split_definition_name;
 use api::meta::PermissionRequest;
 use api::pkg::revision::Revision;
 use serde_json::{Value as Json, json};
@@ -170,6 +171,7 @@ fn system(world: &World, groups: &[Group<'_>]) -> Vec<Json> {
 /// The kinds a revision brings, as its status says; a definition of managed resources is not told of
 /// there while its kind has another owner. Whatever the status says, no role has rights on
 /// groups that are closed to packages: RBAC cannot tell a made-up version of a kind from a real one.
+/// Nor has any by a name that no kind can have: `*` is every kind to RBAC.
 fn brought<'a>(
     revision: &'a Revision,
     allowed: &'a Allowed,
@@ -182,7 +184,7 @@ fn brought<'a>(
             ("apiextensions.k8s.io", "CustomResourceDefinition")
                 | ("apiextensions.crossplane.io", "ManagedResourceDefinition")
         );
-        let (plural, group) = reference.name.split_once('.')?;
+        let (plural, group) = split_definition_name(&reference.name)?;
         let (plural, group) = (plural.to_owned(), group.to_owned());
         defines.then_some(Resource { plural, group })
     });

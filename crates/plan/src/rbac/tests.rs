@@ -8,6 +8,7 @@ use api::pkg::LABEL_PACKAGE;
 use api::pkg::revision::Revision;
 use insta::assert_snapshot;
 use serde_json::{Value as Json, json};
+use std::collections::BTreeSet;
 
 fn revision(name: &str, image: &str, objects: &[(&str, &str, &str)]) -> Revision {
     let objects: Vec<Json> = objects
@@ -436,6 +437,11 @@ fn h1_no_rights_come_of_definitions_in_groups_of_others() {
         (MRD.0, MRD.1, "imageconfigs.pkg.crossplane.io"),
         (CRD.0, CRD.1, "deployments.apps"),
         (CRD.0, CRD.1, "gateways.gateway.networking.k8s.io"),
+        // These are names of no kind, and to RBAC names of others'.
+        (MRD.0, MRD.1, "*.cert-manager.example.org"),
+        (CRD.0, CRD.1, "issuers/status.cert-manager.example.org"),
+        (CRD.0, CRD.1, "Issuers.cert-manager.example.org"),
+        (CRD.0, CRD.1, "issuers.*.cert-manager.example.org"),
     ];
     let closed = revision("p-1", "xpkg.example.org/acme/p:v1", &closed);
     let own = World { revision: closed.clone(), ..world() };
@@ -450,7 +456,9 @@ fn h1_no_rights_come_of_definitions_in_groups_of_others() {
     let text: Vec<&Json> = made.iter().map(|role| &role["rules"]).collect();
     let text = json!(text).to_string();
     assert!(text.contains("gateway.networking.k8s.io"), "{text}");
-    for group in ["rbac.authorization.k8s.io", "admissionregistration", "pkg.", "\"apps\""] {
+    for group in
+        ["rbac.authorization.k8s.io", "admissionregistration", "pkg.", "\"apps\"", "cert-manager"]
+    {
         assert!(!text.contains(group), "{text}");
     }
 }
@@ -550,4 +558,37 @@ fn h1_no_rights_come_of_composite_definitions_beside_those_of_others() {
     }
     let names = definition::derived_definitions(&definition).into_iter().map(|one| one.name);
     assert!(names.eq(["xs.example.org", "cs.example.org"]));
+}
+
+/// H1: to RBAC `*` is every kind, and `issuers/status` a part of another's.
+#[test]
+fn h1_no_rights_come_of_composite_definitions_that_name_no_kind() {
+    let own = "cert-manager.example.org";
+    for (group, plural, claim, expected) in [
+        (own, "xs", "cs", &["xs", "cs"][..]),
+        (own, "xs", "*", &["xs"]),
+        (own, "xs", "issuers/status", &["xs"]),
+        (own, "xs", "Issuers", &["xs"]),
+        (own, "xs", "", &["xs"]),
+        (own, "xs", "issuers.more", &["xs"]),
+        (own, "*", "cs", &["cs"]),
+        (own, "*", "*/status", &[]),
+        ("*", "xs", "cs", &[]),
+        ("", "pods", "secrets", &[]),
+        ("Cert-manager.example.org.", "xs", "cs", &[]),
+    ] {
+        let definition = json!({
+            "apiVersion": "apiextensions.crossplane.io/v2", "kind": "CompositeResourceDefinition",
+            "metadata": {"name": format!("xs.{group}"), "uid": "u"},
+            "spec": {"group": group, "names": {"plural": plural}, "claimNames": {"plural": claim}},
+        });
+        let made = definition::roles(&definition, &[]);
+        let rules = made.iter().flat_map(|role| role["rules"].as_array().unwrap());
+        let resources = rules.flat_map(|rule| rule["resources"].as_array().unwrap());
+        let kind = |one: &Json| one.as_str().unwrap().split('/').next().unwrap().to_owned();
+        let kinds: BTreeSet<String> = resources.map(kind).collect();
+        let wanted: BTreeSet<String> = expected.iter().copied().map(str::to_owned).collect();
+        assert_eq!(kinds, wanted, "{plural} {claim} {group}");
+        assert_eq!(definition::derived_definitions(&definition).len(), expected.len());
+    }
 }

@@ -4,6 +4,7 @@
 //! name and place, and by the few facts that decide what is laid over them.
 
 use crate::stacks;
+use api::kind_reference::{is_group, is_label};
 use api::meta::{Meta, PackageKind};
 use oci::Digest;
 use xpkg::diagnostic::Severity;
@@ -52,7 +53,8 @@ pub struct Document {
     pub name: String,
     /// The kind it defines, if it is a definition of resources.
     pub defines: Option<String>,
-    /// The definition that Crossplane makes of it for claims, if it offers them.
+    /// The definition that Crossplane makes of it for claims, if it offers them by a name that a kind
+    /// can have.
     pub claim: Option<String>,
     /// The groups it defines kinds in.
     pub groups: Vec<String>,
@@ -119,8 +121,10 @@ impl Document {
         };
         let claim = match &report.facts {
             Facts::Xrd(resource) => {
-                let plural = resource.claim.as_deref().filter(|plural| !plural.is_empty());
-                plural.map(|plural| format!("{plural}.{}", resource.group))
+                let group = &resource.group;
+                let is_served = |plural: &&str| is_label(plural) && is_group(group);
+                let plural = resource.claim.as_deref().filter(is_served);
+                plural.map(|plural| format!("{plural}.{group}"))
             }
             _ => None,
         };

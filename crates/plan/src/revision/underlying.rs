@@ -16,6 +16,7 @@ use super::owners::{Party, Standing, controller};
 use super::{Halt, Seen, World, trust, withdraw};
 use crate::control::group;
 use crate::step::{Action, Target, Wanted};
+use api::kind_reference::split_definition_name;
 use api::object::OwnerReference;
 use std::collections::{BTreeMap, BTreeSet};
 use xpkg::lint::ObjectKind;
@@ -36,7 +37,7 @@ pub(super) struct Derived {
 }
 
 /// The definitions under those of Crossplane's that an active revision wants. What the package brings
-/// as it is is judged as that.
+/// as it is is judged as that, and Crossplane makes none under a name that no kind can have.
 pub(super) fn derived_definitions(world: &World, contents: &Contents) -> Vec<Derived> {
     if !world.is_active() {
         return Vec::new();
@@ -64,7 +65,8 @@ pub(super) fn derived_definitions(world: &World, contents: &Contents) -> Vec<Der
             _ => {}
         }
     }
-    let derived = makers.into_iter().filter(|(name, _)| !plain.contains(name));
+    let is_made = |name: &str| !plain.contains(name) && split_definition_name(name).is_some();
+    let derived = makers.into_iter().filter(|(name, _)| is_made(name));
     let derived = derived.map(|(name, makers)| {
         let target = Target {
             api_version: CRD.to_owned(),

@@ -119,10 +119,13 @@ fn is_observed(deployment: &Json) -> bool {
     observed.is_none_or(|seen| Some(seen) >= deployment["metadata"]["generation"].as_i64())
 }
 
-/// Whether a Deployment has no pods, and gets none.
+/// Whether a Deployment has no pods, and gets none. A pod that is deleted is not among its replicas any
+/// more, and its program runs until the pod's time to end is over: servers since Kubernetes 1.35 count
+/// these pods apart, older ones do not tell.
 fn is_stopped(deployment: &Json) -> bool {
-    let running = deployment["status"]["replicas"].as_i64().unwrap_or_default();
-    wished_pods(deployment) == 0 && running == 0 && is_observed(deployment) && !is_going(deployment)
+    let count = |field: &str| deployment["status"][field].as_i64().unwrap_or_default();
+    let has_pods = count("replicas") > 0 || count("terminatingReplicas") > 0;
+    wished_pods(deployment) == 0 && !has_pods && is_observed(deployment) && !is_going(deployment)
 }
 
 /// Whether a Deployment says of what it is now that it is available.

@@ -114,12 +114,26 @@ impl Family {
         self.share();
     }
 
-    /// Deployments that have or want pods.
+    /// Tells of pods of a Deployment that are deleted and have not ended.
+    fn tell_ending(&mut self, name: &str, count: &Json) {
+        let target = target("Deployment", name);
+        for world in &mut self.0 {
+            set_pods(world, name, 0);
+            let Some(Some(object)) = world.live.get_mut(&target) else { continue };
+            object["status"]["terminatingReplicas"] = count.clone();
+        }
+        self.share();
+    }
+
+    /// Deployments that have or want pods, or whose pods end.
     fn running(&self) -> Vec<String> {
         let deployments = self.0[0].live.values().flatten();
+        let has = |one: &Json, field: &str| one["status"][field].as_i64() > Some(0);
         let runs = |one: &&Json| {
             one["kind"] == "Deployment"
-                && (one["spec"]["replicas"] != 0 || one["status"]["replicas"].as_i64() > Some(0))
+                && (one["spec"]["replicas"] != 0
+                    || has(one, "replicas")
+                    || has(one, "terminatingReplicas"))
         };
         let running = deployments.filter(runs);
         running.map(|one| one["metadata"]["name"].as_str().unwrap().to_owned()).collect()
@@ -164,6 +178,28 @@ fn a_provider_stops_before_the_next_one_starts_and_goes_once_that_is_available()
     let next = live(&family.0[1], "Deployment", "p-2").unwrap();
     assert!(next["metadata"]["annotations"]["pkg.crossplane.io/handover"].is_null(), "{next}");
     assert!(family.health(1).starts_with("True"));
+}
+
+#[test]
+fn a_provider_whose_pods_still_end_has_not_stopped() {
+    // Servers that do not count pods that end say nothing.
+    for end in [json!(0), Json::Null] {
+        let mut family = Family::upgraded(world());
+        family.look(1);
+        family.look(1);
+        assert!(family.look(0).starts_with("merge Deployment p-1"));
+        // Marked as deleted: no pod is counted any more, and its program has 30 seconds left.
+        family.tell_ending("p-1", &json!(1));
+        for _ in 0..3 {
+            family.look(1);
+            family.look(0);
+            assert_eq!(family.running(), ["p-1"], "its program still runs");
+        }
+        assert!(family.health(1).contains("starts once p-1 has stopped"), "{}", family.health(1));
+        family.tell_ending("p-1", &end);
+        family.settles("");
+        assert_eq!(family.running(), ["p-2"]);
+    }
 }
 
 #[test]
