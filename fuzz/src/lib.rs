@@ -16,6 +16,9 @@ use tower::ServiceExt as _;
 /// What the API server has when a conversation begins.
 pub const SETTING: &[u8] = include_bytes!("setting.http");
 
+/// What the API server's node says of itself, where pods are made.
+pub const NODE: &[u8] = include_bytes!("node.http");
+
 /// Requests of one conversation; what comes after is left out.
 const REQUESTS_MAX: usize = 24;
 /// Bytes of an answer that are looked at: watches and lists end by themselves or here.

@@ -57,6 +57,8 @@ pub mod kind;
 pub mod openapi;
 #[cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 pub mod outbound;
+#[cfg(test)]
+mod pod_tests;
 #[cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 pub mod rest;
 pub mod runtime;
@@ -148,6 +150,7 @@ pub struct Server {
     pub(crate) upkeep: upkeep::Upkeep,
     pub(crate) lines: rest::Lines,
     pub(crate) shares: http::share::Shares,
+    pub(crate) log_seats: http::share::Shares,
     pub(crate) signer: Option<Arc<Signer>>,
     audiences: Vec<String>,
     pub(crate) hooks: admission::Hooks,
@@ -175,6 +178,7 @@ impl Server {
             upkeep,
             lines,
             shares: http::share::Shares::default(),
+            log_seats: http::share::Shares::for_logs(),
             signer,
             audiences,
             hooks,

@@ -10,6 +10,7 @@
 //!  Service + the Pods it selects ─► endpoints::list_endpoints, slices::plan_slices ► addresses
 //!  Pod + the Nodes ──────────────► nodes::choose_node ───────► a node, or why there is none
 //!  Pod + its ServiceAccount ──────► account::equip_pod ──────► the pod with a token's volume
+//!  Pod, and what it is to become ─► pod_spec, pod_update ────► what is wrong with it
 //!  Pod + the name of a container ─► containers::explain_missing_log ► why it has written nothing
 //! ```
 //!
@@ -26,6 +27,8 @@ mod condition;
 pub mod containers;
 pub mod endpoints;
 pub mod nodes;
+pub mod pod_spec;
+pub mod pod_update;
 mod reading;
 pub mod replicas;
 pub mod rollout;

@@ -51,6 +51,7 @@ pub fn plan_replicas(set: &Value, pods: &[Value], now: u64) -> ReplicasPlan {
         selector.as_ref().is_some_and(|it| !it.is_empty() && it.matches(labels))
     };
     let is_alive = |pod: &&Value| !is_pod_over(pod) && !is_deleting(pod);
+    let is_ending = |pod: &&Value| !is_pod_over(pod) && is_deleting(pod);
     let is_own = |pod: &&Value| controller_uid(pod) == Some(uid);
     let is_going = is_deleting(set);
     let orphans = pods.iter().filter(|pod| controller_uid(pod).is_none() && selects(pod));
@@ -60,12 +61,13 @@ pub fn plan_replicas(set: &Value, pods: &[Value], now: u64) -> ReplicasPlan {
     let mut active: Vec<&Value> =
         pods.iter().filter(is_own).filter(|pod| selects(pod)).filter(is_alive).collect();
     active.extend(&orphans);
+    let ending = pods.iter().filter(is_own).filter(|pod| selects(pod)).filter(is_ending).count();
     let wished = optional_count(set, "/spec/replicas").unwrap_or(1);
     let (size, present) = (wished.min(PODS_MAX), i64::try_from(active.len()).unwrap_or(i64::MAX));
     let burst = |number: i64| usize::try_from(number).unwrap_or(0).min(BURST);
     let (missing, excess) =
         if is_going { (0, 0) } else { (burst(size - present), burst(present - size)) };
-    let (status, again_at) = status(set, &active, wished, now);
+    let (status, again_at) = status(set, &active, ending, wished, now);
     active.sort_by_key(|pod| standing(pod));
     ReplicasPlan {
         adopt: orphans.into_iter().map(name_of).collect(),
@@ -126,7 +128,13 @@ fn new_pod(set: &Value) -> Value {
     })
 }
 
-fn status(set: &Value, active: &[&Value], wished: i64, now: u64) -> (Value, Option<u64>) {
+fn status(
+    set: &Value,
+    active: &[&Value],
+    ending: usize,
+    wished: i64,
+    now: u64,
+) -> (Value, Option<u64>) {
     let wait = u64::try_from(count_at(set, "/spec/minReadySeconds")).unwrap_or_default();
     let template = set.pointer("/spec/template/metadata/labels").and_then(Value::as_object);
     let is_labelled = |pod: &&&Value| {
@@ -141,6 +149,8 @@ fn status(set: &Value, active: &[&Value], wished: i64, now: u64) -> (Value, Opti
     let before = set.get("status").and_then(Value::as_object);
     let mut status: Map<String, Value> = before.cloned().unwrap_or_default();
     status.insert("replicas".to_owned(), json!(active.len()));
+    // Zero is told, too: nothing said means that pods which end are not counted.
+    status.insert("terminatingReplicas".to_owned(), json!(ending));
     for (field, count) in [
         ("fullyLabeledReplicas", active.iter().filter(is_labelled).count()),
         ("readyReplicas", ready.len()),
@@ -229,6 +239,29 @@ mod tests {
         let plan = plan_replicas(&set(2), &[ended, orphan, stray], 100);
         assert_eq!((plan.make, plan.status["replicas"].as_i64()), (1, Some(1)));
         assert_eq!((plan.adopt[0].name.as_str(), plan.release[0].name.as_str()), ("q", "r"));
+    }
+
+    #[test]
+    fn pods_that_are_deleted_count_as_ending_until_they_are_over() {
+        let marked = |name: &str, phase: &str| {
+            let mut pod = pod(name, true);
+            pod["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+            pod["status"]["phase"] = json!(phase);
+            pod
+        };
+        let mut of_another = marked("x", "Running");
+        of_another["metadata"]["ownerReferences"][0]["uid"] = json!("t");
+        let mut stray = marked("y", "Running");
+        stray["metadata"]["labels"]["a"] = json!("c");
+        let counts = |pods: &[Value]| {
+            let status = plan_replicas(&set(0), pods, 100).status;
+            (status["replicas"].as_u64(), status["terminatingReplicas"].as_u64())
+        };
+        let pods = [marked("p", "Running"), marked("q", "Pending"), of_another, stray];
+        assert_eq!(counts(&pods), (Some(0), Some(2)));
+        let over = [marked("p", "Failed"), marked("q", "Succeeded")];
+        assert_eq!(counts(&over), (Some(0), Some(0)), "zero is told");
+        assert_eq!(counts(&[pod("p", true)]), (Some(1), Some(0)));
     }
 
     #[test]

@@ -227,7 +227,9 @@ async fn objects(
         Some("status") => kind.status,
         Some("scale") => kind.scale.is_some(),
         Some("token") => kind.kind == "ServiceAccount" && kind.group.is_empty(),
-        Some("binding" | "log") => kind.kind == "Pod" && kind.group.is_empty(),
+        Some("binding" | "log" | "exec" | "attach" | "portforward") => {
+            kind.kind == "Pod" && kind.group.is_empty()
+        }
         Some("finalize") => kind.kind == "Namespace" && kind.group.is_empty(),
         Some(_) => false,
     };
@@ -244,7 +246,8 @@ async fn objects(
     }
     let mut media = body::media(header_text(&parts.headers, &header::CONTENT_TYPE)).to_owned();
     let mut body = body::read(body).await?;
-    if media == protobuf::MEDIA && protobuf::may_carry(&kind, &parts.method, &body) {
+    let is_binding = target.subresource.as_deref() == Some("binding");
+    if media == protobuf::MEDIA && !is_binding && protobuf::may_carry(&kind, &parts.method, &body) {
         let read = || protobuf::read(&kind, &parts.method, &body).map(|object| object.to_string());
         body = crate::heavy::do_aside(body.len(), read)?.into();
         "application/json".clone_into(&mut media);

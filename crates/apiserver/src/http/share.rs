@@ -4,7 +4,8 @@
 //! requests at work at once, and all together so many; the others wait, each flow in its own line,
 //! and are let in one of each flow in turn. A line that is full refuses with 429 and a time to come
 //! back after, as API Priority and Fairness does. Requests are at work until their answer begins, so a
-//! watch counts while it is set up and not while it lasts. Administrators (`system:masters`), the
+//! watch counts while it is set up and not while it lasts. Logs have seats besides, which they keep for
+//! as long as they are read. Administrators (`system:masters`), the
 //! manager in the same process among them, are exempt: they must be able to help.
 
 use std::collections::{HashMap, VecDeque};
@@ -37,6 +38,10 @@ struct Limits {
 }
 
 const LIMITS: Limits = Limits { flow: 32, all: 256, line: 128, wait: Duration::from_secs(15) };
+
+/// Logs that are open at the same time. Each keeps a file open, and one that is followed asks it for
+/// news again and again, as long as its client stays; so none waits in line for another to end.
+const LOGS: Limits = Limits { flow: 32, all: 256, line: 0, wait: Duration::ZERO };
 
 /// What is at work and what waits.
 #[derive(Debug, Clone)]
@@ -74,6 +79,11 @@ impl Default for Shares {
 }
 
 impl Shares {
+    /// The seats of open logs.
+    pub(crate) fn for_logs() -> Self {
+        Self { limits: LOGS, state: Arc::default() }
+    }
+
     /// Waits for a place at work; those who are exempt need none.
     pub(crate) async fn take(
         &self,
@@ -114,6 +124,7 @@ impl Shares {
         // Those who went away while they waited take no room.
         flow.line.retain(|one| !one.is_closed());
         if flow.line.len() >= self.limits.line {
+            state.forget(&name);
             return None;
         }
         let (enter, turn) = oneshot::channel();

@@ -29,12 +29,31 @@ pub fn check(kind: &Kind, object: &Value, old: Option<&Value>) -> Vec<FieldError
         ("admissionregistration.k8s.io", name) if name.ends_with("WebhookConfiguration") => {
             wrong.extend(crate::admission::validate::check(kind, object));
         }
+        ("", "Pod") => check_pod(kind, object, old, &mut wrong),
         ("rbac.authorization.k8s.io", _) => {
             wrong.extend(crate::auth::validate::check(kind, object, old));
         }
         _ => {}
     }
     wrong
+}
+
+/// What is wrong with a pod. What was there before is not judged again.
+fn check_pod(kind: &Kind, object: &Value, old: Option<&Value>, wrong: &mut Vec<FieldError>) {
+    let is_same = |old: &Value| old.get("spec") == object.get("spec");
+    if old.is_some_and(is_same) {
+        return;
+    }
+    let empty = json!({});
+    let spec = object.get("spec").unwrap_or(&empty);
+    workload::pod_spec::check_spec("spec", spec, wrong);
+    workload::pod_spec::check_images("spec", spec, wrong);
+    if let Some(old) = old {
+        // It may be from a time when less was filled in.
+        let mut old = old.clone();
+        super::complete(kind, &mut old);
+        workload::pod_update::check_change(old.get("spec").unwrap_or(&empty), spec, wrong);
+    }
 }
 
 /// A number, if there is one, must not be less.
@@ -122,6 +141,19 @@ mod tests {
         let kinds = crate::kind::Kinds::new();
         let kind = kinds.find("", "v1", plural).unwrap();
         check(&kind, object, None).iter().map(FieldError::sentence).collect()
+    }
+
+    #[test]
+    fn a_pod_from_before_pods_were_checked_is_judged_when_its_specification_changes() {
+        let kinds = crate::kind::Kinds::new();
+        let kind = kinds.find("", "v1", "pods").unwrap();
+        let old = json!({"metadata": {"name": "p"}, "spec": {"nodeName": "one"}});
+        let labelled =
+            json!({"metadata": {"name": "p", "labels": {"a": "b"}}, "spec": {"nodeName": "one"}});
+        let faults = |new: &Value, old: Option<&Value>| check(&kind, new, old).len();
+        assert_eq!(faults(&labelled, Some(&old)), 0);
+        assert_eq!(faults(&json!({"spec": {"nodeName": "two"}}), Some(&old)), 2);
+        assert_eq!(faults(&old, None), 1);
     }
 
     #[test]

@@ -26,6 +26,7 @@ use schema::object::name::NameRule;
 
 pub use check::check;
 pub use defaults::{blank, prepare};
+pub(crate) use pod::keep_assigned as keep_pod;
 pub use shape::{LazyShape, Shape};
 
 /// What the column `Name` means.

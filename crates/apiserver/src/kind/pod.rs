@@ -63,6 +63,23 @@ pub(super) fn start(object: &mut Value) {
     let spec = map_at(object, "spec");
     set_default(spec, "priority", json!(0));
     set_default(spec, "preemptionPolicy", json!("PreemptLowerPriority"));
+    tolerate_failures(spec);
+    map_of(object).insert("status".to_owned(), json!({"phase": "Pending", "qosClass": class}));
+}
+
+/// Keeps what a new pod starts with when its new form does not say it.
+pub(crate) fn keep_assigned(old: &Value, new: &mut Value) {
+    let spec = map_at(new, "spec");
+    for field in ["priority", "preemptionPolicy"] {
+        if let Some(value) = old.pointer(&format!("/spec/{field}")) {
+            set_default(spec, field, value.clone());
+        }
+    }
+    tolerate_failures(spec);
+}
+
+/// A pod stays for five minutes on a node that does not answer, unless it says otherwise.
+fn tolerate_failures(spec: &mut Object) {
     let tolerations = spec.entry("tolerations").or_insert_with(|| json!([]));
     for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
         let Value::Array(list) = &mut *tolerations else { continue };
@@ -76,7 +93,6 @@ pub(super) fn start(object: &mut Value) {
             }));
         }
     }
-    map_of(object).insert("status".to_owned(), json!({"phase": "Pending", "qosClass": class}));
 }
 
 /// How well a pod's claims on memory and processors are kept.

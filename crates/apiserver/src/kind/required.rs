@@ -1,12 +1,10 @@
 //! What built-in kinds cannot do without: the rules whose breach clients meet most.
 
-use std::collections::HashSet;
-
 use serde_json::{Map, Value, json};
 
 use super::Kind;
 use schema::object::field_error::FieldError;
-use schema::object::name::{self, NameRule};
+use workload::pod_spec::check_spec;
 
 /// What is missing in an object, or contradicts itself. What was there before is not
 /// judged again.
@@ -22,6 +20,11 @@ pub(super) fn check(kind: &Kind, object: &Value, old: Option<&Value>) -> Vec<Fie
                 let value = selector.cloned().unwrap_or_default();
                 wrong.push(FieldError::invalid("spec.selector", &value, "field is immutable"));
             }
+        }
+        ("apps", "ReplicaSet") if !same("spec") => {
+            let empty = json!({});
+            let pod = object.pointer("/spec/template/spec").unwrap_or(&empty);
+            check_spec("spec.template.spec", pod, &mut wrong);
         }
         ("discovery.k8s.io", _) => match text(object, "addressType") {
             "" => wrong.push(FieldError::required("addressType", "")),
@@ -68,7 +71,7 @@ fn deployment(spec: &Value, wrong: &mut Vec<FieldError>) {
     }
     let empty = json!({});
     let pod = spec.pointer("/template/spec").unwrap_or(&empty);
-    containers("spec.template.spec.containers", list(pod, "containers"), wrong);
+    check_spec("spec.template.spec", pod, wrong);
     let restart = text(pod, "restartPolicy");
     if !["", "Always"].contains(&restart) {
         let path = "spec.template.spec.restartPolicy";
@@ -109,32 +112,4 @@ fn selects(selector: &Value, labels: &Map<String, Value>) -> bool {
                 _ => found.is_none(),
             }
         })
-}
-
-fn containers(path: &str, containers: &[Value], wrong: &mut Vec<FieldError>) {
-    if containers.is_empty() {
-        wrong.push(FieldError::required(path, ""));
-    }
-    let mut seen = HashSet::new();
-    for (at, container) in containers.iter().enumerate() {
-        let name = text(container, "name");
-        let field = format!("{path}[{at}].name");
-        if name.is_empty() {
-            wrong.push(FieldError::required(&field, ""));
-        } else {
-            for fault in name::check(NameRule::Label, name) {
-                wrong.push(FieldError::invalid(&field, &json!(name), &fault));
-            }
-        }
-        if !seen.insert(name) && !name.is_empty() {
-            wrong.push(FieldError {
-                reason: "FieldValueDuplicate",
-                field,
-                message: format!("Duplicate value: {name:?}"),
-            });
-        }
-        if text(container, "image").is_empty() {
-            wrong.push(FieldError::required(&format!("{path}[{at}].image"), ""));
-        }
-    }
 }

@@ -1,20 +1,29 @@
 //! What is different about pods: they come with a token for their service account, are given to a
 //! node, and are given time to end.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use serde_json::{Map, Value, json};
 
+use super::bounds::encode_bounded;
 use super::store::{self, Change};
 use super::{Answer, Request};
 use crate::Server;
-use crate::http::body;
+use crate::http::query::FieldValidation;
 use crate::http::status::Failure;
-use crate::kind::Kind;
+use crate::http::{body, negotiate, protobuf};
+use crate::kind::{Kind, LazyShape, shape};
 use crate::runtime::Hosting;
 use crate::{upkeep, world};
 use schema::object::field_error::FieldError;
-use schema::object::{is_deleting, map_at, meta_text, metadata, metadata_mut, time};
+use schema::object::name::{self, NameRule};
+use schema::object::{
+    is_deleting, json_type_name, map_at, meta, meta_text, metadata, metadata_mut, time,
+};
+
+/// The longest time that a pod is given to end, in seconds: as many as an `i32` holds. A time that
+/// lies further ahead has a year that clients cannot read.
+const GRACE_MAX: i64 = 0x7fff_ffff;
 
 fn is_pod(kind: &Kind) -> bool {
     kind.group.is_empty() && kind.kind == "Pod"
@@ -58,6 +67,25 @@ fn find_account(server: &Server, namespace: &str, name: &str) -> Option<Value> {
     store::open(&kind, &entry).ok()
 }
 
+/// Why there is no connection into a pod: what `pods/NAME/exec` and its like are answered.
+pub(super) fn refuse_connection(server: &Server, request: &Request) -> Failure {
+    if server.log.get(&request.key()).is_none() {
+        return Failure::not_found(&request.kind, request.name());
+    }
+    let part = request.subresource();
+    let what = match part {
+        "exec" => "no command can be run in a pod",
+        "attach" => "no terminal can be attached to a pod's program",
+        _ => "no port of a pod can be forwarded",
+    };
+    let why = format!(
+        "this server does not serve pods/{part}: {what}; kubectl logs {} shows what its programs \
+         write",
+        request.name()
+    );
+    Failure::new(501, "NotImplemented", why).with(json!({}))
+}
+
 /// What a deletion makes of a pod.
 pub(super) enum Ending {
     /// The same as of everything else.
@@ -82,40 +110,55 @@ pub(super) fn end_pod(
     if is_simulated || !is_pod(&request.kind) {
         return Ending::Ordinary;
     }
+    let wished = wished.map(bound_grace);
+    let now = server.world.now();
     if !is_deleting(pod) {
-        let seconds = time_to_end(pod, wished);
+        let seconds = time_to_end(server, pod, wished);
         let mut marked = pod.clone();
         let metadata = metadata_mut(&mut marked);
         if let Some(generation) = metadata.get("generation").and_then(Value::as_i64) {
             metadata.insert("generation".to_owned(), json!(generation.saturating_add(1)));
         }
-        return mark_ending(marked, server.world.now(), seconds);
+        return mark_ending(marked, now, seconds);
     }
     let before = metadata(pod).get("deletionGracePeriodSeconds").and_then(Value::as_i64);
     match (before, wished) {
         (None | Some(0), _) => Ending::Ordinary,
+        (Some(_), _) if is_node_gone(server, pod) => mark_ending(pod.clone(), now, 0),
         (Some(before), Some(wished)) if wished < before => {
-            let told = time::parse(meta_text(pod, "deletionTimestamp")).unwrap_or_default();
-            let began = told.saturating_sub(before.unsigned_abs());
-            mark_ending(pod.clone(), began, wished.max(0))
+            let told = time::parse(meta_text(pod, "deletionTimestamp"));
+            let began = told.map_or(now, |told| told.saturating_sub(before.unsigned_abs()));
+            mark_ending(pod.clone(), began, wished)
         }
         _ => Ending::AsBefore,
     }
 }
 
 /// How many seconds a pod is given that is deleted for the first time.
-fn time_to_end(pod: &Value, wished: Option<i64>) -> i64 {
+fn time_to_end(server: &Server, pod: &Value, wished: Option<i64>) -> i64 {
     let text = |pointer: &str| pod.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let is_over = ["Succeeded", "Failed"].contains(&text("/status/phase"));
-    if is_over || text("/spec/nodeName").is_empty() {
+    if is_over || text("/spec/nodeName").is_empty() || is_node_gone(server, pod) {
         return 0;
     }
     let own = pod.pointer("/spec/terminationGracePeriodSeconds").and_then(Value::as_i64);
-    match wished.or(own).unwrap_or(0) {
-        // A negative time is a short one.
-        seconds if seconds < 0 => 1,
-        seconds => seconds,
+    bound_grace(wished.or(own).unwrap_or(0))
+}
+
+/// A time to end within its bounds. A negative time is a short one.
+fn bound_grace(seconds: i64) -> i64 {
+    if seconds < 0 { 1 } else { seconds.min(GRACE_MAX) }
+}
+
+/// Whether a pod was given to a node that is not there. No kubelet ends such a pod; upstream's
+/// controller manager collects it, and the server itself does not.
+fn is_node_gone(server: &Server, pod: &Value) -> bool {
+    let node = pod.pointer("/spec/nodeName").and_then(Value::as_str).unwrap_or_default();
+    if node.is_empty() || !server.options.runtime.makes_pods() {
+        return false;
     }
+    let nodes = server.kinds.find("", "v1", "nodes");
+    nodes.is_some_and(|nodes| server.log.get(&nodes.key(None, node)).is_none())
 }
 
 /// A pod that ends so many seconds after a moment, or then and there.
@@ -134,12 +177,76 @@ fn mark_ending(mut pod: Value, began: u64, seconds: i64) -> Ending {
 /// `pods/NAME/binding`: gives a pod to a node.
 pub(super) async fn bind(server: &Arc<Server>, request: &Request) -> Result<Answer, Failure> {
     let options = request.query.write_options("CreateOptions", &request.agent)?;
-    let (binding, _) = body::parse(&request.kind, &request.media, &request.body)?;
+    let (binding, warnings) = read_binding(request, options.validation)?;
     let text = |pointer: &str| binding.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     if text("/metadata/name") != request.name() {
         return Err(Failure::bad_request("name in URL does not match name in Binding object"));
     }
-    let (kind, node) = (text("/target/kind"), text("/target/name"));
+    let node = text("/target/name");
+    check_target(request.name(), text("/target/kind"), node)?;
+    let uid = text("/metadata/uid");
+    let added = metadata(&binding).get("annotations").and_then(Value::as_object);
+    let given = give_node(server, request, (uid, node), added, options.dry_run).await;
+    given.map_err(|failure| failure.warned(&warnings))?;
+    Ok(Answer::Object {
+        code: 201,
+        body: json!({
+            "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201,
+        }),
+        warnings,
+    })
+}
+
+/// The binding in a body, and what the client is to be warned of.
+fn read_binding(
+    request: &Request,
+    validation: FieldValidation,
+) -> Result<(Value, Vec<String>), Failure> {
+    if request.media == protobuf::MEDIA {
+        return Err(Failure::unknown_format(&["application/json", negotiate::YAML]));
+    }
+    let kind = binding_kind(&request.kind);
+    let decoded = body::decode(&kind, &request.media, &request.body)?;
+    if let Some(fault) = find_binding_fault(&request.kind, &decoded.object) {
+        let why = format!("Binding in version \"v1\" cannot be handled as a Binding: {fault}");
+        return Err(Failure::bad_request(why));
+    }
+    let warnings = body::judge(&kind, decoded.odd, validation)?;
+    Ok((decoded.object, warnings))
+}
+
+/// The kind of what `pods/NAME/binding` takes. It is never stored, and nothing describes its shape.
+fn binding_kind(pods: &Kind) -> Kind {
+    static SHAPE: LazyLock<LazyShape> =
+        LazyLock::new(|| LazyShape::builtin("v1".to_owned(), "Binding".to_owned()));
+    Kind { kind: "Binding".to_owned(), shape: SHAPE.clone(), ..pods.clone() }
+}
+
+/// The first value of a binding that is not of the type its field has. Its metadata is that of
+/// every kind.
+fn find_binding_fault(pods: &Kind, binding: &Value) -> Option<String> {
+    if let Some(fault) = shape::fault(pods, &json!({"metadata": metadata(binding)})) {
+        return Some(fault);
+    }
+    let target = binding.get("target").filter(|target| !target.is_null())?;
+    if !target.is_object() {
+        return Some(type_fault(target, "Binding.target", "v1.ObjectReference"));
+    }
+    ["kind", "name"].iter().find_map(|field| {
+        let value = target.get(*field)?;
+        let is_text = value.is_null() || value.is_string();
+        (!is_text).then(|| type_fault(value, &format!("ObjectReference.target.{field}"), "string"))
+    })
+}
+
+/// What Go's decoder says of a value that is not of the type its field has.
+fn type_fault(value: &Value, field: &str, expected: &str) -> String {
+    let found = json_type_name(value);
+    format!("json: cannot unmarshal {found} into Go struct field {field} of type {expected}")
+}
+
+/// The target of a binding is a Node, by a name that a Node can have.
+fn check_target(pod: &str, kind: &str, node: &str) -> Result<(), Failure> {
     let mut wrong = Vec::new();
     if !["", "Node"].contains(&kind) {
         wrong.push(FieldError::not_supported("target.kind", kind, &["Node", "<empty>"]));
@@ -154,16 +261,13 @@ pub(super) async fn bind(server: &Arc<Server>, request: &Request) -> Result<Answ
             all => format!("[{}]", all.join(", ")),
         }));
     }
-    let uid = text("/metadata/uid");
-    let added = metadata(&binding).get("annotations").and_then(Value::as_object);
-    give_node(server, request, (uid, node), added, options.dry_run).await?;
-    Ok(Answer::Object {
-        code: 201,
-        body: json!({
-            "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201,
-        }),
-        warnings: Vec::new(),
-    })
+    // Upstream takes any text.
+    let faults = name::check(NameRule::Subdomain, node);
+    let wrong: Vec<FieldError> = faults
+        .iter()
+        .map(|fault| FieldError::invalid("target.name", &json!(node), fault))
+        .collect();
+    if wrong.is_empty() { Ok(()) } else { Err(Failure::invalid("Binding", "", pod, &wrong)) }
 }
 
 /// Gives a pod with this uid, or any, to a node, once.
@@ -206,14 +310,34 @@ pub(super) async fn give_node(
             return Err(refuse(&why));
         }
         spec.insert("nodeName".to_owned(), json!(node));
-        if let Some(annotations) = annotations {
-            let slot = metadata_mut(&mut pod).entry("annotations").or_insert_with(|| json!({}));
-            if let Value::Object(slot) = slot {
-                slot.extend(annotations.clone());
-            }
+        if let Some(added) = annotations.filter(|added| !added.is_empty()) {
+            add_annotations(request, &mut pod, added)?;
         }
         workload::nodes::note_schedule(map_at(&mut pod, "status"), None, &now);
         Ok(Change::Put(pod))
     });
     bound.await.map(|_| ())
+}
+
+/// Adds the annotations of a binding to its pod, within the bounds of what clients write.
+fn add_annotations(
+    request: &Request,
+    pod: &mut Value,
+    added: &Map<String, Value>,
+) -> Result<(), Failure> {
+    let before = pod.clone();
+    let slot = metadata_mut(pod).entry("annotations").or_insert_with(|| json!({}));
+    if let Value::Object(slot) = slot {
+        // Go reads a null as an empty text.
+        let text = |value: &Value| json!(value.as_str().unwrap_or_default());
+        slot.extend(added.iter().map(|(name, value)| (name.clone(), text(value))));
+    }
+    let mut wrong = meta::check(pod, request.kind.names);
+    wrong.retain(|fault| fault.field == "metadata.annotations");
+    if !wrong.is_empty() {
+        return Err(Failure::invalid_object(&request.kind, request.name(), &wrong));
+    }
+    let size = schema::object::text(&before).len();
+    encode_bounded(&request.kind, pod, Some((&before, size)))?;
+    Ok(())
 }

@@ -21,6 +21,8 @@ mod own;
 mod owner;
 mod patch;
 mod pod_log;
+#[cfg(test)]
+mod pod_writes;
 mod present;
 mod scale;
 mod splice;
@@ -252,6 +254,9 @@ async fn answer(server: &Arc<Server>, method: &str, request: Request) -> Result<
         return Err(Failure::method_not_allowed());
     }
     match (request.subresource(), method) {
+        ("exec" | "attach" | "portforward", "GET" | "POST") => {
+            Err(hosted::refuse_connection(server, &request))
+        }
         (_, "GET") => read(server, &request).await,
         ("", "POST") if collection => create::create(server, &request).await,
         ("", "DELETE") if collection && kind.is_removed_in_bulk() => {

@@ -1,15 +1,21 @@
 //! `pods/NAME/log`: what a container wrote, from whatever has it.
 
+use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use axum::body::Body;
+use bytes::Bytes;
+use futures::Stream;
 use serde_json::json;
 
 use super::{Answer, Request, store};
 use crate::Server;
 use crate::http::query::Query;
+use crate::http::share::Share;
 use crate::http::status::Failure;
-use crate::runtime::{LogOutput, LogQuery, LogStart};
+use crate::runtime::{LogOutput, LogPieces, LogQuery, LogStart};
 use schema::object::field_error::FieldError;
 use schema::object::time;
 
@@ -42,11 +48,26 @@ pub(super) async fn read(server: &Arc<Server>, request: &Request) -> Result<Answ
     if let Some(why) = missing {
         return Err(Failure::bad_request(why));
     }
+    let seat = server.log_seats.take(&request.user, None).await?;
     let opened = logs.open_log(&pod, LogQuery { container, ..query }).await;
     let pieces = opened.map_err(|why| {
         Failure::new(500, "InternalError", format!("Internal error occurred: {why}"))
     })?;
-    Ok(Answer::Log(Body::from_stream(pieces)))
+    Ok(Answer::Log(Body::from_stream(SeatedLog { pieces, _seat: seat })))
+}
+
+/// A log that has its seat for as long as a client reads it.
+struct SeatedLog {
+    pieces: LogPieces,
+    _seat: Option<Share>,
+}
+
+impl Stream for SeatedLog {
+    type Item = io::Result<Bytes>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.pieces.as_mut().poll_next(context)
+    }
 }
 
 /// What is asked, if it makes sense.

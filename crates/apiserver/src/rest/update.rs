@@ -107,9 +107,7 @@ pub(crate) fn settle(
     let kind = &request.kind;
     carry_over(old, &mut new);
     keep_other_half(kind, request.subresource(), old, &mut new);
-    if kind.group.is_empty() && kind.kind == "Service" {
-        kind::service::keep(old, &mut new);
-    }
+    keep_given(kind, request.subresource(), old, &mut new);
     if !kind.custom {
         fill(kind, &mut new);
     }
@@ -238,6 +236,15 @@ fn keep_other_half(kind: &Kind, subresource: &str, old: &Value, new: &mut Value)
             };
             *new = kept;
         }
+        _ => {}
+    }
+}
+
+/// Keeps what the server gave an object when it was made, where its new form says nothing of it.
+fn keep_given(kind: &Kind, subresource: &str, old: &Value, new: &mut Value) {
+    match (kind.group.as_str(), kind.kind.as_str()) {
+        ("", "Service") => kind::service::keep(old, new),
+        ("", "Pod") if subresource.is_empty() => kind::keep_pod(old, new),
         _ => {}
     }
 }

@@ -61,6 +61,8 @@ fn tell(object: &mut Value, pods: Pods, remark: Option<&str>, now: &str) {
             count => status.insert(field.to_owned(), json!(count)),
         };
     }
+    // What an earlier run told of pods that end: nothing here counts them.
+    status.shift_remove("terminatingReplicas");
     for (kind, said) in conditions {
         condition(status, kind, &said, now);
     }

@@ -136,6 +136,57 @@ async fn a_deployment_becomes_a_replica_set_and_pods_with_tokens_on_the_node() {
 }
 
 #[tokio::test]
+async fn pods_that_end_are_counted_until_their_node_lets_go() {
+    let log = Log::in_memory();
+    let (server, _) = with_node(log.clone()).await;
+    ask(&server, "POST", DEPLOYMENTS, deployment(2, "i:1")).await;
+    settle(&server).await;
+    assert_eq!(status(&server).await["terminatingReplicas"], 0);
+    let scale = |size: u64| json!({"spec": {"replicas": size}});
+    ask(&server, "PATCH", &format!("{DEPLOYMENTS}/d"), scale(0)).await;
+    server.settle().await;
+    let told = status(&server).await;
+    assert_eq!((&told["replicas"], &told["terminatingReplicas"]), (&Value::Null, &json!(2)));
+    assert_eq!(items(&server, SETS).await[0]["status"]["terminatingReplicas"], 2);
+    settle(&server).await;
+    assert_eq!(status(&server).await["terminatingReplicas"], 0);
+    ask(&server, "PATCH", &format!("{DEPLOYMENTS}/d"), scale(1)).await;
+    settle(&server).await;
+    ask(&server, "PATCH", &format!("{DEPLOYMENTS}/d"), scale(0)).await;
+    server.settle().await;
+    assert_eq!(status(&server).await["terminatingReplicas"], 1);
+    drop(server);
+    let options = Options { runtime: Hosting::simulated(), ..Options::default() };
+    let simulated = Server::new(log, options, Arc::new(Still::at(2_000_000)));
+    simulated.furnish().await.unwrap();
+    simulated.settle().await;
+    assert_eq!(status(&simulated).await["terminatingReplicas"], Value::Null, "nothing counts them");
+}
+
+#[tokio::test]
+async fn each_service_has_slices_of_its_own() {
+    let (server, _) = with_node(Log::in_memory()).await;
+    for name in ["s", "s-more"] {
+        let service = json!({
+            "apiVersion": "v1", "kind": "Service", "metadata": {"name": name},
+            "spec": {"selector": {"a": "b"}, "ports": [{"port": 80}]},
+        });
+        ask(&server, "POST", "/api/v1/namespaces/default/services", service).await;
+    }
+    ask(&server, "POST", DEPLOYMENTS, deployment(1, "i:1")).await;
+    settle(&server).await;
+    let slices =
+        items(&server, "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices").await;
+    let label = |slice: &Value| slice["metadata"]["labels"]["kubernetes.io/service-name"].clone();
+    let mut told: Vec<String> = slices
+        .iter()
+        .map(|slice| format!("{} {}", label(slice), slice["endpoints"].as_array().unwrap().len()))
+        .collect();
+    told.sort_unstable();
+    assert_eq!(told, ["\"s\" 1", "\"s-more\" 1"]);
+}
+
+#[tokio::test]
 async fn an_image_that_does_not_start_is_rolled_back_by_writing_the_old_one() {
     let (server, world) = with_node(Log::in_memory()).await;
     ask(&server, "POST", DEPLOYMENTS, deployment(1, "i:1")).await;

@@ -26,6 +26,11 @@ pub(crate) async fn furnish_node(server: &Arc<Server>) {
             doubt_pods(server).await;
         }
         Hosting::Counted(runtime) => {
+            let own = Own::at(server, &format!("{NODES}//{OWN_NODE}"));
+            if own.is_none_or(|own| own.get(server).is_none()) {
+                // The node of this machine has run no pods: all of them are of controllers outside.
+                return;
+            }
             if let Some(remark) = runtime.remark() {
                 note_readiness(server, ["False", "Simulated", remark]).await;
             }
@@ -95,11 +100,12 @@ fn put_condition(object: &mut Value, said: Value) {
 }
 
 /// Removes the pods of replica sets that an earlier run made for nodes: nothing tells any more
-/// whether they run. The sets stay, for the way back, and say that they have none.
+/// whether they run. The sets of Deployments stay, for the way back, and say that they have none.
+/// What other controllers made is theirs.
 async fn forget_pods(server: &Arc<Server>) {
     for pod in read_everywhere(server, PODS) {
         let node = pod.pointer("/spec/nodeName").and_then(Value::as_str).unwrap_or_default();
-        if workload::controller_uid(&pod).is_some()
+        if is_controlled_by(&pod, "ReplicaSet")
             && ["", OWN_NODE].contains(&node)
             && let Some(own) = named(server, PODS, &pod)
         {
@@ -108,7 +114,7 @@ async fn forget_pods(server: &Arc<Server>) {
         }
     }
     for set in read_everywhere(server, REPLICA_SETS) {
-        if workload::controller_uid(&set).is_none() {
+        if !is_controlled_by(&set, "Deployment") {
             continue;
         }
         let Some(own) = named(server, REPLICA_SETS, &set) else { continue };
@@ -120,4 +126,14 @@ async fn forget_pods(server: &Arc<Server>) {
         });
         let _ = written.await;
     }
+}
+
+/// Whether the controller of an object is of this kind of the group `apps`.
+fn is_controlled_by(object: &Value, kind: &str) -> bool {
+    let owners = metadata(object).get("ownerReferences").and_then(Value::as_array);
+    owners.into_iter().flatten().any(|owner| {
+        let version = owner["apiVersion"].as_str().unwrap_or_default();
+        let is_of_apps = version.split_once('/').is_some_and(|(group, _)| group == "apps");
+        is_of_apps && owner["kind"] == kind && owner["controller"] == true
+    })
 }

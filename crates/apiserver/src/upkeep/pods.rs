@@ -1,5 +1,6 @@
 //! The hands of replica sets and Services: pods are made, given a node, and listed.
 
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -136,23 +137,26 @@ pub(super) fn schedule_waiting(server: &Server) -> Outcome {
 /// Lists where each Service of a namespace leads to.
 pub(super) async fn list_addresses(server: &Arc<Server>, namespace: &str) -> Outcome {
     let pods = read_all(server, PODS, namespace);
+    let slices = group_slices(read_all(server, ENDPOINT_SLICES, namespace));
     for service in read_all(server, SERVICES, namespace) {
         let selector = service.pointer("/spec/selector").and_then(Value::as_object);
         if selector.is_none_or(serde_json::Map::is_empty) || is_deleting(&service) {
             continue;
         }
         let wished = workload::endpoints::list_endpoints(&service, &pods);
+        let slices = slices.get(meta_text(&service, "name")).map(Vec::as_slice).unwrap_or_default();
         if write_endpoints(server, &service, wished).await.is_err()
-            || write_slices(server, &service, &pods).await.is_err()
+            || write_slices(server, &service, &pods, slices).await.is_err()
         {
             return Outcome::Later;
         }
     }
     let services = read_all(server, SERVICES, namespace);
+    let names: HashSet<&str> = services.iter().map(|one| meta_text(one, "name")).collect();
     for endpoints in read_all(server, ENDPOINTS, namespace) {
         let is_made = workload::endpoints::follows_service(&endpoints);
         let name = meta_text(&endpoints, "name");
-        if is_made && !services.iter().any(|one| meta_text(one, "name") == name) {
+        if is_made && !names.contains(name) {
             let Some(own) = named(server, ENDPOINTS, &endpoints) else { continue };
             let uid = meta_text(&endpoints, "uid");
             let _ = own.remove(server, uid, Propagation::Background).await;
@@ -161,17 +165,27 @@ pub(super) async fn list_addresses(server: &Arc<Server>, namespace: &str) -> Out
     Outcome::Done
 }
 
+/// Slices by the Service that they follow.
+fn group_slices(slices: Vec<Value>) -> BTreeMap<String, Vec<Value>> {
+    let mut groups: BTreeMap<String, Vec<Value>> = BTreeMap::new();
+    for slice in slices {
+        if let Some(service) = followed_service(&slice).map(str::to_owned) {
+            groups.entry(service).or_default().push(slice);
+        }
+    }
+    groups
+}
+
 /// Makes the slices of a Service say where it leads to. They go with it, as all that it owns.
 async fn write_slices(
     server: &Arc<Server>,
     service: &Value,
     pods: &[Value],
+    slices: &[Value],
 ) -> Result<(), Failure> {
     let Some(kind) = server.kinds.stored_under(ENDPOINT_SLICES) else { return Ok(()) };
     let namespace = meta_text(service, "namespace");
-    let mut slices = read_all(server, ENDPOINT_SLICES, namespace);
-    slices.retain(|slice| followed_service(slice) == Some(meta_text(service, "name")));
-    for action in plan_slices(service, pods, &slices) {
+    for action in plan_slices(service, pods, slices) {
         match action {
             SliceAction::Make(slice) => {
                 Own::new(&kind, Some(namespace), "").make(server, slice).await?;

@@ -159,15 +159,8 @@ fn essence(object: &Value) -> Value {
     }
     let mut status = object["status"].clone();
     if let Value::Object(status) = &mut status {
-        // Newer fields that ours does not have, and what hosts write.
-        for field in [
-            "terminatingReplicas",
-            "qosClass",
-            "startTime",
-            "podIP",
-            "podIPs",
-            "observedGeneration",
-        ] {
+        // What hosts write.
+        for field in ["qosClass", "startTime", "podIP", "podIPs", "observedGeneration"] {
             status.remove(field);
         }
     }

@@ -67,6 +67,14 @@ impl SetDraft {
         count_at(&self.object, "/status/availableReplicas")
     }
 
+    /// How many of its pods end; nothing if its controller does not count them.
+    pub(super) fn terminating(&self) -> Option<i64> {
+        // A set that its controller has not seen yet has no pods.
+        let is_unseen = count_at(&self.object, "/status/observedGeneration") == 0;
+        let told = optional_count(&self.object, "/status/terminatingReplicas");
+        told.or(is_unseen.then_some(0))
+    }
+
     /// The size the Deployment had when this was sized.
     pub(super) fn desired(&self) -> Option<i64> {
         annotation(&self.object, DESIRED).parse().ok()

@@ -18,6 +18,8 @@ pub(super) struct PodTally {
     updated: i64,
     ready: i64,
     available: i64,
+    /// Those that end, unless a set does not tell.
+    terminating: Option<i64>,
 }
 
 impl Rollout<'_> {
@@ -27,6 +29,7 @@ impl Rollout<'_> {
             updated: self.new.as_ref().map_or(0, SetDraft::actual),
             ready: self.all().map(SetDraft::ready).sum(),
             available: self.all().map(SetDraft::available).sum(),
+            terminating: self.all().map(SetDraft::terminating).sum(),
         }
     }
 
@@ -156,6 +159,10 @@ impl Rollout<'_> {
                 status.shift_remove(field);
             }
         }
+        match counts.terminating {
+            Some(count) => status.insert("terminatingReplicas".to_owned(), json!(count)),
+            None => status.shift_remove("terminatingReplicas"),
+        };
         status.insert("conditions".to_owned(), json!(self.conditions));
         Value::Object(status)
     }

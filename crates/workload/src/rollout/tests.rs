@@ -298,3 +298,23 @@ fn a_set_that_cannot_make_pods_tells_its_deployment_why() {
     play.step();
     assert_eq!(play.reason("ReplicaFailure"), "");
 }
+
+#[test]
+fn pods_that_end_are_summed_over_all_sets_unless_one_does_not_tell() {
+    let mut play = Play::rolling(1, 1, 0);
+    let told = |play: &Play| play.plan().status.get("terminatingReplicas").cloned();
+    assert_eq!(told(&play), Some(json!(0)), "without sets");
+    play.settle(|_| {});
+    play.change_image("i:2");
+    play.settle(|_| {});
+    assert_eq!(play.sets.len(), 2);
+    assert_eq!(told(&play), Some(json!(0)), "no controller has seen the sets");
+    let status = |ending: Value| json!({"observedGeneration": 1, "terminatingReplicas": ending});
+    play.sets[0]["status"] = status(json!(2));
+    assert_eq!(told(&play), Some(json!(2)));
+    play.sets[1]["status"] = status(json!(1));
+    assert_eq!(told(&play), Some(json!(3)));
+    play.deployment["status"]["terminatingReplicas"] = json!(3);
+    play.sets[1]["status"] = json!({"observedGeneration": 1});
+    assert_eq!(told(&play), None, "a controller that does not count them");
+}
