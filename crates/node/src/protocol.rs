@@ -94,8 +94,6 @@ pub struct NodeConfig {
     pub dns: Ipv4Addr,
     /// The domain of the cluster (`cluster.local`).
     pub domain: String,
-    /// Where else pods may connect to.
-    pub egress: Egress,
 }
 
 /// Where pods may connect to, beside pods, Services and the API server. apron holds to it (`host.sock`), not the gateway.

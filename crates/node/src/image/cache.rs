@@ -9,6 +9,7 @@
 //!             lock                      held by the process that uses the directory
 //! ```
 
+use super::places::make_mount_places;
 use super::plan::{PullPlan, digest_name, fetch_document, plan_pull};
 use super::unpack::lay_down_image;
 use super::{ImageDefaults, ImageOptions, PullError, PullProgress};
@@ -18,9 +19,13 @@ use oci::{Digest, Identifier};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, TryLockError};
 use std::io::{self, Read, Write};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use store::{Store, VerifiedBlob};
+
+/// The unit in which files say what they take.
+const BLOCK_BYTES: u64 = 512;
 
 /// Images on this machine. Clones share everything.
 #[derive(Clone, Debug)]
@@ -46,6 +51,8 @@ struct CacheState {
     options: ImageOptions,
     /// By name of the file system: those in use or being pulled.
     leases: Mutex<BTreeMap<String, Weak<ImageTurn>>>,
+    /// By name of the file system: what it takes on the disk, once that was counted.
+    sizes: Mutex<BTreeMap<String, u64>>,
     _lock: File,
 }
 
@@ -69,8 +76,9 @@ impl ImageCache {
             Err(TryLockError::Error(cause)) => return Err(failed(cause)),
         }
         empty_directory(&directory.join("tmp")).map_err(failed)?;
-        let (directory, leases) = (directory.to_owned(), Mutex::default());
-        let shared = CacheState { directory, options, leases, _lock: lock };
+        let directory = directory.to_owned();
+        let (leases, sizes) = (Mutex::default(), Mutex::default());
+        let shared = CacheState { directory, options, leases, sizes, _lock: lock };
         Ok(Self { shared: Arc::new(shared) })
     }
 
@@ -137,16 +145,21 @@ impl ImageCache {
         }
     }
 
-    /// Removes all images but these and those that a [`PulledImage`] stands for; gives how many it were.
-    pub async fn collect(&self, keep: BTreeSet<Digest>) -> Result<usize, PullError> {
+    /// Removes images until all of them take no more bytes than this, those first that were pulled first; gives how many it
+    /// were. These here stay, and so do those that a [`PulledImage`] stands for.
+    pub async fn collect(
+        &self,
+        keep: BTreeSet<Digest>,
+        bytes_max: u64,
+    ) -> Result<usize, PullError> {
         let cache = self.clone();
-        let task = tokio::task::spawn_blocking(move || cache.remove_unused(&keep));
+        let task = tokio::task::spawn_blocking(move || cache.remove_unused(&keep, bytes_max));
         task.await.unwrap_or_else(|error| {
             Err(PullError::directory(&self.shared.directory, io::Error::other(error)))
         })
     }
 
-    fn remove_unused(&self, keep: &BTreeSet<Digest>) -> Result<usize, PullError> {
+    fn remove_unused(&self, keep: &BTreeSet<Digest>, bytes_max: u64) -> Result<usize, PullError> {
         let directory = &self.shared.directory;
         let failed = |cause| PullError::directory(directory, cause);
         let mut kept = BTreeSet::new();
@@ -155,7 +168,12 @@ impl ImageCache {
         }
         let discarded = tempfile::tempdir_in(directory.join("tmp")).map_err(failed)?;
         let mut removed = 0_usize;
-        for name in list_directory(&directory.join("rootfs")).map_err(failed)? {
+        let sized = self.size_images().map_err(failed)?;
+        let mut total = sized.iter().fold(0_u64, |sum, (_, size)| sum.saturating_add(*size));
+        for (name, size) in sized {
+            if total <= bytes_max {
+                break;
+            }
             let mut leases = self.leases();
             let is_used = leases.get(&name).is_some_and(|lease| lease.strong_count() > 0);
             if is_used || kept.contains(&name) {
@@ -165,11 +183,34 @@ impl ImageCache {
             // From here on it is not there; its files take longer.
             let rootfs = directory.join("rootfs").join(&name);
             fs_err::rename(rootfs, discarded.path().join(&name)).map_err(failed)?;
+            drop(leases);
+            lock(&self.shared.sizes).remove(&name);
+            total = total.saturating_sub(size);
             removed = removed.saturating_add(1);
         }
         discarded.close().map_err(failed)?;
         self.remove_stale_records().map_err(failed)?;
         Ok(removed)
+    }
+
+    /// The file systems that are there, those that were made first in front, and what they take on the disk.
+    fn size_images(&self) -> io::Result<Vec<(String, u64)>> {
+        let directory = self.shared.directory.join("rootfs");
+        let mut found = Vec::new();
+        for name in list_directory(&directory)? {
+            let path = directory.join(&name);
+            let made = fs_err::symlink_metadata(&path)?.modified()?;
+            let known = lock(&self.shared.sizes).get(&name).copied();
+            let size = match known {
+                Some(size) => size,
+                // They never change, so that each is counted once.
+                None => count_bytes(&path)?,
+            };
+            lock(&self.shared.sizes).insert(name.clone(), size);
+            found.push((made, name, size));
+        }
+        found.sort();
+        Ok(found.into_iter().map(|(_, name, size)| (name, size)).collect())
     }
 
     /// Removes records of what is not there any more.
@@ -220,9 +261,9 @@ impl ImageCache {
             let failed = |cause| PullError::directory(&target, cause);
             let made = tempfile::tempdir_in(shared.directory.join("tmp")).map_err(failed)?;
             lay_down_image(made.path(), &plan, &FetchedLayers(layers), &shared.options)?;
-            fs_err::write(made.path().join("image").join("config.json"), &plan.config)
-                .map_err(failed)?;
             let image = made.path().join("image");
+            make_mount_places(&image.join("fs"), shared.options.owners).map_err(failed)?;
+            fs_err::write(image.join("config.json"), &plan.config).map_err(failed)?;
             publish_directory(&image, &target).map_err(failed)
         });
         task.await.unwrap_or_else(|error| {
@@ -265,8 +306,28 @@ impl ImageCache {
 
     fn leases(&self) -> MutexGuard<'_, BTreeMap<String, Weak<ImageTurn>>> {
         // Every change is one insertion or removal, so a panic elsewhere leaves nothing half done.
-        self.shared.leases.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.shared.leases)
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What a directory takes on the disk. Links are not followed, and a file of two names counts twice.
+pub(super) fn count_bytes(directory: &Path) -> io::Result<u64> {
+    let mut bytes = 0_u64;
+    let mut open = vec![directory.to_owned()];
+    while let Some(path) = open.pop() {
+        let metadata = fs_err::symlink_metadata(&path)?;
+        bytes = bytes.saturating_add(metadata.blocks().saturating_mul(BLOCK_BYTES));
+        if metadata.is_dir() {
+            for entry in fs_err::read_dir(&path)? {
+                open.push(entry?.path());
+            }
+        }
+    }
+    Ok(bytes)
 }
 
 /// Layers in files without names.

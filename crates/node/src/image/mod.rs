@@ -19,6 +19,7 @@ mod cache;
 mod defaults;
 mod error;
 mod fence;
+mod places;
 mod plan;
 mod platform;
 mod tree;

@@ -18,6 +18,8 @@ use tokio::time::Instant;
 
 /// How long containers have to end, if their pod does not say.
 const GRACE_SECONDS: i64 = 30;
+/// The longest that a program is waited for, a year: a pod may say more than any clock can add.
+const GRACE_SECONDS_MAX: i64 = 365 * 24 * 3_600;
 /// How long they have when all of apron stops.
 const STOP_SECONDS: i64 = 5;
 /// A container that was killed is gone by then, or its namespaces are removed under it.
@@ -61,7 +63,7 @@ impl PodWorker {
             ),
             container: container.clone(),
             address: self.address,
-            grace: Duration::from_secs(u64::try_from(grace).unwrap_or_default()),
+            grace: grace_duration(grace),
         };
         let (station, pod, is_first) =
             (self.station.clone(), self.pod.clone(), self.is_first(name));
@@ -78,6 +80,7 @@ impl PodWorker {
         let is_deleted = self.pod.metadata.deletion_timestamp.is_some();
         let wished = self.pod.metadata.deletion_grace_period_seconds;
         let wished = wished.or(spec.termination_grace_period_seconds).unwrap_or(GRACE_SECONDS);
+        let wished = wished.min(GRACE_SECONDS_MAX);
         let wished = if is_deleted { wished } else { wished.min(STOP_SECONDS) };
         self.record.is_ending = true;
         self.forget_pulls();
@@ -165,10 +168,11 @@ impl PodWorker {
         }
     }
 
-    /// Removes the pod's namespaces, and what is left in them; says whether they are gone.
+    /// Removes the pod's namespaces, those that are being made included, and what is left in them; says whether they
+    /// are gone.
     pub(super) async fn close_sandbox(&mut self, node: Option<&NodeHandle>) -> bool {
         let uid = self.pod.metadata.uid.clone().unwrap_or_default();
-        if self.node_number.is_some()
+        if self.was_asked
             && let Some(node) = node
         {
             let removed = told_in_time(tokio::time::timeout(MOMENT, node.remove_pod(&uid)).await);
@@ -178,6 +182,7 @@ impl PodWorker {
         }
         self.end_tasks();
         self.node_number = None;
+        self.was_asked = false;
         self.record.address = None;
         self.volumes.clear();
         self.refreshed = None;
@@ -216,6 +221,11 @@ impl PodWorker {
         }
         self.station.forget_pod(&uid);
     }
+}
+
+/// How long a program has to end; not at all, if that is less than nothing.
+fn grace_duration(seconds: i64) -> Duration {
+    Duration::from_secs(u64::try_from(seconds.min(GRACE_SECONDS_MAX)).unwrap_or_default())
 }
 
 fn stop_signal(container: &Container, of_image: Option<&str>) -> i32 {
@@ -274,5 +284,22 @@ pub(super) async fn let_all_end(station: &Station) {
     let deadline = Instant::now() + Duration::from_secs(8);
     while !station.workers().is_empty() && Instant::now() < deadline {
         tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_to_end_that_no_clock_can_add_is_a_long_one() {
+        for seconds in [i64::MAX, i64::MAX - 1, GRACE_SECONDS_MAX] {
+            let grace = grace_duration(seconds);
+            assert!(Instant::now() + grace > Instant::now() + Duration::from_secs(1), "{seconds}");
+            let wished = SignedDuration::from_secs(seconds.min(GRACE_SECONDS_MAX));
+            assert!(later(wished) > Timestamp::now(), "{seconds}");
+        }
+        assert_eq!(grace_duration(30), Duration::from_secs(30));
+        assert_eq!((grace_duration(0), grace_duration(i64::MIN)), (Duration::ZERO, Duration::ZERO));
     }
 }

@@ -10,6 +10,8 @@ use std::time::Duration;
 /// The pause before a node that ended is started again; twice as long each time, up to the longest.
 const PAUSE: Duration = Duration::from_secs(1);
 const PAUSE_MAX: Duration = Duration::from_secs(60);
+/// How long the end of all waits for the node: it gives its programs ten seconds to go when they were killed.
+const END_PATIENCE: Duration = Duration::from_secs(15);
 /// A node that ran for so long starts again with the shortest pause.
 const LONG: Duration = Duration::from_secs(300);
 
@@ -28,7 +30,18 @@ impl Machine {
 
     /// Lets go of the node, which thereby ends.
     pub(crate) fn end(&self) {
-        self.present.lock().unwrap_or_else(PoisonError::into_inner).1 = None;
+        drop(self.take_node());
+    }
+
+    /// Ends the node, and waits until nothing of it runs or writes any more.
+    pub(crate) async fn end_and_wait(&self) {
+        if let Some(node) = self.take_node() {
+            node.end_and_wait(END_PATIENCE).await;
+        }
+    }
+
+    fn take_node(&self) -> Option<NodeHandle> {
+        self.present.lock().unwrap_or_else(PoisonError::into_inner).1.take()
     }
 
     fn set_node(&self, node: NodeHandle) {

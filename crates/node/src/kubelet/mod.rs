@@ -21,6 +21,7 @@ mod registration;
 mod running;
 mod services;
 mod source;
+mod upkeep;
 mod worker;
 
 pub use forward::ServiceForwards;
@@ -39,13 +40,14 @@ use kube::runtime::watcher::{Config, Event};
 use kube::runtime::{WatchStreamExt as _, reflector, watcher};
 use kube::{Api, Client};
 use machine::Machine;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use store::auth::Keychain;
 use store::remote::Transport;
 use tokio::sync::{mpsc, watch};
+use upkeep::{collect_images, image_names, sweep_logs};
 use worker::{PodNotice, PodWorker};
 
 /// How a kubelet is set up.
@@ -106,32 +108,44 @@ pub(crate) struct Station {
     pub(crate) events: EventRecorder,
     pub(crate) service_objects: Store<Service>,
     pub(crate) services: LiveServices,
-    workers: Mutex<HashMap<String, mpsc::UnboundedSender<PodNotice>>>,
+    workers: Mutex<HashMap<String, WorkerSeat>>,
     stop: watch::Receiver<bool>,
 }
 
+/// A worker as others know it.
+struct WorkerSeat {
+    mailbox: mpsc::UnboundedSender<PodNotice>,
+    /// The images that its pod names.
+    images: BTreeSet<String>,
+}
+
 impl Station {
-    fn workers(&self) -> MutexGuard<'_, HashMap<String, mpsc::UnboundedSender<PodNotice>>> {
+    fn workers(&self) -> MutexGuard<'_, HashMap<String, WorkerSeat>> {
         self.workers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Tells the worker of a pod, if there is one.
     pub(crate) fn notify_pod(&self, uid: &str, notice: PodNotice) {
         if let Some(worker) = self.workers().get(uid) {
-            let _ = worker.send(notice);
+            let _ = worker.mailbox.send(notice);
         }
     }
 
     /// Has all workers look again.
     pub(crate) fn wake_all(&self) {
         for worker in self.workers().values() {
-            let _ = worker.send(PodNotice::Look);
+            let _ = worker.mailbox.send(PodNotice::Look);
         }
     }
 
     /// Whether all of it is to stop.
     pub(crate) fn is_stopping(&self) -> bool {
         *self.stop.borrow()
+    }
+
+    /// The images that pods which are there name.
+    pub(crate) fn named_images(&self) -> BTreeSet<String> {
+        self.workers().values().flat_map(|worker| worker.images.clone()).collect()
     }
 
     /// Forgets the worker of a pod that is gone.
@@ -173,6 +187,7 @@ impl Kubelet {
                 services::keep_services(&station),
                 follow_services,
                 follow_pods(&station),
+                collect_images(&station),
             );
         };
         // Exits are still heard of while programs end.
@@ -185,7 +200,7 @@ impl Kubelet {
             () = hands => {}
             () = end => {}
         }
-        station.machine.end();
+        station.machine.end_and_wait().await;
     }
 }
 
@@ -202,6 +217,7 @@ async fn follow_pods(station: &Arc<Station>) {
     let field = format!("spec.nodeName={}", station.settings.node_name);
     let mut news = watcher(pods, Config::default().fields(&field)).default_backoff().boxed();
     let mut listed = HashSet::new();
+    let mut is_swept = false;
     while let Some(one) = news.next().await {
         match one {
             Ok(Event::Apply(pod)) => tell_worker(station, pod),
@@ -211,6 +227,11 @@ async fn follow_pods(station: &Arc<Station>) {
                 tell_worker(station, pod);
             }
             Ok(Event::InitDone) => {
+                if !is_swept {
+                    // No pod begins before this is done, because its worker is made here.
+                    sweep_logs(&station.settings.logs, &listed).await;
+                    is_swept = true;
+                }
                 let known: Vec<String> = station.workers().keys().cloned().collect();
                 for uid in known.iter().filter(|uid| !listed.contains(*uid)) {
                     station.notify_pod(uid, PodNotice::Gone);
@@ -231,12 +252,14 @@ fn tell_worker(station: &Arc<Station>, pod: Pod) {
     if spec.and_then(|spec| spec.node_name.as_ref()) != Some(&station.settings.node_name) {
         return;
     }
+    let images = image_names(&pod);
     let mut workers = station.workers();
-    if let Some(worker) = workers.get(&uid) {
-        let _ = worker.send(PodNotice::Changed(Box::new(pod)));
+    if let Some(worker) = workers.get_mut(&uid) {
+        worker.images = images;
+        let _ = worker.mailbox.send(PodNotice::Changed(Box::new(pod)));
         return;
     }
     let (mailbox, notices) = mpsc::unbounded_channel();
-    workers.insert(uid, mailbox.clone());
+    workers.insert(uid, WorkerSeat { mailbox: mailbox.clone(), images });
     tokio::spawn(PodWorker::new(Arc::clone(station), pod, mailbox, notices).run());
 }

@@ -41,6 +41,10 @@ impl PodWorker {
         node: &NodeHandle,
     ) -> Result<(), Timestamp> {
         if self.node_number.is_none() {
+            // What is left of a try that failed or came too late would be in the way of the next.
+            if self.was_asked && !self.close_sandbox(Some(node)).await {
+                return Err(later(CONFIG_PAUSE));
+            }
             let Some(address) = self.address.or_else(|| self.station.addresses.take_address())
             else {
                 let why = "Failed to create pod sandbox: no address is free".to_owned();
@@ -50,10 +54,13 @@ impl PodWorker {
             self.address = Some(address);
             let number = self.station.machine.present().map(|(number, _)| number);
             let sandbox = plan_sandbox(&self.pod, address);
+            self.was_asked = true;
             let made = tokio::time::timeout(MOMENT, node.create_pod(sandbox)).await;
             if let Err(why) = told_in_time(made) {
                 let why = format!("Failed to create pod sandbox: {why}");
                 self.warn(None, "FailedCreatePodSandBox", why);
+                // The node may still be at it. If this fails, too, the next try begins with it.
+                self.close_sandbox(Some(node)).await;
                 return Err(later(CONFIG_PAUSE));
             }
             self.node_number = number;
@@ -238,6 +245,7 @@ impl PodWorker {
             sources: &self.sources,
             place: &self.surroundings(address),
             logs: &self.log_directory(),
+            allowances: self.station.settings.allowances,
         };
         plan_start(&context, container, attempt, &runnable, &resolve)
     }
@@ -306,7 +314,6 @@ impl PodWorker {
         record.note_try(now);
         record.last = Some(EndedRun {
             exit_code: START_ERROR_CODE,
-            signal: None,
             reason: "StartError".to_owned(),
             message: Some(why.to_owned()),
             started: None,
@@ -391,7 +398,6 @@ impl PodWorker {
         };
         let ended = EndedRun {
             exit_code,
-            signal: None,
             reason: reason.to_owned(),
             message: None,
             started: Some(since),

@@ -53,6 +53,18 @@ impl LiveServices {
         ports.next()?.targets.first().copied()
     }
 
+    /// Whether there is such a Service with this port, be a pod behind it or not.
+    pub(crate) fn has_port(&self, namespace: &str, name: &str, port: u16) -> bool {
+        let entries = lock(&self.inner.entries);
+        let mut named = entries.iter().filter(|one| one.namespace == namespace && one.name == name);
+        named.any(|one| one.ports.iter().any(|one| one.port == port))
+    }
+
+    /// Makes Services be these.
+    pub(crate) fn replace_entries(&self, entries: Vec<ServiceEntry>) {
+        *lock(&self.inner.entries) = entries;
+    }
+
     /// Notes that something may be different.
     pub(crate) fn note_change(&self) {
         self.inner.changed.notify_one();
@@ -99,7 +111,7 @@ pub(crate) async fn keep_services(station: &Station) {
         let mut entries: Vec<ServiceEntry> =
             services.iter().filter_map(|service| describe_entry(service, &pods)).collect();
         entries.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
-        lock(&table.entries).clone_from(&entries);
+        station.services.replace_entries(entries.clone());
         if let Some((number, node)) = station.machine.present() {
             let now = (number, entries);
             if told.as_ref() != Some(&now) {

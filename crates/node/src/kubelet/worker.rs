@@ -7,10 +7,11 @@ use super::services::describe_live;
 use super::source::HeldTokens;
 use crate::image::PulledImage;
 use crate::pod::actions::next_actions;
+use crate::pod::change::follow_spec;
 use crate::pod::probing::{ProbeKind, ProbeTally};
 use crate::pod::record::PodRecord;
 use crate::pod::status::make_status;
-use crate::pod::{PodSources, PodSurroundings};
+use crate::pod::{PodSources, PodSurroundings, is_label};
 use crate::protocol::{ContainerName, VolumeFile};
 use crate::sandbox::NodeHandle;
 use k8s_openapi::api::core::v1::{Pod, PodSpec, PodStatus};
@@ -96,6 +97,8 @@ pub(crate) struct PodWorker {
     notices: mpsc::UnboundedReceiver<PodNotice>,
     /// The node that has its namespaces.
     pub(super) node_number: Option<u64>,
+    /// Whether a node was asked for them, and may have made them late or in part.
+    pub(super) was_asked: bool,
     /// Its address, which it has from the first try to its end.
     pub(super) address: Option<Ipv4Addr>,
     /// What its volumes are, as the node was told.
@@ -140,6 +143,7 @@ impl PodWorker {
             mailbox,
             notices,
             node_number: None,
+            was_asked: false,
             address: None,
             volumes: BTreeMap::new(),
             sources: PodSources::default(),
@@ -184,6 +188,10 @@ impl PodWorker {
     /// Takes in what others said of the pod. News may be older than what this worker wrote of it.
     fn take_object(&mut self, pod: Pod) {
         let before = std::mem::replace(&mut self.pod, pod);
+        if let Some(first) = &before.spec {
+            let told = self.pod.spec.as_ref().unwrap_or(first);
+            self.pod.spec = Some(follow_spec(first, told));
+        }
         let (Some(_), Some(mut own)) = (&self.written, before.status) else { return };
         let is_own = |kind: &str| OWN_CONDITIONS.contains(&kind);
         let told = self.pod.status.take().and_then(|status| status.conditions);
@@ -269,6 +277,7 @@ impl PodWorker {
             self.record.lose_sandbox(spec, Timestamp::now());
             self.end_tasks();
             self.node_number = None;
+            self.was_asked = false;
             self.volumes.clear();
             self.refreshed = None;
             self.stopping.clear();
@@ -334,8 +343,8 @@ impl PodWorker {
         let namespace = meta.namespace.clone().unwrap_or_default();
         let pods: Api<Pod> = Api::namespaced(self.station.client.clone(), &namespace);
         let name = meta.name.clone().unwrap_or_default();
-        let patch = json!({"metadata": {"uid": meta.uid}, "status": status});
-        match pods.patch_status(&name, &PatchParams::default(), &Patch::Merge(&patch)).await {
+        let patch = json!({"metadata": {"uid": meta.uid}, "status": own_parts(&status)});
+        match pods.patch_status(&name, &PatchParams::default(), &Patch::Strategic(&patch)).await {
             Ok(pod) => {
                 // Conditions of others and the times of own ones are taken from there the next time.
                 self.pod.status = pod.status;
@@ -372,18 +381,19 @@ pub(super) fn log_directory(logs: &std::path::Path, pod: &Pod) -> PathBuf {
     let text = |part: &Option<String>| part.clone().unwrap_or_default();
     let meta = &pod.metadata;
     let (namespace, name, uid) = (text(&meta.namespace), text(&meta.name), text(&meta.uid));
-    logs.join(format!("{namespace}_{name}_{uid}"))
+    // One directory, whatever an API server lets names be.
+    logs.join(format!("{namespace}_{name}_{uid}").replace('/', "_"))
 }
 
 /// Where the output of a container's present run is, below the directory of all, or of the one before; nothing, if
-/// it was not started so often.
+/// it was not started so often, or has a name that no container can have.
 pub fn locate_log(
     logs: &std::path::Path,
     pod: &Pod,
     container: &str,
     is_previous: bool,
 ) -> Option<(PathBuf, u32)> {
-    let status = pod.status.as_ref()?;
+    let status = pod.status.as_ref().filter(|_| is_label(container))?;
     let first = status.init_container_statuses.iter().flatten();
     let mut all = first.chain(status.container_statuses.iter().flatten());
     let found = all.find(|one| one.name == container)?;
@@ -405,6 +415,28 @@ fn explicit(status: &PodStatus) -> Value {
     told
 }
 
+/// What a strategic merge patch says of a status: conditions of others stay as they are, be they older or newer than what
+/// this node knows of them, own ones lose what they do not say any more, and addresses replace those before.
+fn own_parts(status: &Value) -> Value {
+    let mut told = status.clone();
+    let Some(fields) = told.as_object_mut() else { return told };
+    if let Some(conditions) = fields.get_mut("conditions").and_then(Value::as_array_mut) {
+        conditions.retain(|one| {
+            let kind = one.get("type").and_then(Value::as_str).unwrap_or_default();
+            OWN_CONDITIONS.contains(&kind) || kind == "PodScheduled"
+        });
+        for one in conditions.iter_mut().filter_map(Value::as_object_mut) {
+            for name in ["reason", "message"] {
+                one.entry(name).or_insert(Value::Null);
+            }
+        }
+    }
+    if let Some(addresses) = fields.get_mut("podIPs").and_then(Value::as_array_mut) {
+        addresses.insert(0, json!({"$patch": "replace"}));
+    }
+    told
+}
+
 /// How long it is until then.
 pub(super) fn until(at: Timestamp) -> Duration {
     Duration::try_from(at.duration_since(Timestamp::now())).unwrap_or_default()
@@ -414,4 +446,54 @@ pub(super) fn until(at: Timestamp) -> Duration {
 pub(super) fn later(span: SignedDuration) -> Timestamp {
     let now = Timestamp::now();
     now.checked_add(span).unwrap_or(now)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn started_pod(container: &str) -> Pod {
+        let value = json!({
+            "metadata": {"namespace": "n", "name": "p", "uid": "u"},
+            "status": {"containerStatuses": [{"name": container, "restartCount": 2,
+                "image": "i", "imageID": "", "ready": true, "state": {"running": {}}}]},
+        });
+        serde_json::from_value(value).unwrap()
+    }
+
+    #[test]
+    fn a_log_is_found_below_the_directory_of_logs_and_nowhere_else() {
+        let logs = std::path::Path::new("/logs");
+        let found = locate_log(logs, &started_pod("c"), "c", false);
+        assert_eq!(found, Some((logs.join("n_p_u/c"), 2)));
+        for name in ["/etc", "..", "../../other", "c/../.."] {
+            assert_eq!(locate_log(logs, &started_pod(name), name, false), None, "{name}");
+        }
+        let mut odd = started_pod("c");
+        odd.metadata.name = Some("../../p".to_owned());
+        let (directory, _) = locate_log(logs, &odd, "c", true).unwrap();
+        assert_eq!(directory, logs.join("n_.._.._p_u/c"));
+    }
+
+    #[test]
+    fn conditions_of_others_are_not_written_and_own_ones_keep_nothing_old() {
+        let status = json!({
+            "conditions": [
+                {"type": "Ready", "status": "True"},
+                {"type": "example.org/gate", "status": "False", "reason": "Old"},
+            ],
+            "podIPs": [{"ip": "10.244.0.7"}],
+        });
+        assert_eq!(
+            own_parts(&status),
+            json!({
+                "conditions": [
+                    {"type": "Ready", "status": "True", "reason": null, "message": null},
+                ],
+                "podIPs": [{"$patch": "replace"}, {"ip": "10.244.0.7"}],
+            })
+        );
+        let none = json!({"podIPs": null});
+        assert_eq!(own_parts(&none), none);
+    }
 }

@@ -65,7 +65,6 @@ impl Life {
         let reason = if exit_code == 0 { "Completed" } else { "Error" };
         let run = EndedRun {
             exit_code,
-            signal: None,
             reason: reason.to_owned(),
             message: None,
             started: Some(since),

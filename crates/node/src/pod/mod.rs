@@ -9,6 +9,7 @@
 //! Words and order are the kubelet's, because people and programs read them.
 
 pub mod actions;
+pub mod change;
 pub mod delay;
 pub mod environment;
 pub mod expansion;
@@ -87,6 +88,19 @@ pub fn all_containers(spec: &PodSpec) -> impl Iterator<Item = &Container> {
 /// A container by its name.
 pub fn find_container<'a>(spec: &'a PodSpec, name: &str) -> Option<&'a Container> {
     all_containers(spec).find(|one| one.name == name)
+}
+
+/// The longest label.
+const LABEL_BYTES_MAX: usize = 63;
+
+/// Whether a name is a label of DNS, as Kubernetes has it for containers and volumes: one part of a path, too.
+pub fn is_label(name: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let ends_well = |end: Option<u8>| end.is_some_and(is_plain);
+    name.len() <= LABEL_BYTES_MAX
+        && ends_well(name.bytes().next())
+        && ends_well(name.bytes().next_back())
+        && name.bytes().all(|byte| is_plain(byte) || byte == b'-')
 }
 
 /// A pod as messages of the kubelet name it: `name_namespace(uid)`.

@@ -13,8 +13,6 @@ use std::net::Ipv4Addr;
 pub struct EndedRun {
     /// As status says it.
     pub exit_code: i32,
-    /// The signal that ended it.
-    pub signal: Option<i32>,
     /// `Completed`, `Error`, `OOMKilled`, …
     pub reason: String,
     /// More, if there is more to say.
@@ -181,7 +179,6 @@ impl PodRecord {
 fn unseen_end(started: Option<Timestamp>, now: Timestamp) -> EndedRun {
     EndedRun {
         exit_code: UNSEEN_CODE,
-        signal: None,
         reason: UNSEEN.to_owned(),
         message: Some("the node was started again while this ran".to_owned()),
         started,
@@ -230,7 +227,6 @@ fn read_end(state: &ContainerState) -> Option<EndedRun> {
     let moment = |time: &Option<Time>| time.as_ref().map(|time| time.0);
     Some(EndedRun {
         exit_code: ended.exit_code,
-        signal: ended.signal,
         reason: ended.reason.clone().unwrap_or_default(),
         message: ended.message.clone(),
         started: moment(&ended.started_at),

@@ -2,10 +2,10 @@
 
 use super::environment::pod_variables;
 use super::expansion::expand_references;
-use super::identity::{choose_user, is_read_only, refuse_rights};
+use super::identity::{Allowances, choose_user, is_read_only, refuse_rights};
 use super::quantity::{parse_milli, parse_whole};
 use super::volume::list_mounts;
-use super::{PodSources, PodSurroundings};
+use super::{PodSources, PodSurroundings, is_label};
 use crate::protocol::{
     ContainerLimits, ContainerName, ContainerProcess, ContainerStart, PodSandbox, ProcessUser,
 };
@@ -52,6 +52,8 @@ pub struct StartContext<'a> {
     pub place: &'a PodSurroundings,
     /// Below it each container has a directory for its output.
     pub logs: &'a Path,
+    /// What the pod may have beyond its own files.
+    pub allowances: Allowances,
 }
 
 /// How a container is started. `resolve` finds numbers and groups of a user in the image.
@@ -62,9 +64,13 @@ pub fn plan_start(
     image: &RunnableImage,
     resolve: &dyn Fn(&str) -> Result<ProcessUser, String>,
 ) -> Result<ContainerStart, StartRefusal> {
-    let StartContext { pod, sources, place, logs } = *context;
+    let StartContext { pod, sources, place, logs, allowances } = *context;
     let refused = StartRefusal::Config;
     let spec = pod.spec.as_ref().ok_or_else(|| refused("the pod has no spec".to_owned()))?;
+    // Names become directories of this machine.
+    if !is_label(&container.name) {
+        return Err(refused(format!("{:?} cannot be the name of a container", container.name)));
+    }
     if let Some(why) = refuse_rights(spec, container) {
         return Err(refused(why));
     }
@@ -75,7 +81,7 @@ pub fn plan_start(
                    apron build --embed-runtime-image-tarball";
         return Err(StartRefusal::Image(why.to_owned()));
     }
-    let mounts = list_mounts(spec, container, &said).map_err(refused)?;
+    let mounts = list_mounts(spec, container, &said, allowances).map_err(refused)?;
     let user = choose_user(pod, container, &image.user, resolve).map_err(refused)?;
     let mut environment = BTreeMap::from([
         ("PATH".to_owned(), PATH.to_owned()),

@@ -6,7 +6,7 @@ use super::start::{
     RunnableImage, StartContext, StartRefusal, plan_sandbox, plan_start, pod_hostname,
 };
 use super::volume::{list_sources, refuse_volume, volume_files};
-use super::{PodSources, PodSurroundings, TokenWish};
+use super::{PodSources, PodSurroundings, TokenWish, is_label};
 use crate::protocol::{ContainerStart, MountSource, ProcessUser, VolumeFile};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -83,11 +83,19 @@ fn start(spec: &Value) -> Result<ContainerStart, StartRefusal> {
 }
 
 fn start_with(spec: &Value, image: &RunnableImage) -> Result<ContainerStart, StartRefusal> {
+    start_allowed(spec, image, Allowances::default())
+}
+
+fn start_allowed(
+    spec: &Value,
+    image: &RunnableImage,
+    allowances: Allowances,
+) -> Result<ContainerStart, StartRefusal> {
     let pod = pod(spec);
     let container = pod.spec.as_ref().unwrap().containers[0].clone();
     let (sources, place) = (sources(), place());
     let logs = Path::new("/logs");
-    let context = StartContext { pod: &pod, sources: &sources, place: &place, logs };
+    let context = StartContext { pod: &pod, sources: &sources, place: &place, logs, allowances };
     plan_start(&context, &container, 3, image, &resolve)
 }
 
@@ -382,6 +390,42 @@ fn volumes_of_other_kinds_are_refused_by_name() {
     assert!(refused(path.clone(), false).unwrap().contains("--allow-host-path"));
     assert_eq!(refused(path, true), None);
     assert_eq!(refused(json!({"name": "v"}), false), None);
+}
+
+#[test]
+fn a_path_of_the_machine_is_mounted_only_if_that_is_allowed() {
+    let spec = json!({
+        "volumes": [{"name": "machine", "hostPath": {"path": "/etc"}}],
+        "containers": [{"name": "c", "volumeMounts": [{"name": "machine", "mountPath": "/m"}]}],
+    });
+    assert!(config_refusal(&spec).contains("--allow-host-path"), "{}", config_refusal(&spec));
+    let allowed = start_allowed(&spec, &image(), Allowances { host_path: true }).unwrap();
+    assert_eq!(allowed.mounts[0].source, MountSource::Host { path: "/etc".into() });
+    let claim = json!({
+        "volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}],
+        "containers": [{"name": "c", "volumeMounts": [{"name": "v", "mountPath": "/m"}]}],
+    });
+    assert!(config_refusal(&claim).contains("persistentVolumeClaim"));
+}
+
+#[test]
+fn names_that_would_lead_elsewhere_are_refused() {
+    for name in ["c", "my-container-2", "0"] {
+        assert!(is_label(name), "{name}");
+        assert_eq!(
+            start(&json!({"containers": [{"name": name}]})).unwrap().logs,
+            Path::new("/logs").join(name)
+        );
+    }
+    let long = "a".repeat(64);
+    for name in ["/etc/x", "..", "../..", ".", "", "a/b", "A", "a.b", "-a", "a-", "a\0", &long] {
+        assert!(!is_label(name), "{name}");
+        let why = config_refusal(&json!({"containers": [{"name": name}]}));
+        assert_eq!(why, format!("{name:?} cannot be the name of a container"));
+        let volume = serde_json::from_value(json!({"name": name})).unwrap();
+        let why = refuse_volume(&volume, Allowances { host_path: true }).unwrap();
+        assert_eq!(why, format!("{name:?} cannot be the name of a volume"));
+    }
 }
 
 #[test]

@@ -164,7 +164,7 @@ fn ended_state(run: &EndedRun) -> ContainerState {
         finished_at: Some(Time(run.finished)),
         message: run.message.clone(),
         reason: Some(run.reason.clone()),
-        signal: run.signal,
+        signal: None,
         started_at: run.started.map(Time),
     };
     ContainerState { terminated: Some(terminated), ..ContainerState::default() }

@@ -4,7 +4,7 @@ use super::expansion::expand_known;
 use super::fields::{field_text, resource_text};
 use super::identity::{Allowances, volume_group};
 use super::quantity::parse_whole;
-use super::{PodSources, PodSurroundings, TokenWish, all_containers};
+use super::{PodSources, PodSurroundings, TokenWish, all_containers, is_label};
 use crate::protocol::{ContainerMount, MountSource, VolumeFile};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -239,6 +239,10 @@ fn config_entries(map: &ConfigMap) -> BTreeMap<&str, &[u8]> {
 
 /// Why a volume cannot be had here; nothing, if it can.
 pub fn refuse_volume(volume: &Volume, allowances: Allowances) -> Option<String> {
+    // Names become directories of this machine.
+    if !is_label(&volume.name) {
+        return Some(format!("{:?} cannot be the name of a volume", volume.name));
+    }
     let has_files = volume.secret.is_some()
         || volume.config_map.is_some()
         || volume.projected.is_some()
@@ -265,11 +269,13 @@ fn is_empty_directory(volume: &Volume) -> bool {
     volume.empty_dir.is_some() || *volume == bare
 }
 
-/// What is mounted into a container, in its order.
+/// What is mounted into a container, in its order. A volume that is not allowed is refused here, too: volumes were
+/// looked at when the pod began, and its object may have been changed since.
 pub fn list_mounts(
     spec: &PodSpec,
     container: &Container,
     environment: &BTreeMap<String, String>,
+    allowances: Allowances,
 ) -> Result<Vec<ContainerMount>, String> {
     let volumes = spec.volumes.as_deref().unwrap_or_default();
     let mut mounts = Vec::new();
@@ -292,6 +298,9 @@ pub fn list_mounts(
         if sub_path.iter().any(|path| path.starts_with('/') || path.split('/').any(|it| it == ".."))
         {
             return Err(format!("subPath of volume {:?} leads out of it", mount.name));
+        }
+        if let Some(why) = refuse_volume(volume, allowances) {
+            return Err(format!("volume {:?} cannot be mounted: {why}", mount.name));
         }
         let source = mount_source(volume);
         let is_ours = matches!(source, MountSource::Files { .. });

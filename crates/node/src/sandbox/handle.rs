@@ -13,7 +13,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWriteExt, BufReader};
 use tokio::process::{Child, ChildStdin, Command};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::AbortHandle;
 
 /// Exits and notices, in the order they happened. It ends when the node does.
 pub type NodeMessages = mpsc::UnboundedReceiver<Message>;
@@ -50,6 +51,10 @@ struct NodeLink {
     requests: mpsc::UnboundedSender<Request>,
     waiting: Mutex<PendingAnswers>,
     pid: u32,
+    /// The task that has the node's standard input.
+    writer: AbortHandle,
+    /// Closed when the process is gone.
+    lives: watch::Receiver<()>,
 }
 
 #[derive(Debug, Default)]
@@ -80,14 +85,20 @@ impl NodeHandle {
         };
         let (requests, to_send) = mpsc::unbounded_channel();
         let (tell, messages) = mpsc::unbounded_channel();
+        let (life, lives) = watch::channel(());
         let shared = Arc::new(NodeLink {
             requests,
             waiting: Mutex::new(PendingAnswers::default()),
             pid: child.id().unwrap_or_default(),
+            writer: tokio::spawn(write_requests(to_send, input)).abort_handle(),
+            lives,
         });
-        tokio::spawn(write_requests(to_send, input));
         let complaints = tokio::spawn(pass_complaints(errors, tell.clone()));
-        tokio::spawn(read_messages(output, tell, Arc::downgrade(&shared), child, complaints));
+        let reader = read_messages(output, tell, Arc::downgrade(&shared), child, complaints);
+        tokio::spawn(async move {
+            reader.await;
+            drop(life);
+        });
         let handle = Self { shared };
         match handle.ask(Order::Configure(start.config)).await {
             Ok(_) => Ok((handle, messages)),
@@ -98,6 +109,16 @@ impl NodeHandle {
     /// The process that apron spawned.
     pub fn pid(&self) -> u32 {
         self.shared.pid
+    }
+
+    /// Ends the node, whatever else has a handle of it, and waits for the end of its process, so long at most. Says
+    /// whether it ended.
+    pub async fn end_and_wait(&self, patience: Duration) -> bool {
+        // Its standard input is closed thereby.
+        self.shared.writer.abort();
+        let mut lives = self.shared.lives.clone();
+        let ended = async { while lives.changed().await.is_ok() {} };
+        tokio::time::timeout(patience, ended).await.is_ok()
     }
 
     /// Asks for something, and waits for the answer.

@@ -26,7 +26,7 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 /// How long the steps before a program may take. They wait for nothing but the disk.
-const STEPS_WAIT: Duration = Duration::from_secs(60);
+const STEPS_WAIT: Duration = Duration::from_secs(300);
 
 /// A pod that was created.
 pub(super) struct PodRecord {
@@ -46,6 +46,8 @@ pub(super) struct PodRecord {
 #[derive(Default)]
 pub(super) struct PodChange {
     is_removed: bool,
+    /// Whether nothing is left of it.
+    is_gone: bool,
     memory_mounts: Vec<PathBuf>,
     holder_ending: Option<EndingReceiver>,
 }
@@ -118,13 +120,11 @@ impl PodRecord {
     /// Kills what is left, and removes everything.
     pub(super) async fn remove(&self, node: &Supervisor, pod: &str) -> Result<(), String> {
         let mut change = self.change.lock().await;
-        change.is_removed = true;
-        let running: Vec<_> =
-            self.containers().values().map(|record| (record.pid, record.ended.clone())).collect();
-        for (pid, mut ended) in running {
-            node.children.kill(pid);
-            let _ = ended.wait_for(|ended| *ended).await;
+        if change.is_gone {
+            return Ok(());
         }
+        change.is_removed = true;
+        self.end_runs(node, |_| true).await;
         let detached = node.detach_pod(pod).await;
         node.children.kill(self.holder);
         if let Some(ending) = change.holder_ending.take() {
@@ -138,7 +138,39 @@ impl PodRecord {
             directories.iter().try_for_each(|directory| remove_directory(directory))
         })
         .await?;
+        change.is_gone = detached.is_ok();
         detached
+    }
+
+    /// Kills the chosen containers, and waits for their end.
+    async fn end_runs(&self, node: &Supervisor, is_chosen: impl Fn(&ContainerName) -> bool) {
+        let chosen: Vec<_> = self
+            .containers()
+            .iter()
+            .filter(|(name, _)| is_chosen(name))
+            .map(|(_, record)| (record.pid, record.ended.clone()))
+            .collect();
+        for (pid, mut ended) in chosen {
+            node.children.kill(pid);
+            let _ = ended.wait_for(|ended| *ended).await;
+        }
+    }
+
+    /// Makes way for a run: an earlier one of the same container, whose start apron gave up waiting for, is ended, and
+    /// what it wrote is removed.
+    async fn clear_way(&self, node: &Supervisor, next: &ContainerName) -> Result<(), String> {
+        check_name(&next.name)?;
+        self.end_runs(node, |own| own.name == next.name && own.attempt < next.attempt).await;
+        if self.containers().keys().any(|own| own.name == next.name) {
+            return Err(format!("container {} is running already", next.name));
+        }
+        let (layers, next) = (self.layers(), next.clone());
+        // A program may have left more files than can be removed in a moment.
+        run_blocking(move || remove_earlier_layers(&layers, &next)).await
+    }
+
+    fn layers(&self) -> PathBuf {
+        self.disk.join("containers")
     }
 
     /// Replaces the files of a volume.
@@ -185,9 +217,7 @@ impl PodRecord {
     ) -> Result<(), String> {
         let mut change = self.begin_change().await?;
         let name = start.container.clone();
-        if self.containers().keys().any(|other| other.name == name.name) {
-            return Err(format!("container {} is running already", name.name));
-        }
+        self.clear_way(node, &name).await?;
         node.notice_limits(&start.limits);
         let maps = [
             node.ids.map_line(start.process.user.uid)?,
@@ -201,7 +231,7 @@ impl PodRecord {
             .stdin(OwnedFd::from(theirs))
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        let (mut child, _, stage_ending) =
+        let (mut child, stage, stage_ending) =
             node.children.spawn(&mut command).map_err(because("start a container"))?;
         drop(command);
         let (Some(stdout), Some(stderr)) = (child.stdout.take(), child.stderr.take()) else {
@@ -209,7 +239,9 @@ impl PodRecord {
         };
         let output = LoggedOutput::begin(&start.logs, name.attempt, stdout.into(), stderr.into())?;
         let spawned = timeout(STEPS_WAIT, line.next_spawned()).await;
-        let pid = spawned.unwrap_or_else(|_| Err("the container does not begin".to_owned()))?;
+        let spawned = spawned.unwrap_or_else(|_| Err("the container does not begin".to_owned()));
+        // What a late step has spawned meanwhile finds its line closed, and ends.
+        let pid = spawned.inspect_err(|_| node.children.kill(stage))?;
         let ending = node.children.adopt(pid).map_err(because("take on a container"))?;
         let _ = stage_ending.await;
         let executed =
@@ -235,13 +267,11 @@ impl PodRecord {
         start: &ContainerStart,
         change: &mut PodChange,
     ) -> Result<Blueprint, String> {
-        let containers = self.disk.join("containers");
-        let directory = containers.join(format!(
+        let directory = self.layers().join(format!(
             "{}.{}",
             check_name(&start.container.name)?,
             start.container.attempt
         ));
-        remove_earlier_layers(&containers, &start.container)?;
         for part in ["upper", "work", "root"] {
             fs::create_dir_all(directory.join(part)).map_err(|error| error.to_string())?;
         }

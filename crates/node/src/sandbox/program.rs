@@ -8,6 +8,7 @@ use fs_err as fs;
 use nix::errno::Errno;
 use nix::unistd::{AccessFlags, Gid, Uid, access, chdir, execve, setgroups, setresgid, setresuid};
 use rustix::fs::{Mode, OFlags};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::convert::Infallible;
 use std::ffi::CString;
 use std::os::fd::{AsFd, OwnedFd};
@@ -17,6 +18,10 @@ use std::process::Command;
 
 /// Where programs are looked for if their environment does not say.
 const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// The most processes and threads that one user has in a container. The kernel counts them for each user namespace (since
+/// Linux 5.14; before, all processes of the machine that have this id count).
+const PROCESSES_MAX: u64 = 4_096;
 
 /// Lets no program of the user namespace this process is in take further ones, in which it could mount.
 pub(super) fn forbid_user_namespaces(kernel: &OwnedFd) -> Result<(), String> {
@@ -36,6 +41,7 @@ pub(super) fn become_program(process: &ContainerProcess, ids: ContainerIds) -> S
 }
 
 fn try_become(process: &ContainerProcess, ids: ContainerIds) -> Result<Infallible, String> {
+    limit_processes()?;
     take_user(process, ids)?;
     drop_rights()?;
     rustix::process::umask(Mode::from_raw_mode(0o022));
@@ -56,6 +62,15 @@ fn try_become(process: &ContainerProcess, ids: ContainerIds) -> Result<Infallibl
         .map_err(because("give the program an empty input"))?;
     execve(&path, &arguments, &environment)
         .map_err(|error| format!("exec {}: {}", program.display(), describe(error)))
+}
+
+/// A program that spawns without end is to fail, and not the machine. The limit has to be there before the user is
+/// another, or the kernel would count against the old one.
+fn limit_processes() -> Result<(), String> {
+    let allowed = getrlimit(Resource::Nproc).maximum;
+    let most = Some(allowed.map_or(PROCESSES_MAX, |allowed| allowed.min(PROCESSES_MAX)));
+    setrlimit(Resource::Nproc, Rlimit { current: most, maximum: most })
+        .map_err(because("limit the number of processes"))
 }
 
 fn take_user(process: &ContainerProcess, ids: ContainerIds) -> Result<(), String> {

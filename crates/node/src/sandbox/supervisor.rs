@@ -25,7 +25,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::net::unix::pipe::{Receiver, Sender};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 /// How long the end waits for what was killed.
 const END_WAIT: Duration = Duration::from_secs(10);
@@ -44,7 +44,8 @@ pub(super) struct Supervisor {
 }
 
 enum PodEntry {
-    Begins,
+    /// It is being made; the channel is closed when it is, or could not be.
+    Begins(watch::Receiver<()>),
     Exists(Arc<PodRecord>),
 }
 
@@ -218,7 +219,7 @@ impl Supervisor {
     fn pod(&self, pod: &str) -> Result<Arc<PodRecord>, String> {
         match self.pods().get(pod) {
             Some(PodEntry::Exists(record)) => Ok(record.clone()),
-            Some(PodEntry::Begins) | None => Err(format!("there is no pod {pod}")),
+            Some(PodEntry::Begins(_)) | None => Err(format!("there is no pod {pod}")),
         }
     }
 
@@ -226,7 +227,8 @@ impl Supervisor {
         match order {
             Order::Configure(_) => return Err("the node is configured already".to_owned()),
             Order::CreatePod(sandbox) => {
-                self.claim_pod(&sandbox.pod)?;
+                // Closed at the end of this, when the table says what became of it.
+                let _begins = self.claim_pod(&sandbox.pod)?;
                 let created = PodRecord::create(self, &sandbox).await;
                 match created {
                     Ok(record) => {
@@ -238,12 +240,7 @@ impl Supervisor {
                     }
                 }
             }
-            Order::RemovePod { pod } => {
-                if let Ok(record) = self.pod(&pod) {
-                    record.remove(self, &pod).await?;
-                    self.pods().remove(&pod);
-                }
-            }
+            Order::RemovePod { pod } => self.remove_pod(&pod).await?,
             Order::WriteVolume { pod, volume, group, files } => {
                 self.pod(&pod)?.write_volume(self, &volume, group, files).await?;
             }
@@ -274,13 +271,39 @@ impl Supervisor {
         Ok(Value::Null)
     }
 
-    fn claim_pod(&self, pod: &str) -> Result<(), String> {
+    /// Removes a pod, one that is being made as soon as it is.
+    async fn remove_pod(&self, pod: &str) -> Result<(), String> {
+        loop {
+            let begins = match self.pods().get(pod) {
+                // A creation that died of a defect is not waited for.
+                Some(PodEntry::Begins(begins)) if begins.has_changed().is_ok() => {
+                    Some(begins.clone())
+                }
+                _ => None,
+            };
+            let Some(mut begins) = begins else { break };
+            while begins.changed().await.is_ok() {}
+        }
+        let Ok(record) = self.pod(pod) else { return Ok(()) };
+        record.remove(self, pod).await?;
+        let mut pods = self.pods();
+        // Another removal may have been first, and the pod may be there anew.
+        let is_same =
+            |entry: &PodEntry| matches!(entry, PodEntry::Exists(now) if Arc::ptr_eq(now, &record));
+        if pods.get(pod).is_some_and(is_same) {
+            pods.remove(pod);
+        }
+        Ok(())
+    }
+
+    fn claim_pod(&self, pod: &str) -> Result<watch::Sender<()>, String> {
         let mut pods = self.pods();
         if pods.contains_key(pod) {
             return Err(format!("there is a pod {pod} already"));
         }
-        pods.insert(pod.to_owned(), PodEntry::Begins);
-        Ok(())
+        let (claim, begins) = watch::channel(());
+        pods.insert(pod.to_owned(), PodEntry::Begins(begins));
+        Ok(claim)
     }
 }
 

@@ -1,3 +1,4 @@
+use super::super::cache::count_bytes;
 use super::super::*;
 use super::craft::{CraftedImage, options, pull_into, put_index};
 use oci::{Digest, Identifier};
@@ -154,10 +155,10 @@ async fn images_that_are_not_used_are_removed() {
         pulled.push(image);
     }
     let digests: Vec<Digest> = pulled.iter().map(|image| image.digest.clone()).collect();
-    assert_eq!(cache.collect(BTreeSet::new()).await.unwrap(), 0);
+    assert_eq!(cache.collect(BTreeSet::new(), 0).await.unwrap(), 0);
     // One is in use, one is to be kept, and one is neither.
     pulled.truncate(1);
-    assert_eq!(cache.collect(BTreeSet::from([digests[1].clone()])).await.unwrap(), 1);
+    assert_eq!(cache.collect(BTreeSet::from([digests[1].clone()]), 0).await.unwrap(), 1);
     assert!(pulled[0].rootfs.join("f").exists());
     let is_there = |position: usize| cache.cached(&digests[position]).unwrap().is_some();
     assert_eq!((is_there(0), is_there(1), is_there(2)), (true, true, false));
@@ -168,4 +169,60 @@ async fn images_that_are_not_used_are_removed() {
     let raw = CraftedImage::of(&[&["f=3"]]).put(&store).await;
     let again = cache.pull(&store, &Identifier::Digest(raw.digest), &|_| {}).await.unwrap();
     assert!(again.rootfs.join("f").exists());
+}
+
+#[tokio::test]
+async fn images_that_are_not_used_stay_as_long_as_there_is_room() {
+    let directory = tempfile::tempdir().unwrap();
+    let cache = ImageCache::open(directory.path(), options()).unwrap();
+    let store = Memory::new();
+    let mut digests = Vec::new();
+    for content in ["f=1", "f=2", "f=3"] {
+        let raw = CraftedImage::of(&[&[content]]).put(&store).await;
+        let identifier = Identifier::Digest(raw.digest.clone());
+        cache.pull(&store, &identifier, &|_| {}).await.unwrap();
+        digests.push(raw.digest);
+        // The next one is younger, on a file system with coarse clocks, too.
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    assert_eq!(cache.collect(BTreeSet::new(), 1 << 30).await.unwrap(), 0);
+    // Room for all but a byte is room for those that came last.
+    let rootfs = directory.path().join("rootfs");
+    let sizes = names(&rootfs).into_iter().map(|name| count_bytes(&rootfs.join(name)).unwrap());
+    let total: u64 = sizes.sum();
+    assert_eq!(cache.collect(BTreeSet::new(), total - 1).await.unwrap(), 1);
+    let is_there = |digest: &Digest| cache.cached(digest).unwrap().is_some();
+    assert_eq!(digests.iter().map(is_there).collect::<Vec<_>>(), [false, true, true]);
+}
+
+#[tokio::test]
+async fn an_image_without_places_for_kernel_files_gets_them_when_it_is_laid_down() {
+    let directory = tempfile::tempdir().unwrap();
+    let image = CraftedImage::of(&[&["bin/program=x"]]);
+    let pulled = pull_into(directory.path(), &image, options()).await.unwrap();
+    for name in ["proc", "sys", "dev", "etc"] {
+        let metadata = pulled.rootfs.join(name).symlink_metadata().unwrap();
+        assert!(metadata.is_dir(), "{name}");
+        assert_eq!(std::os::unix::fs::PermissionsExt::mode(&metadata.permissions()) & 0o777, 0o755);
+    }
+    for name in ["hosts", "hostname", "resolv.conf"] {
+        let path = pulled.rootfs.join("etc").join(name);
+        assert_eq!(fs_err::read_to_string(path).unwrap(), "", "{name}");
+    }
+}
+
+#[tokio::test]
+async fn places_for_kernel_files_leave_what_an_image_has_and_stay_inside_of_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let outside = directory.path().join("outside");
+    let link = format!("etc/resolv.conf->{}", outside.display());
+    let lines = ["usr/etc/hosts=own", "etc->usr/etc", &link, "etc/hostname->../kept", "usr/kept=k"];
+    let image = CraftedImage::of(&[&lines]);
+    let pulled = pull_into(&directory.path().join("images"), &image, options()).await.unwrap();
+    let read = |path: &str| fs_err::read_to_string(pulled.rootfs.join(path)).unwrap();
+    assert_eq!(read("usr/etc/hosts"), "own");
+    // A link that leads to something in the image is one that is mounted over; one that leads nowhere becomes a file.
+    assert!(pulled.rootfs.join("usr/etc/hostname").symlink_metadata().unwrap().is_symlink());
+    assert!(pulled.rootfs.join("usr/etc/resolv.conf").symlink_metadata().unwrap().is_file());
+    assert!(!outside.exists());
 }

@@ -8,7 +8,22 @@ use store::{Layout, Store};
 
 /// Layers as tools write them: names before what is in them, links and whiteouts of all kinds.
 const LAYERS: [&[&str]; 4] = [
-    &["usr/", "usr/lib/", "usr/lib/a=1", "lib->usr/lib", "etc/", "etc/passwd=root", "tmp/x/y=z"],
+    // With the places that apron makes for mounts, so that both come to the same.
+    &[
+        "proc/",
+        "sys/",
+        "dev/",
+        "etc/",
+        "etc/hosts=",
+        "etc/hostname=",
+        "etc/resolv.conf=",
+        "usr/",
+        "usr/lib/",
+        "usr/lib/a=1",
+        "lib->usr/lib",
+        "etc/passwd=root",
+        "tmp/x/y=z",
+    ],
     &["lib/b=2", "etc/.wh.passwd=", "etc/group=g", "etc/group2=>etc/group", "run->/var/run"],
     &["tmp/", "tmp/.wh..wh..opq=", "tmp/new=3", "etc/group=other", "run/pid=4", "usr/lib/a/"],
     &["lib/.wh.b=", "lib/c=>etc/group2", "opt->nowhere", "opt/", "opt/f=5", "etc/group2->group"],

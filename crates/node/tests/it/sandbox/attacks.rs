@@ -61,6 +61,24 @@ async fn a_program_has_no_rights_and_gets_none() {
 }
 
 #[tokio::test]
+async fn a_program_cannot_have_processes_without_end() {
+    for who in everybody() {
+        let stage = Stage::new(who);
+        let mut node = stage.spawn().await;
+        node.create_pod("p", 2).await;
+        let script = "(ulimit -p unlimited) 2>/dev/null && echo GOT more; grep '^Max processes' /proc/self/limits";
+        for (id, printed) in run_as_both(&mut node, "p", script).await {
+            assert_eq!(printed.len(), 1, "{who:?} as {id}: {printed:?}");
+            let line = &printed[0];
+            let numbers: Vec<u32> =
+                line.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+            assert_eq!(numbers.len(), 2, "{who:?} as {id}: {line}");
+            assert!(numbers.iter().all(|most| *most <= 4096), "{who:?} as {id}: {line}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_program_sees_neither_files_nor_processes_of_the_machine() {
     for who in everybody() {
         let stage = Stage::new(who);

@@ -1,6 +1,8 @@
 //! How programs, pods and nodes end, and that nothing of them is left.
 
-use super::stage::{Stage, Who, empty, everybody, files, mount_of, volume_file, wait_until};
+use super::stage::{
+    Stage, Who, empty, everybody, files, mount_of, pod_sandbox, volume_file, wait_until,
+};
 use fs_err as fs;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -54,6 +56,71 @@ async fn ends_are_told_with_their_code_or_signal() {
     }
 }
 
+#[tokio::test]
+async fn a_run_that_apron_gave_up_ends_before_the_next_one_begins() {
+    for who in everybody() {
+        let stage = Stage::new(who);
+        let mut node = stage.spawn().await;
+        node.create_pod("p", 2).await;
+        let first = node.container("p", "c", &["sh", "-c", "echo x > /tmp/x; exec sleep 100000"]);
+        node.handle.start_container(first.clone()).await.unwrap();
+        let refusal = node.handle.start_container(first).await.unwrap_err().to_string();
+        assert_eq!(refusal, "container c is running already", "{who:?}");
+        // The answer to the first start may have come too late: apron starts the next run then.
+        let mut next = node.container("p", "c", &["sh", "-c", "test ! -e /tmp/x && echo anew"]);
+        next.container.attempt = 1;
+        node.handle.start_container(next).await.unwrap();
+        assert_eq!(node.exit_of("p", "c").await, (None, Some(9)), "{who:?}: the first run");
+        assert_eq!(node.exit_of("p", "c").await, (Some(0), None), "{who:?}: the second run");
+        let log = fs::read_to_string(node.logs("p", "c").join("1.log")).unwrap();
+        assert!(log.contains(" F anew"), "{who:?}: {log}");
+        // A late request for an earlier run does not end a later one.
+        let mut late = node.container("p", "d", &["sleep", "100000"]);
+        late.container.attempt = 1;
+        node.handle.start_container(late.clone()).await.unwrap();
+        late.container.attempt = 0;
+        assert!(node.handle.start_container(late).await.is_err(), "{who:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pod_that_is_being_made_is_removed_as_soon_as_it_is() {
+    for who in everybody() {
+        let stage = Stage::new(who);
+        let node = stage.spawn().await;
+        for _ in 0..5 {
+            let handle = node.handle.clone();
+            let creation =
+                tokio::spawn(async move { handle.create_pod(pod_sandbox("p", 2)).await });
+            wait_until("the pod begins", || layers(&stage.state()) == 1);
+            node.handle.remove_pod("p").await.unwrap();
+            creation.await.unwrap().unwrap();
+            assert_eq!(layers(&stage.state()), 0, "{who:?}: the pod is there");
+        }
+        node.create_pod("p", 2).await;
+        // Two at once are one.
+        let (first, second) =
+            tokio::join!(node.handle.remove_pod("p"), node.handle.remove_pod("p"));
+        assert_eq!((first, second), (Ok(()), Ok(())), "{who:?}");
+        node.create_pod("p", 2).await;
+    }
+}
+
+#[tokio::test]
+async fn the_end_of_a_node_is_waited_for_whoever_has_a_handle() {
+    for who in everybody() {
+        let stage = Stage::new(who);
+        let node = stage.spawn().await;
+        begin_pod(&node).await;
+        let kept = node.handle.clone();
+        assert!(node.handle.end_and_wait(super::stage::PATIENCE).await, "{who:?}");
+        let word = name_of(stage.directory.path());
+        assert_eq!(processes_with(&word), [0; 0], "{who:?}");
+        assert_eq!(layers(&stage.state()), 0, "{who:?}");
+        assert!(kept.remove_pod("p").await.is_err(), "{who:?}");
+    }
+}
+
 /// The processes on this machine with a word in their arguments.
 fn processes_with(word: &str) -> Vec<i32> {
     fs::read_dir("/proc")
@@ -80,10 +147,15 @@ fn all_processes() -> Vec<i32> {
     processes_with("")
 }
 
+/// Links that a node would have made in this network: its bridge, and one for each pod. Others come and go.
 fn links() -> BTreeSet<String> {
     fs::read_dir("/sys/class/net")
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| {
+            name == "pods"
+                || name.strip_prefix("pod").is_some_and(|rest| rest.parse::<u8>().is_ok())
+        })
         .collect()
 }
 

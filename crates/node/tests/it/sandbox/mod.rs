@@ -254,10 +254,10 @@ async fn a_program_can_be_run_in_a_container() {
             let words = ["sh", "-c", script].map(str::to_owned).to_vec();
             node.handle.exec(&name, words, limit).await
         };
-        let minute = Duration::from_secs(60);
+        let patience = stage::PATIENCE;
         let script = "cat /tmp/mine; id -u; echo $COLOUR; hostname; grep -E '^(Cap(Eff|Prm|Bnd)|NoNew)' /proc/self/status; \
             cat /proc/1/cmdline; exit 3";
-        let result = exec(script, minute).await.unwrap();
+        let result = exec(script, patience).await.unwrap();
         assert_eq!(result.code, Some(3), "{who:?}: {result:?}");
         for part in [
             "mine\n",
@@ -272,17 +272,18 @@ async fn a_program_can_be_run_in_a_container() {
         }
         let result = exec("echo begun; sleep 100000", Duration::from_millis(700)).await.unwrap();
         assert_eq!(result.code, None, "{who:?}: {result:?}");
-        let result = exec("dd if=/dev/zero bs=1024 count=1000 2>/dev/null", minute).await.unwrap();
+        let result =
+            exec("dd if=/dev/zero bs=1024 count=1000 2>/dev/null", patience).await.unwrap();
         assert_eq!((result.code, result.output.len()), (Some(0), 10 << 10), "{who:?}");
         let refusal =
-            node.handle.exec(&name, vec!["nothing".to_owned()], minute).await.unwrap_err();
+            node.handle.exec(&name, vec!["nothing".to_owned()], patience).await.unwrap_err();
         assert_eq!(refusal.to_string(), "exec: \"nothing\": executable file not found in $PATH");
-        let processes = exec("ls -d /proc/[0-9]*", minute).await.unwrap().output;
+        let processes = exec("ls -d /proc/[0-9]*", patience).await.unwrap().output;
         assert!(processes.lines().count() <= 3, "{who:?}: what timed out still runs: {processes}");
         node.handle.remove_pod("p").await.unwrap();
         assert_eq!(node.exit_of("p", "c").await, (None, Some(9)));
         let gone = ContainerName { attempt: 0, ..name };
-        assert!(node.handle.exec(&gone, vec!["true".to_owned()], minute).await.is_err());
+        assert!(node.handle.exec(&gone, vec!["true".to_owned()], patience).await.is_err());
     }
 }
 

@@ -2,8 +2,8 @@
 
 use fs_err as fs;
 use node::protocol::{
-    ContainerLimits, ContainerMount, ContainerName, ContainerProcess, ContainerStart, Egress,
-    Message, MountSource, NodeConfig, PodSandbox, ProcessUser, VolumeFile,
+    ContainerLimits, ContainerMount, ContainerName, ContainerProcess, ContainerStart, Message,
+    MountSource, NodeConfig, PodSandbox, ProcessUser, VolumeFile,
 };
 use node::sandbox::{FIRST_SHIFTED_ID, NodeHandle, NodeMessages, NodeSpawn};
 use std::collections::BTreeMap;
@@ -20,6 +20,9 @@ const TOOLS: [&str; 22] = [
     "sh", "cat", "chmod", "chroot", "echo", "env", "grep", "hostname", "id", "ls", "ln", "mkdir",
     "mknod", "mount", "nc", "pwd", "readlink", "sleep", "touch", "umount", "unshare", "dd",
 ];
+
+/// Longer than anything takes on two cores that other tests use, too, with a program that is not optimised.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Who runs the node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +66,8 @@ pub(crate) struct Stage {
 
 impl Stage {
     pub(crate) fn new(who: Who) -> Self {
-        let directory = tempfile::tempdir().unwrap();
+        // Elsewhere other users may not be let in, for instance where a user's own directory for such files is.
+        let directory = tempfile::tempdir_in("/tmp").unwrap();
         let path = directory.path();
         fs::set_permissions(path, PermissionsExt::from_mode(0o755)).unwrap();
         let node = path.join("apron-node");
@@ -115,7 +119,6 @@ impl Stage {
             api: "10.96.0.1:443".parse().unwrap(),
             dns: Ipv4Addr::new(10, 96, 0, 10),
             domain: "cluster.local".to_owned(),
-            egress: Egress::None,
         };
         let (handle, messages) =
             NodeHandle::spawn(&self.program, NodeSpawn { config }).await.unwrap();
@@ -150,7 +153,7 @@ fn own_tree(path: &Path, owner: u32) {
 
 /// Polls until a condition holds.
 pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + PATIENCE;
     while !holds() {
         assert!(Instant::now() < deadline, "still not so: {what}");
         std::thread::sleep(Duration::from_millis(10));
@@ -170,16 +173,7 @@ pub(crate) struct Running<'a> {
 
 impl Running<'_> {
     pub(crate) async fn create_pod(&self, pod: &str, number: u8) {
-        self.handle
-            .create_pod(PodSandbox {
-                pod: pod.to_owned(),
-                namespace: "default".to_owned(),
-                hostname: format!("host-of-{pod}"),
-                address: Ipv4Addr::new(10, 244, 0, number),
-                hosts: vec!["10.0.0.7\tbrother".to_owned()],
-            })
-            .await
-            .unwrap();
+        self.handle.create_pod(pod_sandbox(pod, number)).await.unwrap();
     }
 
     pub(crate) fn container(&self, pod: &str, name: &str, arguments: &[&str]) -> ContainerStart {
@@ -223,8 +217,8 @@ impl Running<'_> {
             if let Some(place) = place {
                 return self.exits.remove(place).1;
             }
-            let message = tokio::time::timeout(Duration::from_secs(60), self.messages.recv()).await;
-            match message.expect("no message for a minute").expect("the node has ended") {
+            let message = tokio::time::timeout(PATIENCE, self.messages.recv()).await;
+            match message.expect("no message for five minutes").expect("the node has ended") {
                 Message::Exited { container, code, signal, .. } => {
                     self.exits.push((container, (code, signal)));
                 }
@@ -255,7 +249,7 @@ impl Running<'_> {
     }
 
     pub(crate) async fn wait_for_line(&self, pod: &str, name: &str, line: &str) {
-        let deadline = Instant::now() + Duration::from_secs(60);
+        let deadline = Instant::now() + PATIENCE;
         while !self.printed(pod, name).iter().any(|printed| printed == line) {
             assert!(
                 Instant::now() < deadline,
@@ -264,6 +258,16 @@ impl Running<'_> {
             );
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
+    }
+}
+
+pub(crate) fn pod_sandbox(pod: &str, number: u8) -> PodSandbox {
+    PodSandbox {
+        pod: pod.to_owned(),
+        namespace: "default".to_owned(),
+        hostname: format!("host-of-{pod}"),
+        address: Ipv4Addr::new(10, 244, 0, number),
+        hosts: vec!["10.0.0.7\tbrother".to_owned()],
     }
 }
 
