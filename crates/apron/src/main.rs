@@ -112,6 +112,7 @@ fn run(command: &Command, settings: &Settings) -> Outcome {
         Command::Uninstall(request) => block_on(command::uninstall::run(request, settings)),
         Command::List(request) => block_on(command::list::run(request, settings)),
         Command::Status(request) => block_on(command::status::run(request, settings)),
+        Command::Logs(request) => block_on(command::logs::run(request, settings)),
         Command::Activate(request) => block_on(command::activate::run(request, settings)),
         Command::Adopt(request) => block_on(command::adopt::run(request, settings)),
         Command::Prune(request) => block_on(command::prune::run(request, settings)),

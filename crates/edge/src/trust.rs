@@ -66,10 +66,10 @@ impl ServerCertVerifier for Verifier {
             now,
         );
         match &verified {
-            // An authority that serves under its own certificate needs nobody to vouch for it:
-            // it is in the bundle, to the byte. All else that is asked of a server holds.
+            // A certificate that is in the bundle, to the byte, needs no other to vouch for it, be it an
+            // authority's or a server's own. All else that is asked of a server holds.
             Err(Error::InvalidCertificate(why))
-                if is_authority_serving(why) && self.authorities.contains(end_entity) =>
+                if is_only_unvouched(why) && self.authorities.contains(end_entity) =>
             {
                 verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)?;
                 verify_use(end_entity, now)?;
@@ -102,10 +102,14 @@ impl ServerCertVerifier for Verifier {
     }
 }
 
-/// Whether nothing is wrong with a certificate but that it is an authority's. rustls passes the
-/// word of the crate on that it verifies with.
-fn is_authority_serving(why: &CertificateError) -> bool {
-    matches!(why, CertificateError::Other(other) if other.0.to_string() == "CaUsedAsEndEntity")
+/// Whether nothing is wrong with a certificate but that it is an authority's, or that no authority of the
+/// bundle signed it. rustls passes the word of the crate on that it verifies with.
+fn is_only_unvouched(why: &CertificateError) -> bool {
+    match why {
+        CertificateError::UnknownIssuer => true,
+        CertificateError::Other(other) => other.0.to_string() == "CaUsedAsEndEntity",
+        _ => false,
+    }
 }
 
 /// Whether a certificate is good now, and for a server.

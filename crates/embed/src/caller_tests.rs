@@ -206,6 +206,23 @@ async fn a5_an_authority_that_the_bundle_signed_does_not_serve() {
     assert!(matches!(told, Err(CallError::Untrusted(_))), "{told:?}");
 }
 
+/// A5: upstream's core puts the certificate of its own webhook into the bundle, and not what signed it.
+#[tokio::test]
+async fn a5_a_server_whose_own_certificate_is_the_bundle_is_trusted() {
+    let (root, root_key) = certificate("root", |_| {});
+    let issuer = rcgen::Issuer::from_ca_cert_pem(&root.pem(), root_key).unwrap();
+    let sign = |name: &str| {
+        let params = rcgen::CertificateParams::new(vec![name.to_owned()]).unwrap();
+        let key = rcgen::KeyPair::generate().unwrap();
+        (params.signed_by(&key, &issuer).unwrap(), key)
+    };
+    assert_eq!(call_server(sign("localhost"), None).await, Ok(200));
+    let told = call_server(sign("example.org"), None).await;
+    assert!(matches!(told, Err(CallError::Untrusted(_))), "{told:?}");
+    let told = call_server(sign("localhost"), Some(sign("localhost").0.pem())).await;
+    assert!(matches!(told, Err(CallError::Untrusted(_))), "{told:?}");
+}
+
 /// A Service has a port of its own, wherever it is reached from here.
 #[tokio::test]
 async fn a_webhook_behind_a_service_is_called_where_the_service_is_found() {

@@ -1,9 +1,10 @@
 //! A cluster, as commands ask and change it: every failure says which cluster and what to do.
 
 use api::meta::PackageKind;
+use futures::io::AsyncBufRead;
 use ground::failure::{Failure, Outcome};
 use kube::Client;
-use kube::api::{DeleteParams, GetParams, ListParams, Patch, PatchParams, PostParams};
+use kube::api::{DeleteParams, GetParams, ListParams, LogParams, Patch, PatchParams, PostParams};
 use kube::core::Request;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -90,11 +91,49 @@ impl Cluster {
 
     /// All objects of a kind; nothing if the cluster does not have the kind.
     pub async fn list<T: DeserializeOwned>(&self, resource: &Resource) -> Outcome<Option<Vec<T>>> {
-        let request = Request::new(&resource.path).list(&ListParams::default());
+        self.list_chosen(resource, &ListParams::default()).await
+    }
+
+    /// The objects of a kind that have a label with this value; none if the cluster does not have the kind.
+    pub async fn list_labelled(
+        &self,
+        resource: &Resource,
+        label: &str,
+        value: &str,
+    ) -> Outcome<Vec<Json>> {
+        let chosen = ListParams::default().labels(&format!("{label}={value}"));
+        Ok(self.list_chosen(resource, &chosen).await?.unwrap_or_default())
+    }
+
+    async fn list_chosen<T: DeserializeOwned>(
+        &self,
+        resource: &Resource,
+        chosen: &ListParams,
+    ) -> Outcome<Option<Vec<T>>> {
+        let request = Request::new(&resource.path).list(chosen);
         match self.send::<List<T>>(request).await {
             Ok(list) => Ok(Some(list.items)),
             Err(error) if code(&error) == Some(404) => Ok(None),
             Err(error) => Err(self.failed(format!("cannot list {}", resource.name), &error)),
+        }
+    }
+
+    /// The log of a container as it comes; none if the pod is gone.
+    pub async fn open_log(
+        &self,
+        namespace: &str,
+        pod: &str,
+        wished: &LogParams,
+    ) -> Outcome<Option<impl AsyncBufRead + use<>>> {
+        let failed =
+            |error: &kube::Error| self.failed(format!("cannot read the log of {pod}"), error);
+        let pods = Resource::core(namespace, "pods");
+        let request = Request::new(&pods.path).logs(pod, wished);
+        let request = request.map_err(|error| failed(&kube::Error::BuildRequest(error)))?;
+        match self.client.request_stream(request).await {
+            Ok(log) => Ok(Some(log)),
+            Err(error) if code(&error) == Some(404) => Ok(None),
+            Err(error) => Err(failed(&error)),
         }
     }
 

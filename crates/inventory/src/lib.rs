@@ -4,6 +4,7 @@
 //!   API server ──► Cluster ──► Inventory ──► Installed ──► State, complaints, progress
 //!                                   └─ Lock ──► who needs whom
 //!                  definitions ──► what a package has there, and how many objects live by it
+//!                  pods ──► what is in the way of those that run a package, and which logs there are
 //! ```
 //!
 //! [`Cluster`] asks and changes; each of its failures says which cluster and what to do. [`Inventory`] is what
@@ -16,8 +17,12 @@
 mod cluster;
 pub mod definitions;
 mod installed;
+mod logged;
+mod pods;
 mod state;
 
 pub use cluster::{Cluster, Resource, lower};
 pub use installed::{Installed, Inventory, Needed, Which, kind_named, reference, version};
+pub use logged::{LoggedContainer, PodAbsence};
+pub use pods::{LogRun, LogTail, PodPlight, PodTrouble, RUNTIME_CONTAINER, RunEnd};
 pub use state::State;

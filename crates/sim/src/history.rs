@@ -184,10 +184,12 @@ fn revision_of(deployment: &Json) -> &Json {
     &deployment["spec"]["template"]["metadata"]["labels"][api::pkg::LABEL_REVISION]
 }
 
-/// Whether a Deployment has pods, or is to have some.
+/// Whether a Deployment has pods, those among them that are deleted and still end, or is to have some.
 fn has_pods(deployment: &Json) -> bool {
-    let number = |value: &Json| value.as_i64().unwrap_or_default();
-    number(&deployment["spec"]["replicas"]) > 0 || number(&deployment["status"]["replicas"]) > 0
+    let status = &deployment["status"];
+    let counts =
+        [&deployment["spec"]["replicas"], &status["replicas"], &status["terminatingReplicas"]];
+    counts.into_iter().any(|count| count.as_i64().is_some_and(|count| count > 0))
 }
 
 /// Whether an object says that something is so, of the state it is in.
@@ -219,5 +221,36 @@ impl History {
             lines.push(format!("there were {} writes, and not {}", self.writes, wanted.writes));
         }
         lines
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// A Deployment of a provider's revision.
+    fn deployment(revision: &str, replicas: i64, status: &Json) -> Json {
+        let mut labels = json!({});
+        labels[api::pkg::LABEL_PROVIDER] = json!("p");
+        labels[api::pkg::LABEL_REVISION] = json!(revision);
+        json!({
+            "kind": "Deployment", "metadata": {"name": revision}, "status": status,
+            "spec": {"replicas": replicas, "template": {"metadata": {"labels": labels}}},
+        })
+    }
+
+    #[test]
+    fn a_provider_runs_twice_while_pods_of_the_one_before_end() {
+        let next = deployment("p-2", 1, &json!({}));
+        let is_wrong = |replicas: i64, status: &Json| {
+            let before = deployment("p-1", replicas, status);
+            Cluster(BTreeMap::from([("a".to_owned(), before)])).runs_twice(&next).is_some()
+        };
+        assert!(is_wrong(1, &json!({})));
+        assert!(is_wrong(0, &json!({"replicas": 1})));
+        assert!(is_wrong(0, &json!({"replicas": 0, "terminatingReplicas": 1})));
+        assert!(!is_wrong(0, &json!({"replicas": 0, "terminatingReplicas": 0})));
+        assert!(!is_wrong(0, &json!({})), "a server that does not count pods that end");
     }
 }

@@ -14,6 +14,7 @@ mod explorer;
 mod image;
 mod kubectl;
 pub(crate) mod limit;
+mod logs;
 mod manager;
 mod mirror;
 mod packages;
@@ -58,6 +59,7 @@ pub(crate) enum Command {
     Uninstall(uninstall::Request),
     List(list::Request),
     Status(status::Request),
+    Logs(crate::command::logs::Request),
     Activate(activate::Request),
     Adopt(Box<adopt::Request>),
     Prune(prune::Request),
@@ -133,6 +135,16 @@ pub(crate) fn usage_code(words: &[OsString]) -> u8 {
     match name(words) {
         Name::Crossplane => 80,
         Name::Apron | Name::Kubectl => 2,
+    }
+}
+
+/// What `apron logs` with these words is asked for.
+#[cfg(test)]
+pub(crate) fn logs_request(words: &[&str]) -> crate::command::logs::Request {
+    let words = ["apron", "logs"].iter().chain(words).map(OsString::from).collect();
+    match parse(words).map(|understood| understood.command) {
+        Ok(Command::Logs(request)) => request,
+        _ => unreachable!("these are words of `apron logs`"),
     }
 }
 

@@ -4,6 +4,7 @@ use super::Command;
 use super::authority::AuthorityArguments;
 use super::cluster::ClusterArguments;
 use super::duration;
+use super::logs::LogsArguments;
 use super::permissions::PermissionsArguments;
 use super::pin::PinArguments;
 use super::registry::RegistryArguments;
@@ -54,6 +55,12 @@ pub(super) enum PackageWords {
     List(ListArguments),
     /// Show packages, their revisions and what they need, and what is in the way
     Status(StatusArguments),
+    /// Print what the programs of a package write
+    ///
+    /// These are the logs of the pods of its active revision, wherever they run. With `--follow` they
+    /// go on, also when containers are started again and pods take the place of others, until the
+    /// package is uninstalled.
+    Logs(LogsArguments),
     /// Make a revision the one that counts, where that is not done by itself
     Activate(ActivateArguments),
     /// Go back to the revision that was active before
@@ -422,6 +429,7 @@ impl PackageWords {
                 format: words.output,
                 cluster: words.cluster,
             }),
+            Self::Logs(words) => Command::Logs(words.into_request()),
             Self::Status(words) => Command::Status(status::Request {
                 which: all(&words.names),
                 format: words.output,

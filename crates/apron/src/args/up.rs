@@ -4,6 +4,7 @@ use super::authority::OpenArguments;
 use super::duration;
 use crate::command::up::{EgressChoice, PodRequest, Request, RuntimeChoice};
 use clap::Args;
+use clap::builder::ArgPredicate;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -40,6 +41,10 @@ pub(super) struct UpArguments {
     auth_file: Option<PathBuf>,
     #[command(flatten)]
     pods: PodArguments,
+    /// Also run Crossplane's core, from this image, so that composite resources are composed; packages
+    /// stay apron's. Programs then run as with --runtime process, if nothing else is said
+    #[arg(long, value_name = "IMAGE")]
+    with_crossplane: Option<String>,
     /// Stop as soon as everything is healthy; fail if it does not become so
     #[arg(long)]
     exit_when_ready: bool,
@@ -59,6 +64,7 @@ struct PodArguments {
     /// How providers and functions run. As programs of this machine is young: see "Run packages
     /// without a cluster" in the manual
     #[arg(long, value_name = "HOW", default_value = "simulated")]
+    #[arg(default_value_if("with_crossplane", ArgPredicate::IsPresent, "process"))]
     runtime: RuntimeChoice,
     /// Where programs of packages may connect to, beside the control plane and each other
     #[arg(long, value_name = "WHERE", default_value = "public")]
@@ -91,6 +97,7 @@ impl UpArguments {
             catalogs: self.catalog,
             auth_file: self.auth_file,
             pods: self.pods.into_request(),
+            crossplane: self.with_crossplane,
             exit_when_ready: self.exit_when_ready,
             timeout: self.timeout,
             open: self.open,

@@ -1,11 +1,13 @@
 //! Clusters as the shell reaches them: by kubeconfigs, and with the registry that one of them may name.
 //!
-//! What is asked of them and found there is room `inventory`; [`wait`] looks until it is as somebody wants it.
+//! What is asked of them and found there is room `inventory`; [`wait`] looks until it is as somebody wants it,
+//! and [`pods`] for what is in the way of programs of packages.
 
 pub(crate) mod kubeconfig;
+pub(crate) mod pods;
 pub(crate) mod wait;
 
-use crate::args::cluster::ClusterArguments;
+use crate::args::cluster::{ClusterArguments, NAMESPACE};
 use crate::args::registry::RegistryArguments;
 use crate::failure::Outcome;
 use crate::nearby::nearby;
@@ -20,6 +22,8 @@ pub(crate) struct Cluster {
     reached: inventory::Cluster,
     /// Where the registry is that its package manager looks into first.
     registry: Option<OwnRegistry>,
+    /// Where the package manager runs packages.
+    pub(crate) namespace: String,
 }
 
 impl Deref for Cluster {
@@ -38,12 +42,14 @@ impl Cluster {
     ) -> Outcome<Self> {
         let way = kubeconfig::for_commands(arguments.into(), settings).await?;
         let cluster = Self::of(way.client, way.place, &arguments.group_suffix);
-        Ok(Self { registry: way.registry, ..cluster })
+        let namespace = arguments.namespace.clone();
+        Ok(Self { registry: way.registry, namespace, ..cluster })
     }
 
     /// A cluster that a client reaches.
     pub(crate) fn of(client: Client, place: String, suffix: &str) -> Self {
-        Self { reached: inventory::Cluster::of(client, place, suffix), registry: None }
+        let reached = inventory::Cluster::of(client, place, suffix);
+        Self { reached, registry: None, namespace: NAMESPACE.to_owned() }
     }
 
     /// The way to registries as the package manager of this cluster sees them: one that `apron up`

@@ -1,6 +1,7 @@
 //! Looking until packages are as somebody wants them, and saying how they come along.
 
 use super::Cluster;
+use super::pods::{PodNews, find_logged_troubles};
 use crate::args::duration;
 use crate::failure::{Failure, Outcome};
 use crate::output;
@@ -65,7 +66,7 @@ pub(crate) async fn until(
     time: Duration,
 ) -> Outcome<Inventory> {
     let (end, mut pause) = (Instant::now() + time, PAUSE_MIN);
-    let mut seen = BTreeMap::new();
+    let (mut seen, mut news) = (BTreeMap::new(), PodNews::default());
     loop {
         // A cluster that is away for a moment is what waiting is for.
         let found = Inventory::gather(cluster).await;
@@ -78,13 +79,47 @@ pub(crate) async fn until(
             if is_met {
                 return found;
             }
+            if goal != Goal::Deleted {
+                Box::pin(news.tell_changes(cluster, &affected(which, inventory))).await;
+            }
         }
         if Instant::now() + pause > end {
-            return Err(overdue(which, goal, time, found));
+            let causes = explain_pods(cluster, which, goal, &found);
+            let causes = Box::pin(causes).await;
+            let mut failure = overdue(which, goal, time, found);
+            failure.causes.extend(causes);
+            return Err(failure);
         }
         tokio::time::sleep(pause).await;
         pause = (pause * 3 / 2).min(PAUSE_MAX);
     }
+}
+
+/// The packages that are waited for, and those that they need.
+fn affected<'a>(which: &[Which], inventory: &'a Inventory) -> Vec<&'a Installed> {
+    let mut all: Vec<&Installed> = Vec::new();
+    let found = which.iter().filter_map(|it| inventory.find(it).ok());
+    for one in found.flat_map(|one| inventory.closure(one)) {
+        if !all.iter().any(|other| std::ptr::eq(*other, one)) {
+            all.push(one);
+        }
+    }
+    all
+}
+
+/// What is in the way of the programs of packages that did not become healthy in time.
+async fn explain_pods(
+    cluster: &Cluster,
+    which: &[Which],
+    goal: Goal,
+    found: &Outcome<Inventory>,
+) -> Vec<String> {
+    let Ok(inventory) = found else { return Vec::new() };
+    if goal == Goal::Deleted {
+        return Vec::new();
+    }
+    let troubles = find_logged_troubles(cluster, &affected(which, inventory)).await;
+    troubles.iter().map(|(_, trouble)| trouble.sentence_with_log()).collect()
 }
 
 /// Says what has changed since the last look.

@@ -226,7 +226,7 @@ fn nothing_before(one: &Installed, is_alone: bool) -> Failure {
     )
 }
 
-fn find<'a>(one: &'a Installed, named: &str) -> Outcome<&'a Revision> {
+pub(super) fn find<'a>(one: &'a Installed, named: &str) -> Outcome<&'a Revision> {
     let is_it = |it: &&Revision| {
         it.metadata.name == named
             || it.spec.revision.to_string() == named

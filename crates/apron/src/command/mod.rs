@@ -23,6 +23,7 @@ pub(crate) mod install;
 pub(crate) mod lint;
 pub(crate) mod list;
 pub(crate) mod login;
+pub(crate) mod logs;
 pub(crate) mod manager;
 pub(crate) mod permissions;
 pub(crate) mod pin;

@@ -2,6 +2,7 @@
 
 use crate::args::cluster::ClusterArguments;
 use crate::cluster::Cluster;
+use crate::cluster::pods::{PodTroubles, find_logged_troubles};
 use crate::failure::{Failure, Outcome};
 use crate::output::tree::{self, Branch};
 use crate::output::{self, ObjectFormat, bold, dim};
@@ -9,7 +10,8 @@ use crate::settings::Settings;
 use api::condition::{self, types};
 use api::pkg::revision::{ACTIVE, Revision};
 use explorer::plane::{PlaneNeed, PlanePackage, PlaneRevision};
-use inventory::{Installed, Inventory, Needed, Which, reference, version};
+use inventory::{Installed, Inventory, Needed, PodTrouble, Which, lower, reference, version};
+use serde::Serialize;
 use xpkg::constraint::Constraint;
 use xpkg::version::Version;
 
@@ -30,7 +32,13 @@ pub(crate) async fn run(request: &Request, settings: &Settings) -> Outcome {
     } else {
         request.which.iter().map(|which| inventory.find(which)).collect::<Outcome<_>>()?
     };
-    show(request.format, &cluster.group, &inventory, &roots)?;
+    let all: Vec<&Installed> = distinct(&inventory, &roots);
+    let troubles = match request.format {
+        ObjectFormat::Name => Vec::new(),
+        _ => Box::pin(find_logged_troubles(&cluster, &all)).await,
+    };
+    let drawing = Drawing { inventory: &inventory, troubles: &troubles, is_wide: false };
+    show(request.format, &cluster.group, &drawing, &roots)?;
     let named = if request.which.is_empty() { &[][..] } else { &roots };
     let ill: Vec<String> =
         named.iter().filter(|one| !one.state().is_well()).map(|one| one.id()).collect();
@@ -47,46 +55,42 @@ pub(crate) async fn run(request: &Request, settings: &Settings) -> Outcome {
 /// Draws packages of an inventory.
 pub(super) fn draw(inventory: &Inventory, which: &[Which]) -> Outcome {
     let roots: Outcome<Vec<&Installed>> = which.iter().map(|it| inventory.find(it)).collect();
-    draw_trees(inventory, &roots?, false);
+    Drawing { inventory, troubles: &Vec::new(), is_wide: false }.draw_trees(&roots?);
     Ok(())
 }
 
-fn show(format: ObjectFormat, group: &str, inventory: &Inventory, roots: &[&Installed]) -> Outcome {
-    let all: Vec<PlanePackage> = roots
-        .iter()
-        .flat_map(|root| inventory.closure(root))
-        .map(|one| report_package(one, inventory))
-        .collect();
+/// A package, and what is in the way of its pods.
+#[derive(Serialize)]
+struct PackageStatus {
+    #[serde(flatten)]
+    package: PlanePackage,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pods: Vec<PodTrouble>,
+}
+
+fn show(format: ObjectFormat, group: &str, drawing: &Drawing<'_>, roots: &[&Installed]) -> Outcome {
+    let all = distinct(drawing.inventory, roots);
+    let report =
+        || -> Vec<PackageStatus> { all.iter().map(|one| drawing.report_status(one)).collect() };
     match format {
-        ObjectFormat::Json => return output::print_json(&distinct(all)),
-        ObjectFormat::Yaml => return output::print_yaml(&distinct(all)),
+        ObjectFormat::Json => return output::print_json(&report()),
+        ObjectFormat::Yaml => return output::print_yaml(&report()),
         ObjectFormat::Name => {
-            for one in distinct(all) {
-                output::print(format_args!("{}.{group}/{}", one.kind.to_lowercase(), one.name));
+            for one in &all {
+                output::print(format_args!("{}.{group}/{}", lower(one.kind), one.name()));
             }
         }
-        ObjectFormat::Text => draw_trees(inventory, roots, false),
-        ObjectFormat::Wide => draw_trees(inventory, roots, true),
+        ObjectFormat::Text => drawing.draw_trees(roots),
+        ObjectFormat::Wide => Drawing { is_wide: true, ..*drawing }.draw_trees(roots),
     }
     Ok(())
 }
 
-fn draw_trees(inventory: &Inventory, roots: &[&Installed], is_wide: bool) {
-    if roots.is_empty() {
-        output::say("nothing is installed; `apron install REFERENCE` installs a package");
-    }
-    let drawing = Drawing { inventory, is_wide };
-    let mut seen = Vec::new();
-    for root in roots {
-        let tree = drawing.package(root, None, &mut seen);
-        tree::lines(&tree).into_iter().for_each(output::print);
-    }
-}
-
-fn distinct(all: Vec<PlanePackage>) -> Vec<PlanePackage> {
-    let mut kept: Vec<PlanePackage> = Vec::new();
-    for one in all {
-        if !kept.iter().any(|other| other.id == one.id) {
+/// Packages and what they need, each once.
+fn distinct<'a>(inventory: &'a Inventory, roots: &[&'a Installed]) -> Vec<&'a Installed> {
+    let mut kept: Vec<&Installed> = Vec::new();
+    for one in roots.iter().flat_map(|root| inventory.closure(root)) {
+        if !kept.iter().any(|other| other.id() == one.id()) {
             kept.push(one);
         }
     }
@@ -184,10 +188,41 @@ fn fits(it: &Needed<'_>) -> Option<bool> {
 
 struct Drawing<'a> {
     inventory: &'a Inventory,
+    troubles: &'a PodTroubles,
     is_wide: bool,
 }
 
 impl Drawing<'_> {
+    fn draw_trees(&self, roots: &[&Installed]) {
+        if roots.is_empty() {
+            output::say("nothing is installed; `apron install REFERENCE` installs a package");
+        }
+        let mut seen = Vec::new();
+        for root in roots {
+            let tree = self.package(root, None, &mut seen);
+            tree::lines(&tree).into_iter().for_each(output::print);
+        }
+    }
+
+    fn report_status(&self, one: &Installed) -> PackageStatus {
+        let (package, id) = (report_package(one, self.inventory), one.id());
+        let own = self.troubles.iter().filter(|(of, _)| *of == id);
+        PackageStatus { package, pods: own.map(|(_, trouble)| trouble.clone()).collect() }
+    }
+
+    /// What is in the way of the pods of a package, each with the end of its log.
+    fn pods(&self, one: &Installed) -> impl Iterator<Item = Branch> {
+        let id = one.id();
+        let own = self.troubles.iter().filter(move |(of, _)| *of == id);
+        own.map(|(_, trouble)| {
+            let lines = trouble.log.iter().flat_map(|log| &log.lines);
+            Branch {
+                line: format!("! {}", trouble.sentence()),
+                below: lines.map(|line| Branch::leaf(dim(line))).collect(),
+            }
+        })
+    }
+
     fn package(&self, one: &Installed, note: Option<String>, seen: &mut Vec<String>) -> Branch {
         let state = one.state();
         let about = if self.is_wide { one.image().to_owned() } else { one.version() };
@@ -200,6 +235,7 @@ impl Drawing<'_> {
         seen.push(one.id());
         let mut below: Vec<Branch> =
             one.complaints().into_iter().map(|it| Branch::leaf(format!("! {it}"))).collect();
+        below.extend(self.pods(one));
         below.extend(one.remark().map(Branch::leaf));
         below.extend(one.revisions.iter().map(revision));
         for needed in self.inventory.needs(one) {

@@ -75,6 +75,18 @@ pub(crate) fn print_document(text: &str) {
     let _ = writeln!(std::io::stdout().lock(), "{text}");
 }
 
+/// Prints a line that a program of a package wrote: at a terminal without anything that it would obey,
+/// otherwise as it is. False if its reader has hung up.
+pub(crate) fn print_log_line(prefix: &str, line: &[u8]) -> bool {
+    let mut out = std::io::stdout().lock();
+    let written = if out.is_terminal() {
+        writeln!(out, "{prefix}{}", harmless(&String::from_utf8_lossy(line)))
+    } else {
+        out.write_all(&[prefix.as_bytes(), line, b"\n"].concat())
+    };
+    written.is_ok()
+}
+
 /// Whether only results, warnings and errors are printed (`--quiet`). Like colours, it is decided once,
 /// when the words are read, and goes for the whole process.
 static IS_QUIET: AtomicBool = AtomicBool::new(false);

@@ -1,6 +1,6 @@
 //! `up`: a control plane in this process: API server, registry and package manager, with one
 //! data directory. With a directory of packages, those are built, kept in the registry and
-//! installed.
+//! installed. Crossplane's core can run beside them.
 //!
 //! ```text
 //!   kubectl ──TLS──► API server ◄── manager ──► registry ◄──HTTP── apron push (with its key)
@@ -8,6 +8,7 @@
 //!                        └───────────── data directory ───────┘
 //! ```
 
+mod crossplane;
 mod door;
 mod home;
 mod install;
@@ -47,6 +48,8 @@ pub(crate) struct Request {
     pub(crate) auth_file: Option<PathBuf>,
     /// How pods run, and what they may reach.
     pub(crate) pods: PodRequest,
+    /// The image of Crossplane's core, if it is to run.
+    pub(crate) crossplane: Option<String>,
     pub(crate) exit_when_ready: bool,
     /// How long packages may take to become healthy.
     pub(crate) timeout: Duration,
@@ -77,8 +80,17 @@ pub(crate) async fn run(request: &Request, settings: &Settings) -> Outcome {
     }
     plane.introduce();
     let work = async {
+        if let Some(image) = &request.crossplane {
+            crossplane::install_core(&plane.cluster, image, request.timeout).await?;
+        }
         if let Some(directory) = &request.packages {
             install::install(directory, &plane, request.timeout, settings).await?;
+        }
+        // The core starts while packages are installed.
+        if request.crossplane.is_some() {
+            crossplane::await_core(&plane.cluster, request.timeout).await?;
+        }
+        if request.packages.is_some() || request.crossplane.is_some() {
             output::print(format_args!("ready after {}", seconds(start.elapsed())));
         }
         Ok(())

@@ -1,6 +1,7 @@
 //! The control plane itself: three servers' worth of work in one process.
 
 use super::Request;
+use super::crossplane;
 use super::door::{self, Images};
 use super::home::Home;
 use super::manager;
@@ -68,6 +69,7 @@ impl Plane {
         settings: &Settings,
     ) -> Outcome<Self> {
         let pods = PodRuntime::choose(request, home).await?;
+        crossplane::check_request(request, &pods)?;
         let (stop, told) = watch::channel(false);
         let mut tasks = JoinSet::new();
         let listener = bind(request.registry_listen, REGISTRY, "--registry-listen").await?;

@@ -31,6 +31,9 @@ use tokio::sync::watch::Receiver;
 
 /// The name of this machine's node.
 const NODE: &str = "apron";
+/// The program that runs, whatever its file is now: an upgrade on the disk would give a node that is started again another
+/// version than this one, or none. A process that is spawned is this program until it has executed this path.
+const OWN_PROGRAM: &str = "/proc/self/exe";
 /// The networks of pods and Services, and the addresses in them that are given.
 const PODS: (Ipv4Addr, u8) = (Ipv4Addr::new(10, 244, 0, 0), 24);
 const GATEWAY: Ipv4Addr = Ipv4Addr::new(10, 244, 0, 1);
@@ -93,7 +96,7 @@ impl PodRuntime {
         if request.pods.runtime == RuntimeChoice::Simulated {
             return Ok(Self::Simulated(None));
         }
-        let program = std::env::current_exe().map_err(|error| Failure::file(&error))?;
+        let program = PathBuf::from(OWN_PROGRAM);
         match (probe_support(&program).await, request.pods.runtime) {
             (Err(why), RuntimeChoice::Process) => Err(Failure::new(
                 format!("pods cannot be run on this machine: {why}"),
@@ -194,7 +197,7 @@ impl PodStation {
         let images = ImageCache::open(&self.directory.join("images"), image_options())
             .map_err(|error| cannot_run(&error))?;
         let kubelet = Kubelet {
-            settings: self.settings(state, egress),
+            settings: self.settings(state),
             client,
             images,
             transport,
@@ -209,7 +212,7 @@ impl PodStation {
         Ok(hands.boxed())
     }
 
-    fn settings(&self, state: PathBuf, egress: Egress) -> KubeletSettings {
+    fn settings(&self, state: PathBuf) -> KubeletSettings {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         KubeletSettings {
             node_name: NODE.to_owned(),
@@ -221,7 +224,6 @@ impl PodStation {
                 api: API,
                 dns: DNS,
                 domain: "cluster.local".to_owned(),
-                egress,
             },
             host_address: GATEWAY,
             logs: self.logs(),

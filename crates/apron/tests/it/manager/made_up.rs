@@ -7,7 +7,15 @@ use super::stage::{Stage, condition, packages};
 use crate::support::until;
 use serde_json::{Value as Json, json};
 
+/// How many of them are providers.
 const COUNT: u64 = 12;
+const COMPOSITES: &str = "/apis/apiextensions.crossplane.io/v1/compositeresourcedefinitions";
+const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
+/// The group in which configurations define kinds, as others do.
+const SHARED: &str = "made-up-shared.example.org";
+/// What their claims are called, one configuration for each: to RBAC all but the first are kinds of
+/// others, or parts of these.
+const CLAIMS: [&str; 4] = ["boats", "*", "things/status", "Things"];
 const WEBHOOKS: &str = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
 /// The group about which an administrator allows something.
 const ALLOWED: &str = "made-up.example.org";
@@ -32,16 +40,22 @@ impl Dice {
 }
 
 struct Package {
+    kind: &'static str,
     name: String,
     requests: Vec<Json>,
     objects: Vec<Json>,
 }
 
 /// A package that asks for something, and brings a kind and a webhook that are its own business
-/// or not.
+/// or not; or one that composes, with claims that are called like a kind or not.
 fn make_up_package(number: u64) -> Package {
     let mut dice = Dice(number);
     let name = format!("made-up-{number}");
+    let beyond = number.checked_sub(COUNT).and_then(|beyond| usize::try_from(beyond).ok());
+    if let Some(claim) = beyond.and_then(|beyond| CLAIMS.get(beyond)) {
+        let objects = vec![composite(&format!("packaged{number}"), claim)];
+        return Package { kind: "Configuration", name, requests: Vec::new(), objects };
+    }
     let own = format!("{name}.example.org");
     let requests = (0..dice.below(3)).map(|_| {
         // Half of all requests are about what an administrator thought of.
@@ -75,7 +89,26 @@ fn make_up_package(number: u64) -> Package {
         };
         objects.push(webhook(&client, about));
     }
-    Package { name, requests, objects }
+    Package { kind: "Provider", name, requests, objects }
+}
+
+/// A definition of a composite resource of this plural, whose claims are called like that.
+fn composite(plural: &str, claim: &str) -> Json {
+    let open = json!({"type": "object", "properties": {"spec": {"type": "object"}}});
+    let kind = format!("X{plural}");
+    let claims = json!({"kind": format!("C{plural}"), "plural": claim});
+    json!({
+        "apiVersion": "apiextensions.crossplane.io/v1", "kind": "CompositeResourceDefinition",
+        "metadata": {"name": format!("x{plural}.{SHARED}")},
+        "spec": {
+            "group": SHARED, "names": {"kind": kind, "plural": format!("x{plural}")},
+            "claimNames": claims,
+            "versions": [{
+                "name": "v1", "served": true, "referenceable": true,
+                "schema": {"openAPIV3Schema": open},
+            }],
+        },
+    })
 }
 
 fn webhook(client: &Json, (group, resource): (&str, &str)) -> Json {
@@ -152,7 +185,8 @@ pub(super) fn packages_of_any_content_get_what_was_allowed(stage: &Stage) {
     allow_things(stage);
     let plain = stage.push_provider("made-up-plain", "v1.0.0", &json!({}));
     stage.install("Provider", "made-up-plain", &json!({"package": plain}));
-    let made: Vec<_> = (0..COUNT).map(make_up_package).collect();
+    let all = (0..COUNT + CLAIMS.len() as u64).map(make_up_package);
+    let (made, composing): (Vec<_>, Vec<_>) = all.partition(|one| one.kind == "Provider");
     for package in &made {
         let spec = json!({"controller": {"permissionRequests": package.requests}});
         let reference =
@@ -184,4 +218,82 @@ pub(super) fn packages_of_any_content_get_what_was_allowed(stage: &Stage) {
     assert!(plane.is_none(), "{plane:?}");
     // Made-up packages that are all refused, or none, would show nothing.
     assert!((3..COUNT).contains(&installed), "{installed} of {COUNT} packages were installed");
+    configurations_get_rights_on_their_kinds_alone(stage, &composing);
+    definitions_by_hand_get_rights_on_their_kinds_alone(stage);
+}
+
+/// Gives a user what the definition of a composite resource gives to editors.
+fn bind_editor(stage: &Stage, plural: &str) -> String {
+    let (group, user) = ("rbac.authorization.k8s.io", format!("editor-of-{plural}"));
+    let role = format!("crossplane:composite:x{plural}.{SHARED}:aggregate-to-edit");
+    let path = format!("{RBAC}/clusterroles/{}", role.replace(':', "%3A"));
+    until(&format!("{role} is there"), || stage.ask(&path));
+    let binding = json!({
+        "apiVersion": format!("{group}/v1"), "kind": "ClusterRoleBinding",
+        "metadata": {"name": user},
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": role},
+        "subjects": [{"apiGroup": group, "kind": "User", "name": user}],
+    });
+    stage.make(&format!("{RBAC}/clusterrolebindings"), &binding);
+    user
+}
+
+/// Waits until a user may do everything with a kind of the shared group.
+fn wait_for_rights(stage: &Stage, user: &str, plural: &str) {
+    until(&format!("{user} has rights on {plural}"), || {
+        stage.asked.may(user, ["delete", SHARED, plural]).then_some(())
+    });
+}
+
+/// Holds a user to those kinds of the shared group that are not others'.
+fn holds_no_rights_on_others(stage: &Stage, user: &str) {
+    for deed in deeds(SHARED) {
+        assert!(!may_do(stage, user, &deed), "{user} may {deed:?}");
+    }
+    for resource in ["things/status", "Things"] {
+        assert!(!stage.asked.may(user, ["update", SHARED, resource]), "{user} may {resource}");
+    }
+}
+
+/// Waits until the manager has decided about a configuration.
+fn decided_configuration(stage: &Stage, name: &str) -> bool {
+    until(&format!("the manager has decided about {name}"), || {
+        let told = condition(&stage.package("Configuration", name), "Healthy")?;
+        let message = told["message"].as_str().unwrap_or_default();
+        let is_refused = message.contains("what no package may");
+        (is_refused || told["status"] == "True").then_some(!is_refused)
+    })
+}
+
+/// H1: a claim that is called `*`, or like a part of a kind, is no way to kinds of others.
+fn configurations_get_rights_on_their_kinds_alone(stage: &Stage, made: &[Package]) {
+    for (Package { kind, name, objects, .. }, claim) in made.iter().zip(CLAIMS) {
+        let is_sound = claim == "boats";
+        let reference = if is_sound {
+            stage.push_objects(kind, name, "v1.0.0", objects)
+        } else {
+            stage.push_unsound(kind, name, "v1.0.0", objects)
+        };
+        stage.install(kind, name, &json!({"package": reference}));
+        assert_eq!(decided_configuration(stage, name), is_sound, "{name} with claims {claim}");
+        let definition = objects[0]["metadata"]["name"].as_str().unwrap();
+        let is_there = !stage.is_absent(&format!("{COMPOSITES}/{definition}"));
+        assert_eq!(is_there, is_sound, "{definition}");
+        if is_sound {
+            let user = bind_editor(stage, definition[1..].split('.').next().unwrap());
+            wait_for_rights(stage, &user, claim);
+            holds_no_rights_on_others(stage, &user);
+        }
+    }
+}
+
+/// H1: the same of definitions that no package brings; of their two kinds one is their own.
+fn definitions_by_hand_get_rights_on_their_kinds_alone(stage: &Stage) {
+    for (number, claim) in CLAIMS.into_iter().enumerate().skip(1) {
+        let plural = format!("written{number}");
+        stage.make(COMPOSITES, &composite(&plural, claim));
+        let user = bind_editor(stage, &plural);
+        wait_for_rights(stage, &user, &format!("x{plural}"));
+        holds_no_rights_on_others(stage, &user);
+    }
 }

@@ -4,7 +4,7 @@
 
 use super::Scenario;
 use super::stage::Stage;
-use crate::support::{Ran, command, shared, until};
+use crate::support::{Ran, command, patiently, shared, until};
 use serde_json::{Value as Json, json};
 
 pub(super) const ALL: &[Scenario] = &[
@@ -72,11 +72,10 @@ pub(super) fn nothing_is_complained_of(stage: &Stage) {
     let there: Vec<_> = INSTALLED.iter().filter(is_there).collect();
     assert!(there.len() >= 2, "{there:?}");
     for (kind, name, source) in there {
-        let package = stage.package(kind, name);
-        conditions_are_good(&package);
+        conditions_become_good(|| stage.package(kind, name));
         let revisions = stage.revisions(kind, name);
         assert_eq!(revisions.len(), 1, "{revisions:?}");
-        conditions_are_good(&stage.package(&format!("{kind}Revision"), &revisions[0].2));
+        conditions_become_good(|| stage.package(&format!("{kind}Revision"), &revisions[0].2));
         for words in [["lint", source], ["status", name]] {
             let mut command = command(&stage.scratch);
             let ran = command.env("KUBECONFIG", stage.kubeconfig()).args(words).output().unwrap();
@@ -86,7 +85,8 @@ pub(super) fn nothing_is_complained_of(stage: &Stage) {
             }
         }
     }
-    conditions_are_good(&stage.ask("/apis/pkg.crossplane.io/v1beta1/locks/lock").unwrap());
+    let lock = "/apis/pkg.crossplane.io/v1beta1/locks/lock";
+    conditions_become_good(|| stage.ask(lock).expect("there is a lock"));
     let events = stage.ask("/api/v1/events").unwrap();
     let about = |event: &&Json| {
         let version = event["involvedObject"]["apiVersion"].as_str().unwrap_or_default();
@@ -99,9 +99,19 @@ pub(super) fn nothing_is_complained_of(stage: &Stage) {
     }
 }
 
-fn conditions_are_good(object: &Json) {
-    for one in object["status"]["conditions"].as_array().into_iter().flatten() {
+/// Waits until no condition of an object complains: what others still do may be in the way for a while.
+#[track_caller]
+fn conditions_become_good(look: impl Fn() -> Json) {
+    patiently(|| find_complaint(&look()).map_or(Ok(()), Err));
+}
+
+/// The first condition of an object that is not as it should be.
+fn find_complaint(object: &Json) -> Option<String> {
+    let is_good = |one: &&Json| {
         let is_silent = ["", SIMULATED].contains(&one["message"].as_str().unwrap_or_default());
-        assert!(one["status"] == "True" && is_silent, "{}: {one}", object["metadata"]["name"]);
-    }
+        one["status"] == "True" && is_silent
+    };
+    let mut conditions = object["status"]["conditions"].as_array().into_iter().flatten();
+    let bad = conditions.find(|one| !is_good(one))?;
+    Some(format!("{}: {bad}", object["metadata"]["name"]))
 }

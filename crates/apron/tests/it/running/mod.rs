@@ -1,141 +1,13 @@
-//! `apron up --runtime process`: programs of packages that really run on this machine, as somebody with kubectl
+//! `apron up --runtime process`: programs of packages that really run on this machine, as a user of kubectl
 //! meets them. Run as root; without it the same pods have one user each, which `node` tests.
 
-use crate::support::{Ran, Scratch, command_at, patiently, peer_path, program, until};
-use crate::up::Up;
+mod platform;
+mod stage;
+
+use crate::support::{Scratch, patiently, peer_path, until};
 use serde_json::{Value, json};
-use std::io::{BufRead, BufReader, Read, Write};
-use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
-
-const SYSTEM: &str = "crossplane-system";
-/// What the package is called in the world.
-const PACKAGE: &str = "registry.example.org/team/provider-tenant:v0.1.0";
-
-/// An archive as `docker save` makes it, with one program in it.
-fn runtime_archive(scratch: &Scratch) -> PathBuf {
-    fs_err::create_dir_all(scratch.join("root/usr/bin")).unwrap();
-    fs_err::create_dir_all(scratch.join("root/tmp")).unwrap();
-    fs_err::copy(peer_path("tenant"), scratch.join("root/usr/bin/tenant")).unwrap();
-    scratch.write("root/etc/passwd", "root:x:0:0::/:\nnonroot:x:65532:65532::/home:\n");
-    let words = ["--owner=0", "--group=0", "--mode=a+rX", "-C", "root", "-cf", "layer.tar", "."];
-    program(scratch, "tar", words).ok();
-    let sum = program(scratch, "sha256sum", ["layer.tar"]).ok().stdout;
-    let digest = sum.split(' ').next().unwrap();
-    let machine = if cfg!(target_arch = "aarch64") { "arm64" } else { "amd64" };
-    let config = json!({
-        "architecture": machine, "os": "linux",
-        "config": {"Entrypoint": ["tenant"], "Cmd": ["serve"], "Env": ["PATH=/usr/bin", "OF=image"]},
-        "rootfs": {"type": "layers", "diff_ids": [format!("sha256:{digest}")]},
-    });
-    scratch.write("config.json", config.to_string());
-    let manifest =
-        json!([{"Config": "config.json", "RepoTags": ["tenant:v1"], "Layers": ["layer.tar"]}]);
-    scratch.write("manifest.json", manifest.to_string());
-    let words = ["-cf", "tenant.tar", "manifest.json", "config.json", "layer.tar"];
-    program(scratch, "tar", words).ok();
-    scratch.join("tenant.tar")
-}
-
-/// A control plane with a provider that runs.
-struct Running<'a> {
-    scratch: &'a Scratch,
-    data: PathBuf,
-    up: Up<'a>,
-}
-
-impl<'a> Running<'a> {
-    fn start(scratch: &'a Scratch) -> Self {
-        let data = scratch.join("data");
-        let words = ["--runtime", "process", "--data-dir", data.to_str().unwrap()];
-        let mut up = Up::start(scratch, &words);
-        let told = up.told("  runtime   ");
-        assert!(told.starts_with("process: "), "{told}");
-        Self { scratch, data, up }
-    }
-
-    /// Builds the provider with its program, and installs it.
-    fn install(&self) {
-        let archive = runtime_archive(self.scratch);
-        let example =
-            Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/platform/provider");
-        self.scratch.copy_package_from(&example, "provider");
-        let archive = archive.display().to_string();
-        let words =
-            ["build", "provider", "-o", "p.xpkg", "--embed-runtime-image-tarball", &archive];
-        self.up.say(&words).ok();
-        let there = format!("{}/{PACKAGE}", self.up.registry);
-        self.up.say(&["push", "-f", "p.xpkg", &there]).ok();
-        self.up.say(&["install", "provider", PACKAGE, "tenant", "--wait", "10m"]).ok();
-    }
-
-    fn kubectl(&self, words: &[&str]) -> Ran {
-        let mut command = command_at(self.scratch, &peer_path("kubectl"));
-        command.env("KUBECONFIG", &self.up.kubeconfig).args(words).output().unwrap().into()
-    }
-
-    fn apply(&self, object: &Value) {
-        let path = self.scratch.write("object.json", object.to_string());
-        self.kubectl(&["apply", "-f", path.to_str().unwrap()]).ok();
-    }
-
-    fn get(&self, words: &[&str]) -> Value {
-        let words: Vec<&str> = ["get", "-o", "json"].iter().chain(words).copied().collect();
-        serde_json::from_str(&self.kubectl(&words).ok().stdout).unwrap()
-    }
-
-    /// The provider's pods that are not about to go.
-    fn pods(&self) -> Vec<Value> {
-        let listed = self.get(&["pods", "-n", SYSTEM]);
-        let all = listed["items"].as_array().unwrap().iter();
-        all.filter(|one| one["metadata"]["deletionTimestamp"].is_null()).cloned().collect()
-    }
-
-    /// The provider's pod, once there is one that is ready and none that is not `not`.
-    fn ready_pod(&self, not: &str) -> Value {
-        patiently(|| {
-            let pods = self.pods();
-            let [pod] = pods.as_slice() else {
-                return Err(format!("there are {} pods: {pods:#?}", pods.len()));
-            };
-            let is_other = pod["metadata"]["name"] != not;
-            if is_ready(pod) && is_other { Ok(pod.clone()) } else { Err(format!("{pod:#}")) }
-        })
-    }
-
-    /// What a program in a pod answers.
-    fn ask(&self, pod: &Value, path: &str) -> String {
-        let address = pod["status"]["podIP"].as_str().unwrap();
-        until(&format!("an answer of {address} to {path}"), || {
-            let mut stream = UnixStream::connect(self.data.join("node/state/node.sock")).ok()?;
-            stream.write_all(format!("tcp {address}:8080\n").as_bytes()).ok()?;
-            let mut reader = BufReader::new(stream.try_clone().ok()?);
-            let mut line = String::new();
-            reader.read_line(&mut line).ok()?;
-            if line != "ok\n" {
-                return None;
-            }
-            let head = format!("GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n");
-            stream.write_all(head.as_bytes()).ok()?;
-            let mut told = String::new();
-            reader.read_to_string(&mut told).ok()?;
-            told.split_once("\r\n\r\n").map(|(_, body)| body.to_owned())
-        })
-    }
-}
-
-fn is_ready(pod: &Value) -> bool {
-    let conditions = pod["status"]["conditions"].as_array().cloned().unwrap_or_default();
-    conditions.iter().any(|one| one["type"] == "Ready" && one["status"] == "True")
-}
-
-fn name(object: &Value) -> &str {
-    object["metadata"]["name"].as_str().unwrap()
-}
-
-fn restarts(pod: &Value) -> i64 {
-    pod["status"]["containerStatuses"][0]["restartCount"].as_i64().unwrap()
-}
+use stage::{Image, Running, SYSTEM, is_ready, name, restarts};
+use std::path::Path;
 
 /// Whether a process runs the program of the test's image.
 fn is_program(id: &str) -> bool {
@@ -166,12 +38,26 @@ fn signal(id: &str, signal: &str) {
     assert!(killed.success());
 }
 
+/// Builds the provider with our own program, and installs it.
+fn install_tenant(running: &Running<'_>) {
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/platform/provider");
+    let image = Image {
+        name: "tenant",
+        program: &peer_path("tenant"),
+        at: "usr/bin/tenant",
+        directories: &[],
+        config: json!({"Entrypoint": ["tenant"], "Cmd": ["serve"], "Env": ["PATH=/usr/bin", "OF=image"]}),
+    };
+    let reference = "registry.example.org/team/provider-tenant:v0.1.0";
+    running.install("provider", &example, &image, reference);
+}
+
 /// One story, because every chapter needs what the one before it made: installing takes longest.
 #[test]
 fn a_provider_runs_is_looked_at_and_comes_back_whatever_happens_to_it() {
     let scratch = Scratch::new();
-    let running = Running::start(&scratch);
-    running.install();
+    let running = Running::start(&scratch, &[]);
+    install_tenant(&running);
     let pod = running.ready_pod("");
     look_at(&running, &pod);
     it_runs_as_the_package_manager_asked(&running, &pod);
@@ -290,7 +176,7 @@ fn it_outlives_apron(scratch: &Scratch, running: Running<'_>, pod: &Value) {
     assert_eq!(before.len(), 1);
     drop(running);
     until("no program is left", || (!is_program(&before[0])).then_some(()));
-    let running = Running::start(scratch);
+    let running = Running::start(scratch, &[]);
     let again = until("the same pod, started again", || {
         let pods = running.pods();
         pods.into_iter().find(|one| restarts(one) > 0 && is_ready(one))
