@@ -2,7 +2,7 @@
 
 use super::probe::describe_dial;
 use bytes::{BufMut as _, Bytes, BytesMut};
-use h2::client::{SendRequest, handshake};
+use h2::client::{Builder, SendRequest};
 use http::{HeaderMap, Method, Request};
 use std::net::SocketAddrV4;
 use std::pin::pin;
@@ -10,6 +10,8 @@ use tokio::net::TcpStream;
 
 /// Bytes of an answer that are read at most.
 const ANSWER_MAX: usize = 4096;
+/// Bytes of an answer's headers: its message is what events tell.
+const HEADERS_MAX: u32 = 16 << 10;
 const UNIMPLEMENTED: &str = "12";
 const STATUS_NAMES: [&str; 4] = ["UNKNOWN", "SERVING", "NOT_SERVING", "SERVICE_UNKNOWN"];
 const SERVING: u64 = 1;
@@ -20,8 +22,8 @@ pub(super) async fn check_health(address: SocketAddrV4, service: &str) -> Result
         |why: String| format!("error: failed to connect service at \"{address}\": {why}");
     let stream = TcpStream::connect(address).await;
     let stream = stream.map_err(|error| unreachable(describe_dial(address, &error)))?;
-    let (sender, connection) =
-        handshake(stream).await.map_err(|error| unreachable(error.to_string()))?;
+    let connected = Builder::new().max_header_list_size(HEADERS_MAX).handshake(stream).await;
+    let (sender, connection) = connected.map_err(|error| unreachable(error.to_string()))?;
     let mut asked = pin!(ask_health(sender, address, service));
     let checked = tokio::select! {
         checked = &mut asked => checked,

@@ -141,7 +141,7 @@ impl Gateway {
     pub async fn set_services(&self, services: Vec<ServiceEntry>) -> Vec<String> {
         let mut listeners = self.services.lock().await;
         self.names.replace_zone(ClusterZone::new(&self.config.domain, self.config.api, &services));
-        listeners.follow_table(ServiceTable::read_entries(&self.config, &services))
+        listeners.follow_table(ServiceTable::read_entries(&self.config, &services)).await
     }
 
     /// Tries a probe from here.
@@ -149,11 +149,10 @@ impl Gateway {
         let (ProbeTarget::Tcp { address }
         | ProbeTarget::Http { address, .. }
         | ProbeTarget::Grpc { address, .. }) = target;
-        let Some(_seat) = self.pods.take_seat_to(*address.ip()) else {
-            let sentence =
-                format!("there is no pod at {}, or too much is connected to it", address.ip());
-            return ProbeResult { failure: Some(sentence) };
-        };
+        // A probe takes no seat: what others have connected to a pod is not in its way.
+        if !self.pods.is_attached(*address.ip()) {
+            return ProbeResult { failure: Some(format!("there is no pod at {}", address.ip())) };
+        }
         probe::try_probe(target, patience).await
     }
 }
@@ -166,7 +165,7 @@ fn link_name(address: Ipv4Addr) -> String {
 async fn accept_api_clients(listener: TcpListener, config: Arc<NodeConfig>, pods: Arc<PodTable>) {
     loop {
         let Some((client, from)) = accept_pod(&listener).await else { continue };
-        match pods.take_seat_from(*from.ip()) {
+        match pods.take_seat_to_api(*from.ip()) {
             Some(seat) => {
                 tokio::spawn(serve_through_door(
                     client,

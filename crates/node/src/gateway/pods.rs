@@ -1,13 +1,17 @@
 //! Which pods are attached, and how much they may have connected at once.
 
 use std::collections::HashMap;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 /// Connections that a pod has opened at once: to Services, the API server and the outside.
 pub const CONNECTIONS_FROM_POD_MAX: usize = 1024;
-/// Connections at once that lead to a pod through Services, probes and apron's door.
+/// Connections at once of a pod to the API server, which has so many seats for all clients of this machine.
+const API_CONNECTIONS_FROM_POD_MAX: usize = 64;
+/// Names outside that a pod asks for at once.
+const NAMES_FROM_POD_MAX: usize = 32;
+/// Connections at once that lead to a pod through Services and apron's door.
 pub const CONNECTIONS_TO_POD_MAX: usize = 1024;
 
 /// Attached pods by address.
@@ -20,6 +24,8 @@ pub(super) struct PodTable {
 struct PodLink {
     pod: String,
     outgoing: Arc<Semaphore>,
+    api: Arc<Semaphore>,
+    names: Arc<Semaphore>,
     incoming: Arc<Semaphore>,
     /// Dropped with the link, which ends what is connected.
     attached: watch::Sender<()>,
@@ -53,6 +59,8 @@ impl PodTable {
         let link = PodLink {
             pod: pod.to_owned(),
             outgoing: Arc::new(Semaphore::new(CONNECTIONS_FROM_POD_MAX)),
+            api: Arc::new(Semaphore::new(API_CONNECTIONS_FROM_POD_MAX)),
+            names: Arc::new(Semaphore::new(NAMES_FROM_POD_MAX)),
             incoming: Arc::new(Semaphore::new(CONNECTIONS_TO_POD_MAX)),
             attached: watch::Sender::new(()),
         };
@@ -78,6 +86,21 @@ impl PodTable {
         let links = self.links();
         let link = links.get(&address)?;
         take_seat(&link.outgoing, &link.attached)
+    }
+
+    /// The same to the API server.
+    pub(super) fn take_seat_to_api(&self, address: Ipv4Addr) -> Option<PodSeat> {
+        let links = self.links();
+        let link = links.get(&address)?;
+        take_seat(&link.api, &link.attached)
+    }
+
+    /// A seat for a name that a pod asks for; none if it asks for too many at once, or is not attached.
+    pub(super) fn take_seat_for_name(&self, address: IpAddr) -> Option<PodSeat> {
+        let IpAddr::V4(address) = address else { return None };
+        let links = self.links();
+        let link = links.get(&address)?;
+        take_seat(&link.names, &link.attached)
     }
 
     /// A seat for a connection to a pod; none if it has too many, or is not attached.

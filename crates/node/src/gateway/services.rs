@@ -134,8 +134,8 @@ pub(super) struct ServiceListeners {
 #[derive(Debug)]
 struct ServiceListener {
     targets: watch::Sender<Targets>,
-    /// Dropped with the port, which stops listening.
-    _accepting: JoinSet<()>,
+    /// Ends with the port, which stops listening.
+    accepting: JoinSet<()>,
 }
 
 impl ServiceListeners {
@@ -143,10 +143,17 @@ impl ServiceListeners {
         Self { pods, open: BTreeMap::new() }
     }
 
-    /// Opens, changes and closes listeners until they are as in the table; answers with what is not served.
-    pub(super) fn follow_table(&mut self, mut table: ServiceTable) -> Vec<String> {
+    /// Opens, changes and closes listeners until they are as in the table; answers with what is not served, once
+    /// nothing is accepted any more at ports that are gone.
+    pub(super) async fn follow_table(&mut self, mut table: ServiceTable) -> Vec<String> {
         let ports = std::mem::take(&mut table.ports);
-        self.open.retain(|place, _| ports.contains_key(place));
+        let open = std::mem::take(&mut self.open).into_iter();
+        let (kept, gone): (BTreeMap<_, _>, BTreeMap<_, _>) =
+            open.partition(|(place, _)| ports.contains_key(place));
+        self.open = kept;
+        for mut listener in gone.into_values() {
+            listener.accepting.shutdown().await;
+        }
         for (place, targets) in ports {
             if let Some(listener) = self.open.get(&place) {
                 listener.targets.send_if_modified(|known| {
@@ -161,8 +168,7 @@ impl ServiceListeners {
                     let (sender, receiver) = watch::channel(targets);
                     let mut accepting = JoinSet::new();
                     accepting.spawn(accept_clients(listener, receiver, Arc::clone(&self.pods)));
-                    self.open
-                        .insert(place, ServiceListener { targets: sender, _accepting: accepting });
+                    self.open.insert(place, ServiceListener { targets: sender, accepting });
                 }
                 Err(error) => table.tell(format!("cannot listen at {place} of a Service: {error}")),
             }

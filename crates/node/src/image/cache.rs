@@ -53,7 +53,14 @@ struct CacheState {
     leases: Mutex<BTreeMap<String, Weak<ImageTurn>>>,
     /// By name of the file system: what it takes on the disk, once that was counted.
     sizes: Mutex<BTreeMap<String, u64>>,
-    _lock: File,
+    lock: File,
+}
+
+impl Drop for CacheState {
+    fn drop(&mut self) {
+        // Closing the file is not enough: a process that is being started has all descriptors for a moment.
+        let _ = self.lock.unlock();
+    }
 }
 
 /// What pulls of one file system wait for, so that it is made once.
@@ -78,7 +85,7 @@ impl ImageCache {
         empty_directory(&directory.join("tmp")).map_err(failed)?;
         let directory = directory.to_owned();
         let (leases, sizes) = (Mutex::default(), Mutex::default());
-        let shared = CacheState { directory, options, leases, sizes, _lock: lock };
+        let shared = CacheState { directory, options, leases, sizes, lock };
         Ok(Self { shared: Arc::new(shared) })
     }
 

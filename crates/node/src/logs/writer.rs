@@ -34,7 +34,7 @@ pub struct LogWriter {
     /// Whether the file may end within a record.
     is_torn: bool,
     /// Held as long as this lives.
-    _lock: File,
+    lock: File,
 }
 
 impl LogWriter {
@@ -58,18 +58,7 @@ impl LogWriter {
         let (mut file, size) = open_file(&files, sequence)?;
         let is_torn = size > 0 && !ends_with_newline(&mut file)?;
         let (stdout, stderr, batch) = (Vec::new(), Vec::new(), Vec::new());
-        Ok(Self {
-            files,
-            rotation,
-            sequence,
-            file,
-            size,
-            stdout,
-            stderr,
-            batch,
-            is_torn,
-            _lock: lock,
-        })
+        Ok(Self { files, rotation, sequence, file, size, stdout, stderr, batch, is_torn, lock })
     }
 
     /// Takes what came out of a pipe now. Lines are written when they are whole; after an error, what was given is
@@ -192,6 +181,8 @@ impl Drop for LogWriter {
     fn drop(&mut self) {
         // There is nobody left to tell; `finish` is for those who want to know.
         let _ = self.write_pending();
+        // Closing the file is not enough: a process that is being started has all descriptors for a moment.
+        let _ = self.lock.unlock();
     }
 }
 

@@ -20,6 +20,7 @@ const PREDECESSOR_WAIT: Duration = Duration::from_secs(30);
 /// supervisor, so that the next node begins after the last program of this one ended.
 pub(super) fn run_node(state: Option<&OsString>) -> Result<ExitCode, String> {
     let state = Path::new(state.ok_or("the node has no directory")?);
+    close_inherited().map_err(because("close what was inherited"))?;
     // A terminal's Ctrl-C is for apron, which ends the node in order.
     let _ = setsid();
     // Programs that are no root have to find their way through what is made for them.
@@ -33,6 +34,18 @@ pub(super) fn run_node(state: Option<&OsString>) -> Result<ExitCode, String> {
     let status = supervisor.wait().map_err(because("wait for the supervisor"))?;
     drop(lock);
     Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Closes every descriptor but the standard ones. Whatever started apron may have left files open in it, which every
+/// program of a pod would have as well.
+fn close_inherited() -> std::io::Result<()> {
+    let numbers = |entry: fs::DirEntry| entry.file_name().to_str()?.parse::<i32>().ok();
+    let open: Vec<i32> = fs::read_dir("/proc/self/fd")?.flatten().filter_map(numbers).collect();
+    for descriptor in open.into_iter().filter(|number| *number > 2) {
+        // That of the directory itself is closed by now.
+        let _ = nix::unistd::close(descriptor);
+    }
+    Ok(())
 }
 
 pub(super) fn open_lock(state: &Path) -> Result<File, String> {

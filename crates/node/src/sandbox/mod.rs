@@ -19,6 +19,7 @@
 //! the writable layers of containers, is removed with their pod, or by the next start in the same directory.
 
 mod blueprint;
+mod calls;
 mod children;
 mod container;
 mod enter;

@@ -12,9 +12,12 @@ use tokio::task::JoinHandle;
 /// How much of an exec's output is kept.
 const EXEC_OUTPUT_MAX: usize = 10 << 10;
 
-/// How long output is waited for after the end of a container. All its processes are gone then; only if one of them
-/// gave the pipe to another container, it has no end.
-const LAST_WORDS: Duration = Duration::from_secs(2);
+/// How long output is waited for after the end of a container. All its processes are gone then, so the pipe has an end,
+/// unless one of them gave it to another container: a machine that is busy is waited for.
+const LAST_WORDS: Duration = Duration::from_secs(30);
+
+/// How long output of an exec is waited for, whose program may have left others running.
+const EXEC_LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// The pipes of a container, being written to its log.
 pub(super) struct LoggedOutput {
@@ -86,7 +89,7 @@ impl CapturedOutput {
 
     /// What was printed, after the end of the program. What it left running may still hold the pipe.
     pub(super) async fn finish(mut self) -> String {
-        if tokio::time::timeout(LAST_WORDS, &mut self.reader).await.is_err() {
+        if tokio::time::timeout(EXEC_LAST_WORDS, &mut self.reader).await.is_err() {
             self.reader.abort();
         }
         String::from_utf8_lossy(&self.kept.lock().unwrap_or_else(PoisonError::into_inner))

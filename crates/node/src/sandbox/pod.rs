@@ -142,7 +142,7 @@ impl PodRecord {
         detached
     }
 
-    /// Kills the chosen containers, and waits for their end.
+    /// Kills the chosen containers, and waits for their end. All are killed first: one may hold the output of another.
     async fn end_runs(&self, node: &Supervisor, is_chosen: impl Fn(&ContainerName) -> bool) {
         let chosen: Vec<_> = self
             .containers()
@@ -150,8 +150,10 @@ impl PodRecord {
             .filter(|(name, _)| is_chosen(name))
             .map(|(_, record)| (record.pid, record.ended.clone()))
             .collect();
-        for (pid, mut ended) in chosen {
-            node.children.kill(pid);
+        for (pid, _) in &chosen {
+            node.children.kill(*pid);
+        }
+        for (_, mut ended) in chosen {
             let _ = ended.wait_for(|ended| *ended).await;
         }
     }
@@ -325,7 +327,9 @@ impl PodRecord {
                 fs::create_dir_all(&directory).map_err(|error| error.to_string())?;
                 if *in_memory {
                     let size = size_max.map(|bytes| format!(",size={bytes}")).unwrap_or_default();
-                    mount_new("tmpfs", &directory, TAME, &format!("mode=0777{size}"))?;
+                    // Without the mount, the directory would be taken for the volume the next time.
+                    mount_new("tmpfs", &directory, TAME, &format!("mode=0777{size}"))
+                        .inspect_err(|_| drop(fs::remove_dir(&directory)))?;
                     change.memory_mounts.push(directory.clone());
                 }
                 let root = node.ids.outside(0);
@@ -371,6 +375,7 @@ impl PodRecord {
             executed.await.unwrap_or_else(|_| Err("the program does not begin".to_owned()))
         {
             node.children.kill(pid);
+            let _ = ending.await;
             return Err(why);
         }
         let code = match tokio::time::timeout_at(deadline, &mut ending).await {

@@ -44,6 +44,7 @@ fn try_become(process: &ContainerProcess, ids: ContainerIds) -> Result<Infallibl
     limit_processes()?;
     take_user(process, ids)?;
     drop_rights()?;
+    super::calls::refuse_calls()?;
     rustix::process::umask(Mode::from_raw_mode(0o022));
     let directory = if process.directory.is_empty() { "/" } else { process.directory.as_str() };
     chdir(directory)

@@ -18,6 +18,7 @@ use nix::unistd::Pid;
 use serde_json::{Value, json};
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
+use std::os::fd::AsFd as _;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::{Command, ExitCode};
@@ -122,10 +123,12 @@ async fn serve(children: Children) -> Result<(), String> {
     Ok(())
 }
 
-/// Standard input and output, which apron made pipes.
+/// Standard input and output, which apron made pipes. Unlike `dup`, cloning keeps them from the programs that are executed:
+/// a program with a pipe of apron could read secrets of all pods, and speak for them.
 fn open_pipes() -> std::io::Result<(Receiver, Sender)> {
-    let input = Receiver::from_owned_fd(nix::unistd::dup(std::io::stdin())?)?;
-    Ok((input, Sender::from_owned_fd(nix::unistd::dup(std::io::stdout())?)?))
+    let input = std::io::stdin().as_fd().try_clone_to_owned()?;
+    let output = std::io::stdout().as_fd().try_clone_to_owned()?;
+    Ok((Receiver::from_owned_fd(input)?, Sender::from_owned_fd(output)?))
 }
 
 async fn next_request(

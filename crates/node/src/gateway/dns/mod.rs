@@ -78,7 +78,7 @@ impl NameServer {
                     continue;
                 }
                 tokio::spawn(async move {
-                    let _ = server.serve_connection(stream).await;
+                    let _ = server.serve_connection(stream, IpAddr::V4(*from.ip())).await;
                     drop(seat);
                 });
             }
@@ -104,7 +104,8 @@ impl NameServer {
                     let (server, message) = (Arc::clone(&self), message.to_vec());
                     let socket = Arc::clone(socket);
                     tokio::spawn(async move {
-                        let answer = server.answer_from_outside(&query, &message, true).await;
+                        let answer =
+                            server.answer_from_outside(&query, &message, from.ip(), true).await;
                         let _ = socket.send_to(&answer, from).await;
                     });
                 }
@@ -116,14 +117,16 @@ impl NameServer {
         matches!(from.ip(), IpAddr::V4(address) if self.pods.is_attached(address))
     }
 
-    async fn serve_connection(&self, mut stream: TcpStream) -> io::Result<()> {
+    async fn serve_connection(&self, mut stream: TcpStream, from: IpAddr) -> io::Result<()> {
         loop {
             let read = timeout(CONNECTION_IDLE, read_message(&mut stream)).await;
             let Ok(Some(message)) = read.unwrap_or(Ok(None)) else { return Ok(()) };
             let answer = match self.answer_at_once(&message, false) {
                 AtOnce::Ignored => return Ok(()),
                 AtOnce::Answered(answer) => answer,
-                AtOnce::Outside(query) => self.answer_from_outside(&query, &message, false).await,
+                AtOnce::Outside(query) => {
+                    self.answer_from_outside(&query, &message, from, false).await
+                }
             };
             let written = timeout(CONNECTION_IDLE, write_message(&mut stream, &answer)).await;
             written.unwrap_or_else(|late| Err(late.into()))?;
@@ -147,10 +150,19 @@ impl NameServer {
         }
     }
 
-    async fn answer_from_outside(&self, query: &DnsQuery, message: &[u8], is_udp: bool) -> Vec<u8> {
+    async fn answer_from_outside(
+        &self,
+        query: &DnsQuery,
+        message: &[u8],
+        from: IpAddr,
+        is_udp: bool,
+    ) -> Vec<u8> {
         let fail =
             |code| write_answer(query, &DnsAnswer::with_code(code), answer_max(query, is_udp));
-        let Ok(_seat) = self.queries.try_acquire() else {
+        // One pod cannot have all of them.
+        let (Some(_own), Ok(_seat)) =
+            (self.pods.take_seat_for_name(from), self.queries.try_acquire())
+        else {
             return fail(ResponseCode::ServerFailure);
         };
         match timeout(QUERY_PATIENCE, ask_for_name(&self.state, message)).await {

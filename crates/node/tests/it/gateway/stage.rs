@@ -11,6 +11,7 @@
     reason = "a helper that fails fails its test, as it should"
 )]
 
+use crate::sandbox::stage::copy_program;
 use serde_json::{Value, json};
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::fs::{PermissionsExt as _, chown};
@@ -180,7 +181,7 @@ impl NetworkStage {
         }
         // Where the program is built, another user may not be let in.
         let program = directory.path().join("apron-node");
-        fs_err::copy(env!("CARGO_BIN_EXE_apron-node"), &program).unwrap();
+        copy_program(Path::new(env!("CARGO_BIN_EXE_apron-node")), &program);
 
         let host = Actor::start(&[user.become_user(), user.unshare(), split("cat")].concat())
             .await_namespace();

@@ -78,6 +78,45 @@ async fn a_program_cannot_have_processes_without_end() {
     }
 }
 
+/// Says of calls whether they are refused: 1 is `EPERM`.
+const TRY_CALLS: &str = r#"
+#include <errno.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+static void try(const char *name, long result) { printf("%s %d\n", name, result < 0 ? errno : 0); }
+int main(void) {
+    char key[] = "apron";
+    try("keyctl", syscall(SYS_keyctl, 0, -3, 1));
+    try("add_key", syscall(SYS_add_key, "user", key, key, 5, -3));
+    try("request_key", syscall(SYS_request_key, "user", key, 0, 0));
+    try("vsock", socket(AF_VSOCK, SOCK_STREAM, 0));
+    try("io_uring", syscall(SYS_io_uring_setup, 1, 0));
+    try("bpf", syscall(SYS_bpf, 0, 0, 0));
+    try("inet", socket(AF_INET, SOCK_STREAM, 0));
+}
+"#;
+
+#[tokio::test]
+async fn a_program_is_refused_calls_that_lead_out_of_namespaces() {
+    for who in everybody() {
+        let stage = Stage::new(who);
+        let source = stage.directory.path().join("try.c");
+        fs::write(&source, TRY_CALLS).unwrap();
+        let program = stage.directory.path().join("image/bin/try");
+        let mut compiler = std::process::Command::new("cc");
+        let built = compiler.arg("-static").arg("-o").arg(program).arg(source).status().unwrap();
+        assert!(built.success());
+        let mut node = stage.spawn().await;
+        node.create_pod("p", 2).await;
+        let expected = "keyctl 1|add_key 1|request_key 1|vsock 1|io_uring 1|bpf 1|inet 0";
+        for (id, printed) in run_as_both(&mut node, "p", "try").await {
+            assert_eq!(printed.join("|"), expected, "{who:?} as {id}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_program_sees_neither_files_nor_processes_of_the_machine() {
     for who in everybody() {
@@ -110,7 +149,7 @@ async fn a_program_sees_neither_files_nor_processes_of_the_machine() {
                grep -l password $p/root/v/key 2>/dev/null && echo GOT $p; \
                cat $p/environ > /dev/null 2>&1; cat $p/cmdline | grep -q '[1]00000' && echo GOT process; done; \
              grep -q {place} /proc/self/mountinfo && grep {place} /proc/self/mountinfo | grep -v -E 'lowerdir|/(names|memory)/' && echo GOT mount; \
-             ls -d /proc/[0-9]* | grep -c . ; ls -l /proc/self/fd | grep -v -E ' [0-9]+ -> (pipe:|/dev/null|/proc/[0-9]+/fd)' ; true"
+             ls -d /proc/[0-9]* | grep -c . ; ls -l /proc/self/fd | grep -v -E ' [012] -> (pipe:|/dev/null)| -> /proc/[0-9]+/fd' ; true"
         );
         for (id, printed) in run_as_both(&mut node, "thief", &script).await {
             let got: Vec<_> = printed
@@ -118,7 +157,7 @@ async fn a_program_sees_neither_files_nor_processes_of_the_machine() {
                 .filter(|line| line.starts_with("GOT") || line.contains("of the machine"))
                 .collect();
             assert!(got.is_empty(), "{who:?} as {id}: {got:?}");
-            // Of descriptors there are those of ls, besides the pipes and the empty input; a line counts them.
+            // A program has the empty input and two pipes; ls has the directory besides.
             let odd: Vec<_> = printed.iter().filter(|line| line.contains("->")).collect();
             assert!(odd.is_empty(), "{who:?} as {id}: {odd:?}");
             let count: usize = printed.iter().find_map(|line| line.parse().ok()).unwrap();

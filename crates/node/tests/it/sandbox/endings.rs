@@ -168,7 +168,15 @@ fn name_of(stage: &Path) -> String {
 struct Traces {
     path: String,
     namespaces: BTreeSet<PathBuf>,
+    /// The processes in these namespaces. The numbers of the namespaces are given to others soon after.
+    members: Vec<(i32, String)>,
     links: BTreeSet<String>,
+}
+
+/// When a process was started, which tells it from a later one with its number.
+fn start_time(pid: i32) -> Option<String> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit_once(") ")?.1.split(' ').nth(19).map(str::to_owned)
 }
 
 impl Traces {
@@ -176,16 +184,19 @@ impl Traces {
         let directory = stage.directory.path();
         let own = namespaces_of(&[i32::try_from(std::process::id()).unwrap()]);
         let namespaces = namespaces_of(&processes_with(&name_of(directory)));
-        let namespaces = namespaces.difference(&own).cloned().collect();
-        Self { path: directory.to_string_lossy().into_owned(), namespaces, links }
+        let namespaces: BTreeSet<PathBuf> = namespaces.difference(&own).cloned().collect();
+        let is_member = |pid: &i32| !namespaces_of(&[*pid]).is_disjoint(&namespaces);
+        let members = all_processes().into_iter().filter(is_member);
+        let members = members.filter_map(|pid| Some((pid, start_time(pid)?))).collect();
+        Self { path: directory.to_string_lossy().into_owned(), namespaces, members, links }
     }
 
     fn assert_gone(&self, stage: &Stage) {
         assert!(self.namespaces.len() >= 6, "the pod was not found: {:?}", self.namespaces);
         let word = name_of(stage.directory.path());
         wait_until("its processes are gone", || processes_with(&word).is_empty());
-        wait_until("its namespaces are gone", || {
-            namespaces_of(&all_processes()).is_disjoint(&self.namespaces)
+        wait_until("the processes in its namespaces are gone", || {
+            self.members.iter().all(|(pid, start)| start_time(*pid).as_ref() != Some(start))
         });
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
         assert!(!mounts.contains(&self.path), "{mounts}");

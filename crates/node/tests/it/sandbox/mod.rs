@@ -2,7 +2,7 @@
 
 mod attacks;
 mod endings;
-mod stage;
+pub(crate) mod stage;
 
 use fs_err as fs;
 use node::protocol::{ContainerName, MountSource};

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::os::unix::fs::{PermissionsExt, lchown, symlink};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
@@ -71,7 +72,7 @@ impl Stage {
         let path = directory.path();
         fs::set_permissions(path, PermissionsExt::from_mode(0o755)).unwrap();
         let node = path.join("apron-node");
-        fs::copy(env!("CARGO_BIN_EXE_apron-node"), &node).unwrap();
+        copy_program(Path::new(env!("CARGO_BIN_EXE_apron-node")), &node);
         fs::create_dir(path.join("state")).unwrap();
         fs::set_permissions(path.join("state"), PermissionsExt::from_mode(0o700)).unwrap();
         lay_image(&path.join("image"));
@@ -82,8 +83,7 @@ impl Stage {
                 "#!/bin/sh\nexec /usr/bin/setpriv --reuid {USER} --regid {USER} --clear-groups {} \"$@\"\n",
                 node.display()
             );
-            fs::write(&wrapper, text).unwrap();
-            fs::set_permissions(&wrapper, PermissionsExt::from_mode(0o755)).unwrap();
+            write_script(&wrapper, &text);
             own_tree(&path.join("state"), USER);
             own_tree(&path.join("image"), USER);
             wrapper
@@ -126,13 +126,30 @@ impl Stage {
     }
 }
 
+/// Copies a program that is executed soon. While a process has a file open to write it, nothing can execute that file: a
+/// process of its own does so here, because what another test starts meanwhile has the descriptors of this one for a moment.
+pub(crate) fn copy_program(from: &Path, to: &Path) {
+    let done = Command::new("cp").arg(from).arg(to).status().unwrap();
+    assert!(done.success());
+}
+
+/// Writes a script that is executed soon, in the same way.
+fn write_script(to: &Path, text: &str) {
+    let words = ["-c", "printf %s \"$1\" >\"$2\" && chmod 755 \"$2\"", "sh", text];
+    let done = Command::new("sh").args(words).arg(to).status().unwrap();
+    assert!(done.success());
+}
+
 fn lay_image(image: &Path) {
     for directory in ["bin", "etc", "home", "tmp"] {
         fs::create_dir_all(image.join(directory)).unwrap();
     }
     fs::set_permissions(image.join("tmp"), PermissionsExt::from_mode(0o1777)).unwrap();
-    fs::copy("/bin/busybox", image.join("bin/busybox"))
-        .expect("busybox-static is missing: run scripts/setup test");
+    assert!(
+        Path::new("/bin/busybox").exists(),
+        "busybox-static is missing: run scripts/setup test"
+    );
+    copy_program(Path::new("/bin/busybox"), &image.join("bin/busybox"));
     for tool in TOOLS {
         symlink("busybox", image.join("bin").join(tool)).unwrap();
     }
