@@ -339,4 +339,23 @@ mod tests {
         assert!(first.is_ok() && shares.take(&nobody, Some(&here)).await.is_err());
         assert!(shares.take(&nobody, Some(&there)).await.is_ok());
     }
+
+    /// M2: the router lets nobody in beyond their share.
+    #[tokio::test]
+    async fn m2_the_router_refuses_whoever_has_more_than_a_share() {
+        let server = crate::testing::server(crate::log::Log::in_memory()).await;
+        let held: Vec<_> = std::iter::from_fn(|| server.shares.join("greedy")).collect();
+        assert_eq!(held.len(), LIMITS.flow + LIMITS.line);
+        let ask = async |name: &str| {
+            let groups = vec!["devs".to_owned()];
+            let identity = crate::Identity { user: name.to_owned(), groups, credential: None };
+            let request = http::Request::get("/api").extension(identity);
+            let request = request.body(axum::body::Body::empty()).unwrap();
+            tower::ServiceExt::oneshot(server.router(), request).await.unwrap().status()
+        };
+        assert_eq!(ask("greedy").await, 429);
+        assert_eq!(ask("modest").await, 200);
+        drop(held);
+        assert_eq!(ask("greedy").await, 200);
+    }
 }

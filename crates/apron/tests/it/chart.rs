@@ -508,3 +508,22 @@ fn a_manager_with_the_rights_of_the_chart_works_on_a_real_server() {
     let real = Real::start(&scratch.join("real"), &ours);
     works(&scratch, &real.kubeconfig);
 }
+
+/// C1: the role that gathers what packages may ask for is brought, and is empty.
+#[test]
+fn c1_the_chart_and_the_command_bring_an_empty_role_of_allowed_permissions() {
+    let scratch = Scratch::new();
+    let label = "rbac.crossplane.io/aggregate-to-allowed-provider-permissions";
+    for objects in [rendered(&scratch, USUAL, &[]), installed(&scratch, USUAL, &[])] {
+        let named =
+            |one: &&Json| one["metadata"]["name"] == "crossplane:allowed-provider-permissions";
+        let role = objects.iter().find(named).unwrap();
+        assert_eq!(role["kind"], "ClusterRole");
+        let gathers = json!([{"matchLabels": {label: "true"}}]);
+        assert_eq!(role["aggregationRule"]["clusterRoleSelectors"], gathers);
+        assert!(role["rules"].as_array().is_none_or(Vec::is_empty), "{role}");
+        let manager = objects.iter().find(|one| one["kind"] == "Deployment").unwrap();
+        let words = manager["spec"]["template"]["spec"]["containers"][0]["args"].to_string();
+        assert!(!words.contains("--allow-any-permissions"), "{words}");
+    }
+}

@@ -120,6 +120,22 @@ fn a_family_of_one_organisation_shares_its_kinds() {
     );
 }
 
+/// H6: a path that leads elsewhere makes nobody kin.
+#[test]
+fn h6_no_other_spelling_makes_an_image_one_of_an_organisation() {
+    for (image, is_kin) in [
+        ("xpkg.example.org/acme/q:v1", true),
+        ("XPKG.Example.org:443/acme/q:v1", true),
+        ("xpkg.example.org/acme/../evil/q:v1", false),
+        ("xpkg.example.org/./acme/q:v1", false),
+        ("xpkg.example.org//acme/q:v1", false),
+    ] {
+        let kin = revision("q-1", image, &[(CRD.0, CRD.1, "a.kin.org")]);
+        let told = show(&roles(&World { family: vec![kin], ..world() }));
+        assert_eq!(told.contains("kin.org"), is_kin, "{image}");
+    }
+}
+
 #[test]
 fn a_revision_without_kinds_gets_no_roles() {
     let revision = revision("p-1", "xpkg.example.org/acme/p:v1", &[]);
