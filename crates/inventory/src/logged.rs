@@ -16,8 +16,10 @@ pub struct LoggedContainer {
     pub pod: String,
     /// The container's name.
     pub container: String,
-    /// What no other run of any container has: the pod's identity, the container and its restarts.
-    pub run: String,
+    /// What no other container has: the pod's identity and its own name.
+    pub identity: String,
+    /// The run that is present: how often it was started again.
+    pub run: i64,
     /// Whether the run goes on.
     pub is_running: bool,
     /// Whether a run before this one has ended.
@@ -65,7 +67,8 @@ impl LoggedContainer {
             |one: &PodTrouble| one.container.as_ref().is_none_or(|of| *of == container);
         let uid = text_of(&pod["metadata"]["uid"]);
         Self {
-            run: format!("{uid}/{container}/{restarts}"),
+            identity: format!("{uid}/{container}"),
+            run: restarts,
             is_running: is_at("/state/running"),
             has_previous: is_at("/lastState/terminated"),
             has_ended: is_at("/state/terminated"),
@@ -309,7 +312,7 @@ mod tests {
     #[test]
     fn runs_of_containers_are_told_apart() {
         let status = |restarts: i64| json!({"name": "package-runtime", "restartCount": restarts});
-        assert_eq!(chosen(&status(0)).run, "u/package-runtime/0");
+        assert_eq!(chosen(&status(0)).identity, "u/package-runtime");
         assert_ne!(chosen(&status(0)).run, chosen(&status(1)).run);
     }
 

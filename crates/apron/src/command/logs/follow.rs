@@ -26,13 +26,14 @@ use std::time::Duration;
 /// The pause between two looks for pods.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// How far the log of a run was printed.
+/// How far the log of a container was printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Progress {
     /// Its stream is open.
     Open,
-    /// Its stream has ended: after these lines, and whether that was the end of the log.
-    Ended { seen: Option<Seen>, is_whole: bool },
+    /// The stream has ended that was opened when this run was present: after these lines, and whether that was the end
+    /// of the run's log.
+    Ended { run: i64, seen: Option<Seen>, is_whole: bool },
 }
 
 /// What a stream is to print.
@@ -45,7 +46,8 @@ struct StreamWish {
 
 /// How a stream ended.
 struct StreamEnd {
-    run: String,
+    identity: String,
+    run: i64,
     seen: Option<Seen>,
     is_whole: bool,
     /// Nothing reads what is printed any more.
@@ -65,7 +67,8 @@ struct Sight {
 /// What is followed, and how far.
 struct Follower<'a> {
     request: &'a Request,
-    runs: BTreeMap<String, Progress>,
+    /// By container, and not by run: which run a stream is of is decided when the API server opens it.
+    progress: BTreeMap<String, Progress>,
     /// What was told of pods that have no log yet, and of failures.
     told: BTreeSet<String>,
 }
@@ -80,7 +83,7 @@ pub(super) async fn follow_pods(
 ) -> Outcome {
     // Once several pods were printed, each line names its own.
     let is_prefixed = Cell::new(containers.len() > 1);
-    let mut follower = Follower { request, runs: BTreeMap::new(), told: BTreeSet::new() };
+    let mut follower = Follower { request, progress: BTreeMap::new(), told: BTreeSet::new() };
     let mut streams = FuturesUnordered::new();
     let mut is_first = true;
     loop {
@@ -125,22 +128,20 @@ impl Follower<'_> {
     ) -> Vec<StreamWish> {
         let mut wishes = Vec::new();
         for one in containers {
-            let seen = match self.runs.get(&one.run) {
+            let before = self.progress.get(&one.identity).copied();
+            let (is_over, seen) = match before {
                 Some(Progress::Open) => continue,
-                Some(Progress::Ended { is_whole: true, .. }) if !one.is_running => {
-                    one.describe_trouble().into_iter().for_each(|why| self.tell_once(why));
-                    continue;
+                Some(Progress::Ended { run, seen, is_whole }) => {
+                    (is_whole && run == one.run && !one.is_running, seen)
                 }
-                None if !one.has_log() => {
-                    one.describe_trouble().into_iter().for_each(|why| self.tell_once(why));
-                    continue;
-                }
-                Some(Progress::Ended { seen, .. }) => *seen,
-                None => None,
+                None => (!one.has_log(), None),
             };
-            let is_wished_part = is_first && !self.runs.contains_key(&one.run);
-            let parameters = self.choose_parameters(one, seen, is_wished_part);
-            self.runs.insert(one.run.clone(), Progress::Open);
+            if is_over {
+                one.describe_trouble().into_iter().for_each(|why| self.tell_once(why));
+                continue;
+            }
+            let parameters = self.choose_parameters(one, seen, is_first && before.is_none());
+            self.progress.insert(one.identity.clone(), Progress::Open);
             wishes.push(StreamWish { one: one.clone(), parameters, seen });
         }
         wishes
@@ -172,8 +173,8 @@ impl Follower<'_> {
 
     /// Notes how a stream ended; true if there is no use in going on.
     fn note_end(&mut self, ended: StreamEnd, is_first: bool) -> Outcome<bool> {
-        let StreamEnd { run, seen, is_whole, is_unread, refusal } = ended;
-        self.runs.insert(run, Progress::Ended { seen, is_whole });
+        let StreamEnd { identity, run, seen, is_whole, is_unread, refusal } = ended;
+        self.progress.insert(identity, Progress::Ended { run, seen, is_whole });
         match refusal {
             Some(failure) if is_first => return Err(failure),
             Some(failure) => self.warn_once(failure),
@@ -206,7 +207,8 @@ async fn print_stream(
 ) -> StreamEnd {
     let StreamWish { one, parameters, seen: printed } = wish;
     let mut end = StreamEnd {
-        run: one.run.clone(),
+        identity: one.identity.clone(),
+        run: one.run,
         seen: printed,
         is_whole: true,
         is_unread: false,
@@ -304,7 +306,12 @@ mod tests {
     }
 
     fn follow(request: &Request) -> Follower<'_> {
-        Follower { request, runs: BTreeMap::new(), told: BTreeSet::new() }
+        Follower { request, progress: BTreeMap::new(), told: BTreeSet::new() }
+    }
+
+    fn end_of(one: &LoggedContainer, seen: Option<Seen>, is_whole: bool) -> StreamEnd {
+        let (identity, run) = (one.identity.clone(), one.run);
+        StreamEnd { identity, run, seen, is_whole, is_unread: false, refusal: None }
     }
 
     #[test]
@@ -315,6 +322,9 @@ mod tests {
         let first = follower.choose_streams(&[container(0, &running)], true);
         assert_eq!(first[0].parameters.tail_lines, Some(3));
         assert!(follower.choose_streams(&[container(0, &running)], false).is_empty());
+        // The stream that is open may be of either run, until it ends.
+        assert!(follower.choose_streams(&[container(1, &running)], false).is_empty());
+        follower.note_end(end_of(&first[0].one, None, true), false).unwrap();
         let second = follower.choose_streams(&[container(1, &running)], false);
         assert_eq!(second[0].parameters.tail_lines, None);
     }
@@ -326,13 +336,7 @@ mod tests {
         let running = container(0, &json!({"running": {}}));
         follower.choose_streams(std::slice::from_ref(&running), true);
         let seen = Seen::and(None, "2026-01-31T12:00:00.5Z".parse().unwrap());
-        let end = |is_whole| StreamEnd {
-            run: running.run.clone(),
-            seen: Some(seen),
-            is_whole,
-            is_unread: false,
-            refusal: None,
-        };
+        let end = |is_whole| end_of(&running, Some(seen), is_whole);
         for is_whole in [false, true] {
             assert!(!follower.note_end(end(is_whole), false).unwrap());
             let again = follower.choose_streams(std::slice::from_ref(&running), false);
@@ -351,11 +355,8 @@ mod tests {
         let request = request(&["p", "--follow"]);
         let mut follower = follow(&request);
         let refused = || StreamEnd {
-            run: "r".to_owned(),
-            seen: None,
-            is_whole: false,
-            is_unread: false,
             refusal: Some(Failure::new("cannot read", "mend it")),
+            ..end_of(&container(0, &json!({"running": {}})), None, false)
         };
         assert!(follower.note_end(refused(), true).is_err());
         assert!(!follower.note_end(refused(), false).unwrap());

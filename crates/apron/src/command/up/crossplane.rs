@@ -95,10 +95,13 @@ pub(super) async fn install_core(cluster: &Cluster, image: &str, time: Duration)
 /// Waits until the core says that it is ready.
 pub(super) async fn await_core(cluster: &Cluster, time: Duration) -> Outcome {
     let deployments = Resource::in_namespace("apps", "v1", NAMESPACE, "deployments");
+    let pods = Resource::core(NAMESPACE, "pods");
     let end = Instant::now() + time;
     loop {
         let found: Option<Json> = cluster.get(&deployments, NAME).await?;
-        if found.as_ref().is_some_and(is_available) {
+        // The status may be that of the last run, until the first look of this one; pods are not ready before that.
+        let pods = cluster.list_labelled(&pods, "app", NAME).await?;
+        if found.as_ref().is_some_and(is_available) && pods.iter().any(is_pod_ready) {
             return Ok(());
         }
         if Instant::now() > end {
@@ -141,6 +144,14 @@ fn is_available(deployment: &Json) -> bool {
     status["observedGeneration"] == deployment["metadata"]["generation"]
         && status["updatedReplicas"] == 1
         && status["availableReplicas"] == 1
+}
+
+/// Whether a pod is ready, and not asked to end.
+fn is_pod_ready(pod: &Json) -> bool {
+    let conditions = pod["status"]["conditions"].as_array().map(Vec::as_slice);
+    let mut conditions = conditions.unwrap_or_default().iter();
+    pod["metadata"]["deletionTimestamp"].is_null()
+        && conditions.any(|one| one["type"] == "Ready" && one["status"] == "True")
 }
 
 /// Everything that makes up the core, in the order in which it is applied.

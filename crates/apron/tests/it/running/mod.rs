@@ -1,10 +1,12 @@
 //! `apron up --runtime process`: programs of packages that really run on this machine, as a user of kubectl
 //! meets them. Run as root; without it the same pods have one user each, which `node` tests.
 
+mod logs;
 mod platform;
 mod stage;
 
 use crate::support::{Scratch, patiently, peer_path, until};
+use logs::{Follower, logs_of_packages_are_printed};
 use serde_json::{Value, json};
 use stage::{Image, Running, SYSTEM, is_ready, name, restarts};
 use std::path::Path;
@@ -63,16 +65,28 @@ fn a_provider_runs_is_looked_at_and_comes_back_whatever_happens_to_it() {
     it_runs_as_the_package_manager_asked(&running, &pod);
     it_reaches_the_api_server_with_its_own_rights(&running, &pod);
     another_pod_finds_it_by_name(&running, &pod);
+    logs_of_packages_are_printed(&running, &pod);
+    let follower = Follower::start(&running, "tenant");
+    follower.sees_line(&running, &pod, "first-run");
     let pod = it_comes_back_after_it_was_killed(&running, &pod);
+    follower.sees_line(&running, &pod, "second-run");
     let pod = it_is_replaced(&running, &pod);
+    follower.sees_line(&running, &pod, "third-pod");
+    follower.saw_each_line_once();
+    drop(follower);
     it_outlives_apron(&scratch, running, &pod);
+    its_log_ends_with_it(&scratch);
 }
 
 fn look_at(running: &Running<'_>, pod: &Value) {
     let listed = running.kubectl(&["get", "pods", "-n", SYSTEM]).ok().stdout;
     assert!(listed.contains("1/1") && listed.contains("Running"), "{listed}");
-    let log = running.kubectl(&["logs", "-n", SYSTEM, name(pod)]).ok().stdout;
-    assert!(log.starts_with(&format!("tenant begins on {} with serve", name(pod))), "{log}");
+    // A pod without probes is ready before its program has said anything.
+    let first = format!("tenant begins on {} with serve", name(pod));
+    until("the first line", || {
+        let log = running.kubectl(&["logs", "-n", SYSTEM, name(pod)]).ok().stdout;
+        log.starts_with(&first).then_some(())
+    });
     running.ask(pod, "/print?text=hello");
     until("a line in the log", || {
         let words = ["logs", "-n", SYSTEM, name(pod), "--tail=1", "--timestamps"];
@@ -137,7 +151,7 @@ fn another_pod_finds_it_by_name(running: &Running<'_>, pod: &Value) {
     until("a pod that is not ready", || {
         (!is_ready(&running.get(&["pod", "second"]))).then_some(())
     });
-    running.kubectl(&["delete", "pod", "second"]).ok();
+    running.kubectl(&["delete", "pod", "second", "--timeout=15m"]).ok();
     assert_eq!(running.kubectl(&["get", "pod", "second"]).code, Some(1));
 }
 
@@ -159,7 +173,7 @@ fn it_comes_back_after_it_was_killed(running: &Running<'_>, pod: &Value) -> Valu
 }
 
 fn it_is_replaced(running: &Running<'_>, pod: &Value) -> Value {
-    running.kubectl(&["delete", "pod", "-n", SYSTEM, name(pod)]).ok();
+    running.kubectl(&["delete", "pod", "-n", SYSTEM, name(pod), "--timeout=15m"]).ok();
     let second = running.ready_pod(name(pod));
     let deployments = running.get(&["deployments", "-n", SYSTEM]);
     let deployment = format!("deployment/{}", name(&deployments["items"][0]));
@@ -186,4 +200,15 @@ fn it_outlives_apron(scratch: &Scratch, running: Running<'_>, pod: &Value) {
     assert_eq!(before.len(), 1);
     running.up.stop();
     until("no program is left", || (!is_program(&before[0])).then_some(()));
+}
+
+fn its_log_ends_with_it(scratch: &Scratch) {
+    let running = Running::start(scratch, &[]);
+    let pod = running.ready_pod("");
+    let follower = Follower::start(&running, "tenant");
+    follower.sees_line(&running, &pod, "last-run");
+    running.up.say(&["uninstall", "tenant", "--wait", "10m"]).ok();
+    follower.ends_well();
+    until("no program is left", || programs(&running).is_empty().then_some(()));
+    running.up.stop();
 }

@@ -1,7 +1,7 @@
 //! Programs that upstream's people wrote, as they are: a provider and functions run as packages, and upstream's
 //! core composes with them, without a cluster.
 
-use super::stage::{Image, Running, SYSTEM, is_ready};
+use super::stage::{Image, Running, is_ready};
 use crate::support::{Scratch, patiently, peer_path};
 use serde_json::{Value, json};
 
@@ -18,7 +18,7 @@ fn upstreams_own_programs_make_a_platform() {
     objects_are_converted_by_their_provider(&running);
     push_core(&running);
     running.up.stop();
-    let mut running = Running::start(&scratch, &["--with-crossplane", CORE]);
+    let mut running = Running::start(&scratch, &["--with-crossplane", CORE, "--timeout", "15m"]);
     running.up.told("ready after ");
     define_greetings(&running);
     a_composite_resource_becomes_ready(&running);
@@ -51,9 +51,11 @@ fn install_packages(running: &Running<'_>) {
         let reference = format!("registry.example.org/upstream/{name}:v1.0.0");
         running.install(kind, &program.with_file_name("package"), &image, &reference);
     }
-    let pods = running.pods();
-    assert_eq!(pods.len(), 4, "{pods:#?}");
-    assert!(pods.iter().all(is_ready), "{pods:#?}");
+    patiently(|| {
+        let pods = running.pods();
+        let are_ready = pods.len() == 4 && pods.iter().all(is_ready);
+        if are_ready { Ok(()) } else { Err(format!("{pods:#?}")) }
+    });
 }
 
 /// The provider works with the rights that the package manager gave it.
@@ -162,7 +164,7 @@ fn define_greetings(running: &Running<'_>) {
         },
     }));
     let words = ["wait", "xrd/greetings.demo.example.org", "--for=condition=Established"];
-    running.kubectl(&[&words[..], &["--timeout=300s"]].concat()).ok();
+    running.kubectl(&[&words[..], &["--timeout=900s"]].concat()).ok();
 }
 
 fn a_composite_resource_becomes_ready(running: &Running<'_>) {
@@ -184,7 +186,7 @@ fn a_composite_resource_becomes_ready(running: &Running<'_>) {
 
 fn what_was_composed_goes_with_it(running: &Running<'_>) {
     let words = ["delete", "greeting", "hello", "-n", "default", "--cascade=foreground"];
-    running.kubectl(&[&words[..], &["--timeout=300s"]].concat()).ok();
+    running.kubectl(&[&words[..], &["--timeout=900s"]].concat()).ok();
     for name in ["plain", "by-provider"] {
         patiently(|| {
             let ran = running.kubectl(&["get", "configmap", name, "-n", "default"]);
@@ -195,10 +197,13 @@ fn what_was_composed_goes_with_it(running: &Running<'_>) {
 
 /// The core reads packages and changes nothing of them, nor the definitions of their kinds.
 fn packages_stay_apron_s(running: &Running<'_>) {
-    let listed = running.up.say(&["list", "-o", "json"]).ok().stdout;
-    let listed: Value = serde_json::from_str(&listed).unwrap();
-    let all = listed.as_array().unwrap();
-    assert!(all.len() == 4 && all.iter().all(|one| one["state"] == "healthy"), "{listed:#}");
+    patiently(|| {
+        let listed = running.up.say(&["list", "-o", "json"]).ok().stdout;
+        let listed: Value = serde_json::from_str(&listed).unwrap();
+        let all = listed.as_array().unwrap();
+        let are_healthy = all.len() == 4 && all.iter().all(|one| one["state"] == "healthy");
+        if are_healthy { Ok(()) } else { Err(format!("{listed:#}")) }
+    });
     let definition = running.get(&["crd", "locks.pkg.crossplane.io"]).to_string();
     assert!(definition.contains("\"digest\""), "the core's setup replaced the definition");
     let revisions = running.get(&["providerrevisions,functionrevisions"]);
@@ -208,8 +213,10 @@ fn packages_stay_apron_s(running: &Running<'_>) {
         });
     let core = writers.filter(|writer| writer["manager"] == "crossplane").count();
     assert_eq!(core, 0, "{revisions:#}");
-    let pods = running.get(&["pods", "-n", SYSTEM]);
-    assert_eq!(pods["items"].as_array().unwrap().len(), 5, "{pods:#}");
+    patiently(|| {
+        let pods = running.pods();
+        if pods.len() == 5 { Ok(()) } else { Err(format!("{pods:#?}")) }
+    });
 }
 
 fn config_map(name: &str, text: &str) -> Value {

@@ -6,8 +6,11 @@ use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 pub(super) const SYSTEM: &str = "crossplane-system";
+/// A program that does not answer within this time is asked again.
+const ANSWER_WAIT: Duration = Duration::from_secs(60);
 
 /// An image with one program.
 pub(super) struct Image<'a> {
@@ -124,6 +127,8 @@ impl<'a> Running<'a> {
         let address = pod["status"]["podIP"].as_str().unwrap();
         until(&format!("an answer of {address} to {path}"), || {
             let mut stream = UnixStream::connect(self.data.join("node/state/node.sock")).ok()?;
+            stream.set_read_timeout(Some(ANSWER_WAIT)).ok()?;
+            stream.set_write_timeout(Some(ANSWER_WAIT)).ok()?;
             stream.write_all(format!("tcp {address}:8080\n").as_bytes()).ok()?;
             let mut reader = BufReader::new(stream.try_clone().ok()?);
             let mut line = String::new();
