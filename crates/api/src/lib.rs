@@ -21,8 +21,8 @@
 //!
 //! In a cluster, packages are objects of the group `pkg.crossplane.io`. [`pkg`] has their types,
 //! and [`crd`] makes the definitions from them that an API server needs; [`wire`] is how a type
-//! and its schema are one thing; [`stacks`] has the kinds of the first package system; [`manager`] lists the objects of an installed manager. [`object`]
-//! and [`condition`] are what all objects share.
+//! and its schema are one thing; [`stacks`] has the kinds of the first package system; [`manager`] lists the objects of an installed manager,
+//! [`crossplane_core`] those of Crossplane's core beside it. [`object`] and [`condition`] are what all objects share.
 //!
 //! Packages and users name kinds in several forms; [`kind_reference`] reads each of them.
 //!
@@ -33,6 +33,7 @@
 
 pub mod condition;
 pub mod crd;
+pub mod crossplane_core;
 pub mod kind_reference;
 pub mod manager;
 pub mod meta;

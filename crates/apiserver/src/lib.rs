@@ -66,8 +66,6 @@ pub mod runtime;
 mod testing;
 #[cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 pub mod upkeep;
-#[cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
-pub mod wire;
 pub mod world;
 
 use std::sync::{Arc, Mutex};

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::status::Failure;
 use super::syntax;
 use crate::kind::Kind;
-use crate::wire::protobuf;
+use wire::protobuf;
 
 /// The media type.
 pub const MEDIA: &str = "application/vnd.kubernetes.protobuf";

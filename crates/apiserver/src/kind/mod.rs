@@ -178,9 +178,9 @@ pub fn split_key(key: &str) -> (&str, &str, &str) {
 pub fn complete(kind: &Kind, object: &mut Value) {
     defaults::complete(kind, object);
     if kind.group == crate::crd::GROUP && kind.kind == crate::crd::KIND {
-        crate::wire::typed::settle_columns(object);
+        wire::typed::settle_columns(object);
     } else if !kind.custom {
-        crate::wire::typed::settle(&kind.api_version(), &kind.kind, object);
+        wire::typed::settle(&kind.api_version(), &kind.kind, object);
     }
 }
 

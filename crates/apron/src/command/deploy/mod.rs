@@ -142,7 +142,7 @@ pub(crate) fn print_objects(is_json: bool, objects: &[Json]) -> Outcome {
 }
 
 /// Where an object of the list is.
-fn address(object: &Json) -> Outcome<(Resource, String)> {
+pub(crate) fn address(object: &Json) -> Outcome<(Resource, String)> {
     let text = |value: &Json| value.as_str().unwrap_or_default().to_owned();
     let (kind, name) = (text(&object["kind"]), text(&object["metadata"]["name"]));
     let namespace = text(&object["metadata"]["namespace"]);
@@ -156,6 +156,8 @@ fn address(object: &Json) -> Outcome<(Resource, String)> {
         "ClusterRoleBinding" => {
             Resource::of_group("rbac.authorization.k8s.io", "v1", "clusterrolebindings")
         }
+        "ConfigMap" => Resource::core(&namespace, "configmaps"),
+        "Service" => Resource::core(&namespace, "services"),
         "Deployment" => Resource::in_namespace("apps", "v1", &namespace, "deployments"),
         other => {
             let message = format!("nobody knows where a {other} belongs");

@@ -282,6 +282,7 @@ fn every_limit_is_in_the_reference() {
         "explorer",
         "schema",
         "apply",
+        "wire",
         "workload",
         "journal",
         "node",

@@ -3,8 +3,8 @@
 use base64::Engine;
 use serde_json::{Value, json};
 
-use super::protobuf::{Malformed, object, open};
-use super::typed::settle;
+use crate::protobuf::{Malformed, object, open};
+use crate::typed::settle;
 
 fn bytes(case: &Value) -> Vec<u8> {
     let engine = base64::engine::general_purpose::STANDARD;
@@ -12,7 +12,7 @@ fn bytes(case: &Value) -> Vec<u8> {
 }
 
 fn cases() -> impl Iterator<Item = Value> {
-    include_str!("../../testdata/wire/objects.jsonl")
+    include_str!("../testdata/objects.jsonl")
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())
 }

@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
-use super::protobuf::{Malformed, Reader, Result, message, value};
-use super::table::{self, Form, SCHEMA};
-use super::typed;
+use crate::protobuf::{Malformed, Reader, Result, message, value};
+use crate::table::{self, Form, SCHEMA};
+use crate::typed;
 use schema::clock;
 
 /// The first and the last second that a time can be written for.
@@ -12,7 +12,7 @@ const YEAR_ZERO: i64 = -62_167_219_200;
 const YEAR_10000: i64 = 253_402_300_799;
 
 /// Reads such a message; `old` is what was read for the same field before.
-pub(super) fn read(form: &Form, bytes: &[u8], old: Value, depth: usize) -> Result<Value> {
+pub(crate) fn read(form: &Form, bytes: &[u8], old: Value, depth: usize) -> Result<Value> {
     match form {
         Form::Time => stamp(bytes, false),
         Form::MicroTime => stamp(bytes, true),

@@ -3,15 +3,15 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-static TEXT: &str = include_str!("../../data/types.txt");
+static TEXT: &str = include_str!("../data/types.txt");
 static TABLE: LazyLock<Table> = LazyLock::new(|| Table::parse(TEXT));
 
 /// The type of schemas, which refer to themselves in forms of their own.
-pub(super) const SCHEMA: &str = "extensions.JSONSchemaProps";
+pub(crate) const SCHEMA: &str = "extensions.JSONSchemaProps";
 
 /// What a field holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Form {
+pub(crate) enum Form {
     Text,
     Flag,
     Int32,
@@ -39,7 +39,7 @@ pub(super) enum Form {
 
 /// How a field is written when it is empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Empty {
+pub(crate) enum Empty {
     /// Not at all; structures are written always.
     Omitted,
     /// Not at all, structure or not.
@@ -54,19 +54,19 @@ pub(super) enum Empty {
 
 /// A field of a type.
 #[derive(Debug, Clone)]
-pub(super) struct Field {
-    pub(super) number: u64,
+pub(crate) struct Field {
+    pub(crate) number: u64,
     /// The name in JSON; empty when the fields of the form are written in its place.
-    pub(super) name: &'static str,
-    pub(super) form: Form,
-    pub(super) empty: Empty,
+    pub(crate) name: &'static str,
+    pub(crate) form: Form,
+    pub(crate) empty: Empty,
 }
 
 /// A type: its own name and its fields.
 #[derive(Debug)]
-pub(super) struct Type {
-    pub(super) name: &'static str,
-    pub(super) fields: Vec<Field>,
+pub(crate) struct Type {
+    pub(crate) name: &'static str,
+    pub(crate) fields: Vec<Field>,
 }
 
 #[derive(Debug, Default)]
@@ -76,13 +76,13 @@ struct Table {
 }
 
 /// The type of a kind such as `apps/v1/Deployment`, if there is one.
-pub(super) fn kind(api_version: &str, kind: &str) -> Option<&'static Type> {
+pub(crate) fn kind(api_version: &str, kind: &str) -> Option<&'static Type> {
     let own = TABLE.kinds.get(format!("{api_version}/{kind}").as_str());
     named(own.or_else(|| TABLE.kinds.get(format!("*/{kind}").as_str()))?)
 }
 
 /// A type by its own name.
-pub(super) fn named(name: &str) -> Option<&'static Type> {
+pub(crate) fn named(name: &str) -> Option<&'static Type> {
     TABLE.types.get(name)
 }
 
@@ -148,7 +148,7 @@ fn form_of(text: &'static str) -> Form {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::*;
 
     #[test]
     fn every_type_that_is_named_is_there() {

@@ -6,15 +6,15 @@
 use base64::Engine;
 use serde_json::{Map, Value, json};
 
-use super::special;
-use super::table::{self, Form, Type};
-use super::typed;
+use crate::special;
+use crate::table::{self, Form, Type};
+use crate::typed;
 
 /// The deepest nesting accepted, as for JSON.
 pub const DEPTH_MAX: usize = 128;
 
 type Object = Map<String, Value>;
-pub(super) type Result<T> = std::result::Result<T, Malformed>;
+pub(crate) type Result<T> = std::result::Result<T, Malformed>;
 
 /// Why bytes are not the message they should be.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -93,7 +93,7 @@ fn text(bytes: &[u8]) -> String {
 }
 
 /// Reads a message into `out`, which may have some of its fields already.
-pub(super) fn message(bytes: &[u8], of: &Type, out: &mut Object, depth: usize) -> Result<()> {
+pub(crate) fn message(bytes: &[u8], of: &Type, out: &mut Object, depth: usize) -> Result<()> {
     if depth == 0 {
         return Err(Malformed::Said(format!("proto: nested deeper than {DEPTH_MAX}")));
     }
@@ -123,7 +123,7 @@ fn into(block: &[u8], name: &str, out: &mut Object, depth: usize) -> Result<()> 
 }
 
 /// Reads one value into its place; lists and maps grow, messages are merged.
-pub(super) fn value(
+pub(crate) fn value(
     reader: &mut Reader<'_>,
     wire: u8,
     form: &Form,
@@ -200,13 +200,13 @@ fn pair(bytes: &[u8], of: &Form, name: &str, depth: usize) -> Result<(String, Va
 }
 
 /// Bytes yet to be read.
-pub(super) struct Reader<'a> {
-    pub(super) bytes: &'a [u8],
+pub(crate) struct Reader<'a> {
+    pub(crate) bytes: &'a [u8],
 }
 
 impl<'a> Reader<'a> {
     /// The next field's number and wire type.
-    pub(super) fn tag(&mut self, message: &str) -> Result<Option<(u64, u8)>> {
+    pub(crate) fn tag(&mut self, message: &str) -> Result<Option<(u64, u8)>> {
         if self.bytes.is_empty() {
             return Ok(None);
         }
@@ -223,7 +223,7 @@ impl<'a> Reader<'a> {
         Ok(Some((number & 0xffff_ffff, wire)))
     }
 
-    pub(super) fn number(&mut self, wire: u8, name: &str) -> Result<u64> {
+    pub(crate) fn number(&mut self, wire: u8, name: &str) -> Result<u64> {
         expect(wire, 0, name)?;
         self.varint()
     }
@@ -234,7 +234,7 @@ impl<'a> Reader<'a> {
         Ok(u64::from_le_bytes(bytes.try_into().map_err(|_| Malformed::Cut)?))
     }
 
-    pub(super) fn block(&mut self, wire: u8, name: &str) -> Result<&'a [u8]> {
+    pub(crate) fn block(&mut self, wire: u8, name: &str) -> Result<&'a [u8]> {
         expect(wire, 2, name)?;
         let length = self.length()?;
         self.take(length)
@@ -269,7 +269,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Passes over a field nobody knows, whose tag has been read.
-    pub(super) fn skip(&mut self, wire: u8) -> Result<()> {
+    pub(crate) fn skip(&mut self, wire: u8) -> Result<()> {
         let (mut depth, mut wire) = (0_usize, wire);
         loop {
             match wire {

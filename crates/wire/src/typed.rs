@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use schema::object::quantity::{self, Finest};
 
-use super::table::{self, Empty, Field, Form, SCHEMA, Type};
+use crate::table::{self, Empty, Field, Form, SCHEMA, Type};
 
 /// Brings an object of a built-in kind into form; others are left alone.
 pub fn settle(api_version: &str, kind: &str, object: &mut Value) {
@@ -25,7 +25,7 @@ pub fn settle_columns(definition: &mut Value) {
 }
 
 /// Brings a whole object into form: its kind comes first.
-pub(super) fn settle_whole(of: &Type, object: &mut Value) {
+pub(crate) fn settle_whole(of: &Type, object: &mut Value) {
     let Value::Object(map) = object else { return };
     let mut old = std::mem::take(map);
     for name in ["kind", "apiVersion"] {
@@ -36,7 +36,7 @@ pub(super) fn settle_whole(of: &Type, object: &mut Value) {
     settle_map(of, old, map);
 }
 
-pub(super) fn settle_as(of: &Type, object: &mut Value) {
+pub(crate) fn settle_as(of: &Type, object: &mut Value) {
     let Value::Object(map) = object else { return };
     let old = std::mem::take(map);
     settle_map(of, old, map);
@@ -163,7 +163,7 @@ fn is_zero(value: &Value) -> bool {
 }
 
 /// The empty value of a form, as it is written.
-pub(super) fn zero(form: &Form) -> Value {
+pub(crate) fn zero(form: &Form) -> Value {
     match form {
         Form::Text => json!(""),
         Form::Flag => json!(false),
