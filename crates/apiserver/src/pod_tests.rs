@@ -103,6 +103,55 @@ async fn h4_no_pod_ends_later_than_can_be_written() {
     }
 }
 
+/// A time that was shortened when more than it had gone by lay in the past.
+#[tokio::test]
+async fn a_shorter_time_to_end_that_is_over_is_the_shortest_from_now_on() {
+    for hosting in [Hosting::Unattended, Hosting::Pods] {
+        let (server, world) = start(Log::in_memory(), hosting).await;
+        if !server.options.runtime.makes_pods() {
+            make_node(&server, "apron").await;
+        }
+        server.settle().await;
+        let began = world.now.load(Ordering::SeqCst);
+        for (name, after, wished, expected) in
+            [("past", 20, 5, (20, 1)), ("due", 5, 5, (5, 1)), ("ahead", 2, 5, (5, 5))]
+        {
+            world.now.store(began, Ordering::SeqCst);
+            let path = make_pod(&server, pod_on("apron", name, &json!({}))).await;
+            ask(&server, "DELETE", &path, Value::Null).await;
+            world.now.store(began + after, Ordering::SeqCst);
+            let shorter = format!("{path}?gracePeriodSeconds={wished}");
+            let marked = ask(&server, "DELETE", &shorter, Value::Null).await;
+            let told = &marked["metadata"];
+            assert_eq!(told["deletionTimestamp"], time::format(began + expected.0), "{name}");
+            assert_eq!(told["deletionGracePeriodSeconds"], expected.1, "{name}");
+            ask(&server, "DELETE", &format!("{path}?gracePeriodSeconds=0"), Value::Null).await;
+            assert_eq!(code_of(&server, &path).await, 404, "{name}");
+        }
+    }
+}
+
+/// A pod that named its account by the older field alone ran as another.
+#[tokio::test]
+async fn the_older_field_of_a_pods_account_is_as_good_as_the_newer() {
+    let (server, _) = start(Log::in_memory(), Hosting::Pods).await;
+    server.settle().await;
+    let older = json!({"serviceAccount": "x"});
+    let refused = ask(&server, "POST", PODS, pod_on("apron", "p", &older)).await;
+    assert_eq!(refused["code"], 403, "{refused}");
+    let accounts = "/api/v1/namespaces/default/serviceaccounts";
+    for name in ["x", "y"] {
+        ask(&server, "POST", accounts, json!({"metadata": {"name": name}})).await;
+    }
+    let both = json!({"serviceAccount": "x", "serviceAccountName": "y"});
+    for (spec, name) in [(older, "x"), (both, "y")] {
+        let path = make_pod(&server, pod_on("apron", name, &spec)).await;
+        let pod = ask(&server, "GET", &path, Value::Null).await;
+        assert_eq!(pod["spec"]["serviceAccountName"], name);
+        assert_eq!(pod["spec"]["serviceAccount"], name);
+    }
+}
+
 /// The Node of a pod was deleted, or never made: its namespace ended never.
 #[tokio::test]
 async fn a_pod_of_a_node_that_is_not_there_goes_at_once_and_so_does_its_namespace() {

@@ -4,8 +4,6 @@
 use schema::object::map_at;
 use serde_json::{Value, json};
 
-use crate::reading::text_at;
-
 /// Where programs look for their token.
 const MOUNT_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 /// What the names of volumes with tokens begin with.
@@ -17,8 +15,18 @@ pub const DEFAULT_ACCOUNT: &str = "default";
 
 /// The name of the account that a pod runs as.
 pub fn account_name(pod: &Value) -> &str {
-    match text_at(pod, "/spec/serviceAccountName") {
+    match asked_account(pod.get("spec").unwrap_or(&Value::Null)) {
         "" => DEFAULT_ACCOUNT,
+        name => name,
+    }
+}
+
+/// The account that the specification of a pod asks for, or nothing. `serviceAccount` is the older
+/// name of `serviceAccountName`, which wins.
+fn asked_account(spec: &Value) -> &str {
+    let text = |field: &str| spec.get(field).and_then(Value::as_str).unwrap_or_default();
+    match text("serviceAccountName") {
+        "" => text("serviceAccount"),
         name => name,
     }
 }
@@ -93,6 +101,15 @@ mod tests {
         assert_eq!(pod["spec"]["imagePullSecrets"][0]["name"], "s");
         assert_eq!(pod["spec"]["volumes"][0]["name"], "kube-api-access-abcde");
         assert_eq!(pod["spec"]["containers"][0]["volumeMounts"][0]["mountPath"], MOUNT_PATH);
+    }
+
+    #[test]
+    fn an_account_is_known_by_its_older_field_too() {
+        let name = |spec: Value| account_name(&json!({"spec": spec})).to_owned();
+        assert_eq!(name(json!({})), "default");
+        assert_eq!(name(json!({"serviceAccount": "old"})), "old");
+        assert_eq!(name(json!({"serviceAccount": "old", "serviceAccountName": ""})), "old");
+        assert_eq!(name(json!({"serviceAccount": "old", "serviceAccountName": "new"})), "new");
     }
 
     #[test]

@@ -7,7 +7,7 @@ pub(crate) type Statement<'a> = (&'a str, &'a str, &'a str, String);
 
 /// Puts a condition into a list. What says the same as before keeps its times; the time of
 /// transition changes with the status only.
-pub fn put_condition(list: &mut Vec<Value>, said: &(&str, &str, &str, String), now: &str) {
+pub(crate) fn put_condition(list: &mut Vec<Value>, said: &(&str, &str, &str, String), now: &str) {
     let (kind, status, reason, message) = said;
     let mut new = json!({
         "type": kind, "status": status, "lastUpdateTime": now, "lastTransitionTime": now,

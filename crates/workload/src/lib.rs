@@ -35,5 +35,4 @@ pub mod rollout;
 pub mod slices;
 mod template;
 
-pub use condition::put_condition;
 pub use reading::{controller_uid, is_pod_ready};

@@ -6,13 +6,19 @@ use serde_json::{Map, Value, json};
 
 use crate::condition::{drop_condition, put_condition};
 use crate::reading::{
-    controller_uid, count_at, is_pod_over, is_pod_ready, optional_count, ready_since, text_at,
+    annotation, controller_uid, count_at, is_pod_over, is_pod_ready, optional_count, ready_since,
+    text_at,
 };
 
 /// The most pods that are made or deleted in one go.
 const BURST: usize = 500;
 /// The most pods that one replica set gets: more than one machine runs.
 const PODS_MAX: i64 = 1_000;
+
+/// The annotation that says what it costs to delete a pod, compared to others.
+const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
+/// The condition of a set that cannot have the pods it wishes for.
+const FAILURE: &str = "ReplicaFailure";
 
 /// A pod that is to be changed or deleted.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -65,18 +71,50 @@ pub fn plan_replicas(set: &Value, pods: &[Value], now: u64) -> ReplicasPlan {
     let wished = optional_count(set, "/spec/replicas").unwrap_or(1);
     let (size, present) = (wished.min(PODS_MAX), i64::try_from(active.len()).unwrap_or(i64::MAX));
     let burst = |number: i64| usize::try_from(number).unwrap_or(0).min(BURST);
+    let pod = new_pod(set);
+    // A pod that its set does not select would be no pod of it, and another would be made, without end.
+    let is_fit = selects(&pod);
+    let is_kept = is_fit && !is_going;
     let (missing, excess) =
-        if is_going { (0, 0) } else { (burst(size - present), burst(present - size)) };
-    let (status, again_at) = status(set, &active, ending, wished, now);
+        if is_kept { (burst(size - present), burst(present - size)) } else { (0, 0) };
+    let refusal = refusal(wished, is_fit);
+    let (status, again_at) = status(set, &active, ending, refusal.as_deref(), now);
     active.sort_by_key(|pod| standing(pod));
     ReplicasPlan {
         adopt: orphans.into_iter().map(name_of).collect(),
         release: strays,
         delete: active.iter().take(excess).map(|pod| name_of(pod)).collect(),
         make: missing,
-        pod: new_pod(set),
+        pod,
         status,
         again_at,
+    }
+}
+
+/// Why a set does not get the pods it wishes for, whatever its server says to them.
+fn refusal(wished: i64, is_fit: bool) -> Option<String> {
+    if wished > PODS_MAX {
+        let why = format!("{wished} pods are wished for; a ReplicaSet gets {PODS_MAX} at most");
+        return Some(why);
+    }
+    let is_odd = wished > 0 && !is_fit;
+    is_odd.then(|| "the selector does not match the labels of the template".to_owned())
+}
+
+/// Says in a status why pods could not be made or deleted. What it said before, as told in the set's
+/// present status, stays with its time: a new one would be news of the set, and its next look at once.
+pub fn note_failure(status: &mut Value, set: &Value, reason: &str, why: &str, now: u64) {
+    let told = set.pointer("/status/conditions").and_then(Value::as_array);
+    let mut conditions = told.cloned().unwrap_or_default();
+    put_failure(&mut conditions, reason, why, now);
+    status["conditions"] = json!(conditions);
+}
+
+fn put_failure(conditions: &mut Vec<Value>, reason: &str, why: &str, now: u64) {
+    put_condition(conditions, &(FAILURE, "True", reason, why.to_owned()), &time::format(now));
+    for one in conditions.iter_mut().filter_map(Value::as_object_mut) {
+        // Conditions of Deployments have it, those of replica sets do not.
+        one.shift_remove("lastUpdateTime");
     }
 }
 
@@ -97,10 +135,19 @@ fn standing(pod: &Value) -> impl Ord + use<> {
         !text_at(pod, "/spec/nodeName").is_empty(),
         phase,
         is_pod_ready(pod),
+        deletion_cost(pod),
         std::cmp::Reverse(ready_since(pod).unwrap_or_default()),
         std::cmp::Reverse(restarts.max().unwrap_or_default()),
         std::cmp::Reverse(meta_text(pod, "creationTimestamp").to_owned()),
     )
+}
+
+/// What it costs to delete a pod. A number that is written in another way than usual counts as none.
+fn deletion_cost(pod: &Value) -> i32 {
+    let text = annotation(pod, DELETION_COST);
+    let is_usual =
+        text == "0" || text.starts_with(['-', '1', '2', '3', '4', '5', '6', '7', '8', '9']);
+    text.parse().ok().filter(|_| is_usual).unwrap_or_default()
 }
 
 /// A reference that makes the replica set the controller of a pod.
@@ -132,7 +179,7 @@ fn status(
     set: &Value,
     active: &[&Value],
     ending: usize,
-    wished: i64,
+    refusal: Option<&str>,
     now: u64,
 ) -> (Value, Option<u64>) {
     let wait = u64::try_from(count_at(set, "/spec/minReadySeconds")).unwrap_or_default();
@@ -166,12 +213,9 @@ fn status(
     status.insert("observedGeneration".to_owned(), generation.unwrap_or(json!(0)));
     let conditions = status.get("conditions").and_then(Value::as_array);
     let mut conditions = conditions.cloned().unwrap_or_default();
-    if wished > PODS_MAX {
-        let message = format!("{wished} pods are wished for; a ReplicaSet gets {PODS_MAX} at most");
-        let said = ("ReplicaFailure", "True", "FailedCreate", message);
-        put_condition(&mut conditions, &said, &time::format(now));
-    } else {
-        drop_condition(&mut conditions, "ReplicaFailure");
+    match refusal {
+        Some(why) => put_failure(&mut conditions, "FailedCreate", why, now),
+        None => drop_condition(&mut conditions, FAILURE),
     }
     if conditions.is_empty() {
         status.shift_remove("conditions");
@@ -271,6 +315,61 @@ mod tests {
         assert_eq!(plan.make, 0);
         assert_eq!(plan.status["conditions"][0]["reason"], "FailedCreate");
         assert_eq!(plan_replicas(&set(i64::MAX), &[], 100).make, BURST);
+    }
+
+    /// A set that is written past what is checked now made 500 pods at each look.
+    #[test]
+    fn a_set_that_does_not_select_its_own_pods_makes_none_and_says_so() {
+        let selectors = [
+            Value::Null,
+            json!({}),
+            json!({"matchLabels": {"a": "c"}}),
+            json!({"matchExpressions": [{"key": "a", "operator": "Near", "values": ["b"]}]}),
+        ];
+        for selector in selectors {
+            let mut odd = set(2);
+            odd["spec"]["selector"] = selector.clone();
+            let plan = plan_replicas(&odd, &[], 100);
+            assert_eq!(plan.make, 0, "{selector}");
+            let said = &plan.status["conditions"][0];
+            assert_eq!(said["message"], "the selector does not match the labels of the template");
+            odd["spec"]["replicas"] = json!(0);
+            assert_eq!(plan_replicas(&odd, &[], 100).status.get("conditions"), None);
+        }
+    }
+
+    #[test]
+    fn of_pods_that_are_ready_those_that_cost_least_go_first() {
+        let priced = |name: &str, ready: bool, cost: &str| {
+            let mut pod = pod(name, ready);
+            pod["metadata"]["annotations"] = json!({DELETION_COST: cost});
+            pod
+        };
+        let pods = [
+            priced("dear", true, "10"),
+            priced("odd", true, "+20"),
+            priced("cheap", true, "-1"),
+            priced("unready", false, "100"),
+        ];
+        let plan = plan_replicas(&set(1), &pods, 100);
+        let going: Vec<&str> = plan.delete.iter().map(|pod| pod.name.as_str()).collect();
+        assert_eq!(going, ["unready", "cheap", "odd"]);
+    }
+
+    #[test]
+    fn a_failure_that_goes_on_is_no_news() {
+        let mut failing = set(1);
+        let mut status = plan_replicas(&failing, &[], 100).status;
+        note_failure(&mut status, &failing, "FailedCreate", "no account", 100);
+        assert_eq!(
+            status["conditions"],
+            json!([{"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate",
+                "message": "no account", "lastTransitionTime": "1970-01-01T00:01:40Z"}])
+        );
+        failing["status"] = status.clone();
+        let mut again = plan_replicas(&failing, &[], 200).status;
+        note_failure(&mut again, &failing, "FailedCreate", "no account", 200);
+        assert_eq!(again, status);
     }
 
     #[test]

@@ -9,17 +9,37 @@ pub(crate) const HASH_LABEL: &str = "pod-template-hash";
 /// Letters and digits of generated names: no vowels, so no words.
 const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 
-/// A template without the label that a replica set has in addition, and without what says nothing.
+/// Fields that map names to values. Empty, they say nothing; other empty objects do, as `emptyDir`.
+const MAPS: [&str; 7] =
+    ["labels", "annotations", "nodeSelector", "matchLabels", "limits", "requests", "overhead"];
+
+/// A template without the label that a replica set has in addition, and without what says nothing:
+/// clients with types leave it out when they write a template that they have read.
 pub(crate) fn plain_template(template: &Value) -> Value {
     let mut plain = template.clone();
     let metadata = map_at(&mut plain, "metadata");
-    if metadata.get("creationTimestamp").is_some_and(Value::is_null) {
-        metadata.shift_remove("creationTimestamp");
-    }
     if let Some(Value::Object(labels)) = metadata.get_mut("labels") {
         labels.shift_remove(HASH_LABEL);
     }
+    drop_empty(&mut plain);
     plain
+}
+
+/// Takes out fields that are null, an empty list or an empty map of names.
+fn drop_empty(value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            map.values_mut().for_each(drop_empty);
+            map.retain(|name, one| match one {
+                Value::Null => false,
+                Value::Array(list) => !list.is_empty(),
+                Value::Object(inner) => !(inner.is_empty() && MAPS.contains(&name.as_str())),
+                _ => true,
+            });
+        }
+        Value::Array(list) => list.iter_mut().for_each(drop_empty),
+        _ => {}
+    }
 }
 
 /// A template with the label.
@@ -80,6 +100,26 @@ mod tests {
         assert_eq!(hash_template(&one, 0), hash_template(&same, 0));
         assert_ne!(hash_template(&one, 0), hash_template(&other, 0));
         assert_ne!(hash_template(&one, 0), hash_template(&one, 1));
+        let empty = json!({
+            "metadata": {"labels": {"x": "y"}, "annotations": {}, "creationTimestamp": null},
+            "spec": {"a": 1, "b": [1, 2], "c": []},
+        });
+        assert_eq!(hash_template(&one, 0), hash_template(&empty, 0));
         assert!(hash_template(&one, 0).bytes().all(|letter| ALPHABET.contains(&letter)));
+    }
+
+    #[test]
+    fn what_clients_leave_out_when_they_write_again_makes_no_other_template() {
+        let spec = |spec: Value| plain_template(&json!({"metadata": {}, "spec": spec}));
+        let same = [
+            json!({"containers": [{"name": "c", "resources": {}}], "volumes": [{"emptyDir": {}}]}),
+            json!({"containers": [{"name": "c", "resources": {"limits": {}}, "env": []}],
+                "volumes": [{"emptyDir": {}}], "initContainers": [], "nodeSelector": {}}),
+            json!({"containers": [{"name": "c", "resources": {}, "args": null, "ports": []}],
+                "volumes": [{"emptyDir": {}}], "tolerations": null}),
+        ];
+        assert!(same.iter().all(|one| spec(one.clone()) == spec(same[0].clone())));
+        let other = json!({"containers": [{"name": "c", "resources": {}}], "volumes": [{}]});
+        assert_ne!(spec(other), spec(same[0].clone()), "an empty object may say something");
     }
 }

@@ -21,8 +21,19 @@ pub(super) fn spec(spec: &mut Object) {
         each(spec, name, container);
     }
     each(spec, "volumes", volume);
-    if let Some(account) = spec.get("serviceAccountName").cloned() {
-        set_default(spec, "serviceAccount", account);
+    name_account(spec);
+}
+
+/// A pod's account is told in two places, of which the newer decides; the older alone is as good.
+fn name_account(spec: &mut Object) {
+    let text = |field: &str| {
+        let said = spec.get(field).and_then(Value::as_str).filter(|said| !said.is_empty());
+        said.map(str::to_owned)
+    };
+    if let Some(account) = text("serviceAccountName").or_else(|| text("serviceAccount")) {
+        for field in ["serviceAccountName", "serviceAccount"] {
+            spec.insert(field.to_owned(), json!(account));
+        }
     }
 }
 

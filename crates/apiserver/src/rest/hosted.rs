@@ -119,7 +119,7 @@ pub(super) fn end_pod(
         if let Some(generation) = metadata.get("generation").and_then(Value::as_i64) {
             metadata.insert("generation".to_owned(), json!(generation.saturating_add(1)));
         }
-        return mark_ending(marked, now, seconds);
+        return mark_ending(marked, now.saturating_add(seconds.unsigned_abs()), seconds);
     }
     let before = metadata(pod).get("deletionGracePeriodSeconds").and_then(Value::as_i64);
     match (before, wished) {
@@ -128,7 +128,12 @@ pub(super) fn end_pod(
         (Some(before), Some(wished)) if wished < before => {
             let told = time::parse(meta_text(pod, "deletionTimestamp"));
             let began = told.map_or(now, |told| told.saturating_sub(before.unsigned_abs()));
-            mark_ending(pod.clone(), began, wished)
+            let until = began.saturating_add(wished.unsigned_abs());
+            if until > now {
+                return mark_ending(pod.clone(), until, wished);
+            }
+            // The whole of the shorter time is over: what is left is the shortest there is.
+            mark_ending(pod.clone(), now, wished.min(1))
         }
         _ => Ending::AsBefore,
     }
@@ -161,9 +166,9 @@ fn is_node_gone(server: &Server, pod: &Value) -> bool {
     nodes.is_some_and(|nodes| server.log.get(&nodes.key(None, node)).is_none())
 }
 
-/// A pod that ends so many seconds after a moment, or then and there.
-fn mark_ending(mut pod: Value, began: u64, seconds: i64) -> Ending {
-    let until = time::format(began.saturating_add(seconds.unsigned_abs()));
+/// A pod that has so many seconds to end, until a moment, or ends then and there.
+fn mark_ending(mut pod: Value, until: u64, seconds: i64) -> Ending {
+    let until = time::format(until);
     let metadata = metadata_mut(&mut pod);
     metadata.insert("deletionTimestamp".to_owned(), json!(until));
     metadata.insert("deletionGracePeriodSeconds".to_owned(), json!(seconds));

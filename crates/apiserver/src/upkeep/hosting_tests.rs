@@ -16,11 +16,11 @@ use crate::{Options, Server};
 
 const STRATEGIC: &str = "application/strategic-merge-patch+json";
 
-const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
-const SETS: &str = "/apis/apps/v1/namespaces/default/replicasets";
-const PODS: &str = "/api/v1/namespaces/default/pods";
+pub(super) const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
+pub(super) const SETS: &str = "/apis/apps/v1/namespaces/default/replicasets";
+pub(super) const PODS: &str = "/api/v1/namespaces/default/pods";
 
-async fn hosting(log: Log) -> (Arc<Server>, Arc<Still>) {
+pub(super) async fn hosting(log: Log) -> (Arc<Server>, Arc<Still>) {
     let root_ca = Some("certificates".to_owned());
     let options = Options { root_ca, runtime: Hosting::Pods, ..Options::default() };
     let world = Arc::new(Still::at(1_000_000));
@@ -31,21 +31,21 @@ async fn hosting(log: Log) -> (Arc<Server>, Arc<Still>) {
 }
 
 /// The same with a node that is ready.
-async fn with_node(log: Log) -> (Arc<Server>, Arc<Still>) {
+pub(super) async fn with_node(log: Log) -> (Arc<Server>, Arc<Still>) {
     let (server, world) = hosting(log).await;
     report_ready(&server, "apron").await;
     (server, world)
 }
 
 /// What a node does when it starts: it registers, unless it is known, and says that it is ready.
-async fn report_ready(server: &Arc<Server>, name: &str) {
+pub(super) async fn report_ready(server: &Arc<Server>, name: &str) {
     let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}});
     ask(server, "POST", "/api/v1/nodes", node).await;
     let ready = json!({"status": {"conditions": [{"type": "Ready", "status": "True"}]}});
     ask(server, "PATCH", &format!("/api/v1/nodes/{name}/status"), ready).await;
 }
 
-fn deployment(replicas: u64, image: &str) -> Value {
+pub(super) fn deployment(replicas: u64, image: &str) -> Value {
     json!({
         "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"},
         "spec": {
@@ -58,7 +58,7 @@ fn deployment(replicas: u64, image: &str) -> Value {
     })
 }
 
-async fn items(server: &Arc<Server>, path: &str) -> Vec<Value> {
+pub(super) async fn items(server: &Arc<Server>, path: &str) -> Vec<Value> {
     let list = ask(server, "GET", path, Value::Null).await;
     list["items"].as_array().cloned().unwrap_or_default()
 }
@@ -87,7 +87,7 @@ async fn host_pods(server: &Arc<Server>) {
     }
 }
 
-async fn settle(server: &Arc<Server>) {
+pub(super) async fn settle(server: &Arc<Server>) {
     for _ in 0..40 {
         server.settle().await;
         let before = server.log.version();
@@ -100,7 +100,7 @@ async fn settle(server: &Arc<Server>) {
     panic!("no end of it");
 }
 
-async fn status(server: &Arc<Server>) -> Value {
+pub(super) async fn status(server: &Arc<Server>) -> Value {
     ask(server, "GET", &format!("{DEPLOYMENTS}/d"), Value::Null).await["status"].clone()
 }
 

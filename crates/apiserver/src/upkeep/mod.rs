@@ -25,6 +25,8 @@ mod hosting_tests;
 mod namespace;
 mod nodes;
 mod pods;
+#[cfg(test)]
+mod refusal_tests;
 mod rollout;
 mod stored;
 #[cfg(test)]
@@ -228,6 +230,14 @@ impl State {
         before: Option<&bytes::Bytes>,
         after: Option<&bytes::Bytes>,
     ) {
+        if self.is_hosting && split_key(key).0 == PODS {
+            let takes_room =
+                |pod: Option<&bytes::Bytes>| pod.is_some_and(|it| stored::takes_room(it));
+            if takes_room(before) && !takes_room(after) {
+                // Another pod may have waited for its place.
+                self.add(Duty::Nodes);
+            }
+        }
         let (before, after) =
             (before.map(|value| Stored::read(value)), after.map(|value| Stored::read(value)));
         self.lifecycle(key, after.as_ref());

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use workload::replicas::{PodName, ReplicasPlan, plan_replicas, set_reference};
+use workload::replicas::{PodName, ReplicasPlan, note_failure, plan_replicas, set_reference};
 use workload::slices::{SliceAction, followed_service, plan_slices};
 
 use super::rollout::{add_owner, named, read_all, read_everywhere};
@@ -38,7 +38,8 @@ pub(super) async fn keep_replicas(server: &Arc<Server>, key: &Arc<str>) -> Outco
             map_at(object, "status");
             object["status"] = plan.status.clone();
             if let Some(why) = &failed {
-                note_failure(&mut object["status"], why, server.world.now());
+                let reason = if plan.delete.is_empty() { "FailedCreate" } else { "FailedDelete" };
+                note_failure(&mut object["status"], &set, reason, why, server.world.now());
             }
         }
     });
@@ -46,15 +47,6 @@ pub(super) async fn keep_replicas(server: &Arc<Server>, key: &Arc<str>) -> Outco
         Err(failure) if failure.code != 404 => Outcome::Later,
         _ => Outcome::Done,
     }
-}
-
-/// Says in a condition why pods could not be made.
-fn note_failure(status: &mut Value, why: &str, now: u64) {
-    let list = status.get("conditions").and_then(Value::as_array);
-    let mut list = list.cloned().unwrap_or_default();
-    let said = ("ReplicaFailure", "True", "FailedCreate", why.to_owned());
-    workload::put_condition(&mut list, &said, &time::format(now));
-    status["conditions"] = json!(list);
 }
 
 async fn carry_out(

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use workload::rollout::{RolloutPlan, RolloutView, SetAction, is_collision, plan_rollout};
+use workload::rollout::{
+    RolloutPlan, RolloutView, SetAction, is_collision, note_refused_set, plan_rollout,
+};
 
 use super::{Duty, Outcome, PODS, REPLICA_SETS};
 use crate::Server;
@@ -34,10 +36,10 @@ pub(super) async fn roll_out(server: &Arc<Server>, key: &Arc<str>) -> Outcome {
     };
     let pods: Vec<Value> = read_all(server, PODS, namespace).into_iter().filter(is_own).collect();
     let now = server.world.now();
-    let plan =
-        plan_rollout(&RolloutView { deployment: &deployment, sets: &sets, pods: &pods, now });
+    let view = RolloutView { deployment: &deployment, sets: &sets, pods: &pods, now };
+    let plan = plan_rollout(&view);
     server.remind(plan.again_at, || Duty::Deployment(Arc::clone(key)));
-    match carry_out(server, &own, &deployment, plan).await {
+    match carry_out(server, &own, &view, plan).await {
         Err(failure) if failure.code != 404 => Outcome::Later,
         _ => Outcome::Done,
     }
@@ -108,14 +110,29 @@ pub(super) fn add_owner(object: &mut Value, owner: &Value) {
 async fn carry_out(
     server: &Arc<Server>,
     own: &Own,
-    deployment: &Value,
-    plan: RolloutPlan,
+    view: &RolloutView<'_>,
+    mut plan: RolloutPlan,
 ) -> Result<(), Failure> {
+    let deployment = view.deployment;
     let mut collisions = 0_u64;
+    let mut carried = Ok(());
     for action in plan.actions {
-        match act_on_set(server, own, deployment, action).await? {
-            SetOutcome::AsPlanned => {}
-            SetOutcome::Collided => collisions = collisions.saturating_add(1),
+        let made = match &action {
+            SetAction::Make(set) => Some(meta_text(set, "name").to_owned()),
+            _ => None,
+        };
+        match act_on_set(server, own, deployment, action).await {
+            Ok(SetOutcome::AsPlanned) => {}
+            Ok(SetOutcome::Collided) => collisions = collisions.saturating_add(1),
+            Err(failure) => {
+                let Some(name) = made.filter(|_| !is_namespace_ending(&failure)) else {
+                    return Err(failure);
+                };
+                note_refused_set(&mut plan.status, view, &name, &failure.message);
+                plan.revision = None;
+                carried = Err(failure);
+                break;
+            }
         }
     }
     let uid = meta_text(deployment, "uid").to_owned();
@@ -138,7 +155,13 @@ async fn carry_out(
             }
         }
     });
-    written.await
+    carried.and(written.await)
+}
+
+/// Whether nothing can be made any more in a namespace: what is there is about to go.
+fn is_namespace_ending(failure: &Failure) -> bool {
+    let causes = failure.details.as_ref().and_then(|details| details["causes"].as_array());
+    causes.into_iter().flatten().any(|cause| cause["reason"] == "NamespaceTerminating")
 }
 
 fn note_revision(deployment: &mut Value, revision: &str) {

@@ -70,6 +70,25 @@ impl Stored {
     }
 }
 
+/// A stored pod, as far as it takes room on its node.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct PodText {
+    status: PodStatus,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct PodStatus {
+    phase: String,
+}
+
+/// Whether a stored pod takes room on its node: those whose programs have ended do not.
+pub(crate) fn takes_room(pod: &[u8]) -> bool {
+    let PodText { status } = serde_json::from_slice(pod).unwrap_or_default();
+    !["Succeeded", "Failed"].contains(&status.phase.as_str())
+}
+
 /// A uid in the form in which objects have it; references may say anything.
 pub(crate) fn number(uid: &str) -> Option<u128> {
     let dashes = [8, 13, 18, 23].iter().all(|at| uid.as_bytes().get(*at) == Some(&b'-'));
@@ -95,6 +114,19 @@ mod tests {
         assert!(stored.leaves_with(ORPHAN) && !stored.leaves_with(FOREGROUND));
         assert!(stored.owners[0].blocks() && stored.owners[0].api_version == "v1");
         assert_eq!(Stored::read(b"{"), Stored::default());
+    }
+
+    #[test]
+    fn a_pod_takes_room_until_it_is_over() {
+        for (text, is_room) in [
+            (r#"{"status":{"phase":"Running"}}"#, true),
+            (r#"{"status":{"phase":null}}"#, true),
+            ("{}", true),
+            (r#"{"spec":{},"status":{"phase":"Failed","conditions":[]}}"#, false),
+            (r#"{"status":{"phase":"Succeeded"}}"#, false),
+        ] {
+            assert_eq!(takes_room(text.as_bytes()), is_room, "{text}");
+        }
     }
 
     #[test]

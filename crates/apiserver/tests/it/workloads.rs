@@ -257,6 +257,8 @@ fn steps() -> Vec<(&'static str, &'static str, String, Value)> {
         patch("a second image", image("second")),
         patch("an image that does not start", image("broken")),
         patch("scaled in the middle", json!({"spec": {"replicas": 8}})),
+        patch("scaled to nothing in the middle", json!({"spec": {"replicas": 0}})),
+        patch("and up again", json!({"spec": {"replicas": 8}})),
         patch("rolled back", image("second")),
         patch("paused", json!({"spec": {"paused": true}})),
         patch("changed while paused", image("third")),

@@ -82,8 +82,9 @@ pub fn check_custom(object: &Value, rule: NameRule) -> Vec<FieldError> {
     }
     check_owners(object, &mut wrong);
     check_finalizers(object, &mut wrong);
-    check_labels(object, &mut wrong);
-    check_annotations(object, &mut wrong);
+    let field = |name: &str| metadata(object).get(name);
+    check_labels("metadata.labels", field("labels"), &mut wrong);
+    check_annotations("metadata.annotations", field("annotations"), &mut wrong);
     wrong
 }
 
@@ -191,35 +192,37 @@ fn check_standard(path: &str, finalizer: &str, wrong: &mut Vec<FieldError>) {
     }
 }
 
-fn check_labels(object: &Value, wrong: &mut Vec<FieldError>) {
-    for (key, value) in pairs(object, "labels") {
+/// What is wrong with the labels at this path, if there are any.
+pub fn check_labels(path: &str, labels: Option<&Value>, wrong: &mut Vec<FieldError>) {
+    for (key, value) in pairs(labels) {
         for fault in name::check_qualified(key) {
-            wrong.push(FieldError::invalid("metadata.labels", &key.as_str().into(), &fault));
+            wrong.push(FieldError::invalid(path, &key.as_str().into(), &fault));
         }
         for fault in name::check_label_value(value.as_str().unwrap_or_default()) {
-            wrong.push(FieldError::invalid("metadata.labels", value, &fault));
+            wrong.push(FieldError::invalid(path, value, &fault));
         }
     }
 }
 
-fn check_annotations(object: &Value, wrong: &mut Vec<FieldError>) {
+/// What is wrong with the annotations at this path, if there are any.
+pub fn check_annotations(path: &str, annotations: Option<&Value>, wrong: &mut Vec<FieldError>) {
     let mut size = 0_usize;
-    for (key, value) in pairs(object, "annotations") {
+    for (key, value) in pairs(annotations) {
         let own = key.len().saturating_add(value.as_str().unwrap_or_default().len());
         size = size.saturating_add(own);
         for fault in name::check_qualified(&key.to_lowercase()) {
-            wrong.push(FieldError::invalid("metadata.annotations", &key.as_str().into(), &fault));
+            wrong.push(FieldError::invalid(path, &key.as_str().into(), &fault));
         }
     }
     if size > ANNOTATIONS_MAX {
         wrong.push(FieldError {
             reason: "FieldValueTooLong",
-            field: "metadata.annotations".to_owned(),
+            field: path.to_owned(),
             message: format!("Too long: may not be more than {ANNOTATIONS_MAX} bytes"),
         });
     }
 }
 
-fn pairs<'a>(object: &'a Value, field: &str) -> impl Iterator<Item = (&'a String, &'a Value)> {
-    metadata(object).get(field).and_then(Value::as_object).into_iter().flat_map(Map::iter)
+fn pairs(map: Option<&Value>) -> impl Iterator<Item = (&String, &Value)> {
+    map.and_then(Value::as_object).into_iter().flat_map(Map::iter)
 }

@@ -23,6 +23,9 @@ const OWN: [&str; 6] = [
     "deprecated.deployment.rollback.to",
 ];
 
+/// The longest name of a replica set, in bytes.
+const NAME_SIZE_MAX: usize = 253;
+
 /// A replica set that may be changed.
 #[derive(Debug, Clone)]
 pub(super) struct SetDraft {
@@ -160,6 +163,12 @@ pub(super) fn annotate_set(set: &mut Value, deployment: &Value, revision: i64) {
     }
 }
 
+/// The name of a Deployment's set: long names are cut so that it is one.
+fn set_name(name: &str, hash: &str) -> String {
+    let most = NAME_SIZE_MAX.saturating_sub(hash.len()).saturating_sub(1);
+    format!("{}-{hash}", name.get(..most).unwrap_or(name))
+}
+
 /// A set for a template, of no size yet.
 pub(super) fn new_set(deployment: &Value, template: &Value, hash: &str) -> Value {
     let name = meta_text(deployment, "name");
@@ -167,7 +176,7 @@ pub(super) fn new_set(deployment: &Value, template: &Value, hash: &str) -> Value
     json!({
         "apiVersion": "apps/v1", "kind": "ReplicaSet",
         "metadata": {
-            "name": format!("{name}-{hash}"), "namespace": meta_text(deployment, "namespace"),
+            "name": set_name(name, hash), "namespace": meta_text(deployment, "namespace"),
             "labels": template.pointer("/metadata/labels").cloned().unwrap_or_default(),
             "annotations": {},
             "ownerReferences": [{

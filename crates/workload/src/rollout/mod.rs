@@ -14,9 +14,10 @@ use draft::{SetDraft, annotate_set, new_set};
 use schema::object::{is_deleting, metadata};
 use serde_json::{Map, Value, json};
 
-use crate::condition::drop_condition;
+use crate::condition::{drop_condition, put_condition};
 use crate::reading::{
-    Rounding, annotation, controller_uid, count_at, is_pod_over, optional_count, share_of, text_at,
+    Rounding, annotation, controller_uid, count_at, find_condition, is_pod_over, optional_count,
+    share_of, text_at,
 };
 use crate::template::{HASH_LABEL, hash_template, plain_template};
 
@@ -109,6 +110,23 @@ pub fn is_collision(set: &Value, deployment: &Value) -> bool {
     let template =
         |object: &Value| object.pointer("/spec/template").map(plain_template).unwrap_or_default();
     controller_uid(set) != Some(uid) || template(set) != template(deployment)
+}
+
+/// Says in the status of a plan that the set of the present template was refused. A Deployment that has
+/// told so keeps the time at which it did, so that another try is no news.
+pub fn note_refused_set(status: &mut Value, view: &RolloutView<'_>, name: &str, why: &str) {
+    let Some(conditions) = status.get_mut("conditions").and_then(Value::as_array_mut) else {
+        return;
+    };
+    if !conditions.iter().any(|one| one["type"] == "Progressing") {
+        // Without a deadline nobody asks for progress.
+        return;
+    }
+    drop_condition(conditions, "Progressing");
+    conditions.extend(find_condition(view.deployment, "Progressing").cloned());
+    let message = format!("Failed to create new replica set {name:?}: {why}");
+    let said = ("Progressing", "False", "ReplicaSetCreateError", message);
+    put_condition(conditions, &said, &schema::object::time::format(view.now));
 }
 
 /// What is done when there is no set for the present template.
@@ -364,6 +382,8 @@ impl<'a> Rollout<'a> {
         let again_at = self.deadline_moment(&status);
         let drafts = self.old.into_iter().chain(self.new);
         let mut actions: Vec<SetAction> = drafts.filter_map(SetDraft::into_action).collect();
+        // A set that is refused leaves the others as they are.
+        actions.sort_by_key(|action| !matches!(action, SetAction::Make(_)));
         actions.retain(|action| !self.deleted.iter().any(|gone| same_set(action, gone)));
         actions.extend(self.deleted);
         RolloutPlan { actions, revision: self.revision, status, again_at }
@@ -372,7 +392,7 @@ impl<'a> Rollout<'a> {
     fn put_progress(&mut self, status: &str, reason: &str, message: String) {
         let now = schema::object::time::format(self.view.now);
         let said = ("Progressing", status, reason, message);
-        crate::condition::put_condition(&mut self.conditions, &said, &now);
+        put_condition(&mut self.conditions, &said, &now);
     }
 
     fn drop_progress(&mut self) {

@@ -2,6 +2,7 @@
 
 use super::Rollout;
 use super::draft::SetDraft;
+use crate::reading::text_at;
 
 impl Rollout<'_> {
     /// Whether a set was sized for another number of pods than is wished now.
@@ -25,7 +26,7 @@ impl Rollout<'_> {
             }
             return;
         }
-        if surge == 0 && self.leeway().1 == 0 {
+        if text_at(self.view.deployment, "/spec/strategy/type") == "Recreate" {
             return;
         }
         self.scale_in_proportion(wished, most);
@@ -55,13 +56,17 @@ impl Rollout<'_> {
     }
 
     /// Shares out the pods that are to come or go: larger sets get more of it, and what is left
-    /// over the largest.
+    /// over the largest. Of sets of one size the newer is first to grow, the older to shrink.
     fn scale_in_proportion(&mut self, wished: i64, most: i64) {
         let allowed = if wished > 0 { most } else { 0 };
         let mut sets: Vec<&mut SetDraft> =
             self.old.iter_mut().chain(&mut self.new).filter(|set| set.size() > 0).collect();
         let total: i64 = sets.iter().map(|set| set.size()).sum();
         let change = allowed - total;
+        sets.sort_by(|a, b| a.age_key().cmp(&b.age_key()));
+        if change > 0 {
+            sets.reverse();
+        }
         sets.sort_by_key(|set| std::cmp::Reverse(set.size()));
         let mut given = 0;
         let mut sizes: Vec<i64> = Vec::with_capacity(sets.len());

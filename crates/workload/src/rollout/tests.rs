@@ -254,6 +254,86 @@ fn scaling_in_the_middle_of_a_rollout_keeps_the_shares() {
 }
 
 #[test]
+fn scaling_to_nothing_in_the_middle_of_a_rollout_leaves_none_of_either_template() {
+    for rolling in [json!({"maxSurge": "25%", "maxUnavailable": "25%"}), json!({"maxSurge": 1})] {
+        let mut play =
+            Play::new(1, &json!({"type": "RollingUpdate", "rollingUpdate": rolling.clone()}));
+        play.settle(|_| {});
+        play.broken = vec!["i:2"];
+        play.change_image("i:2");
+        play.settle(|_| {});
+        assert_eq!(play.sizes(), [1, 1]);
+        play.deployment["spec"]["replicas"] = json!(0);
+        play.settle(|_| {});
+        assert_eq!(play.sizes(), [0, 0], "{rolling}");
+    }
+}
+
+#[test]
+fn what_is_left_over_goes_to_the_newer_of_two_equal_sets_and_is_taken_from_the_older() {
+    for (size, expected) in [(7, [3, 4]), (3, [1, 2])] {
+        let mut play = Play::rolling(4, 0, 2);
+        play.settle(|_| {});
+        play.broken = vec!["i:2"];
+        play.change_image("i:2");
+        play.settle(|_| {});
+        assert_eq!(play.sizes(), [2, 2]);
+        play.deployment["spec"]["replicas"] = json!(size);
+        play.step();
+        assert_eq!(play.sizes(), expected, "{size}");
+    }
+}
+
+/// A Deployment of 250 letters said nothing, since its set had no name that can be.
+#[test]
+fn a_set_has_a_name_however_long_that_of_its_deployment_is() {
+    let mut play = Play::rolling(1, 1, 0);
+    for length in [10, 250, 253] {
+        let name = "d".repeat(length);
+        play.deployment["metadata"]["name"] = json!(name);
+        let [SetAction::Make(set)] = &play.plan().actions[..] else { panic!("no set") };
+        let hash = text_at(set, "/metadata/labels/pod-template-hash");
+        let kept = length.min(253 - 1 - hash.len());
+        assert_eq!(meta_text(set, "name"), format!("{}-{hash}", &name[..kept]));
+        assert_eq!(set["metadata"]["ownerReferences"][0]["name"], json!(name));
+    }
+}
+
+#[test]
+fn a_set_that_is_refused_is_told_once() {
+    let mut play = Play::rolling(1, 1, 0);
+    let look = |play: &Play| {
+        let RolloutPlan { mut status, .. } = play.plan();
+        let Play { deployment, sets, now, .. } = play;
+        let view = RolloutView { deployment, sets, pods: &[], now: *now };
+        note_refused_set(&mut status, &view, "d-x", "it is odd");
+        status
+    };
+    play.deployment["status"] = look(&play);
+    assert_eq!(play.reason("Progressing"), "ReplicaSetCreateError");
+    let conditions = play.deployment["status"]["conditions"].as_array().unwrap();
+    let told = conditions.iter().find(|one| one["type"] == "Progressing").unwrap();
+    assert_eq!(
+        (&told["status"], &told["message"]),
+        (&json!("False"), &json!("Failed to create new replica set \"d-x\": it is odd"))
+    );
+    assert_eq!(play.deployment["status"]["observedGeneration"], 1);
+    play.now += 100;
+    assert_eq!(look(&play), play.deployment["status"], "another try is no news");
+    play.settle(|_| {});
+    assert_eq!(play.reason("Progressing"), "NewReplicaSetAvailable");
+}
+
+#[test]
+fn the_set_of_a_new_template_is_made_before_others_are_changed() {
+    let mut play = Play::rolling(2, 1, 1);
+    play.broken = vec!["i:1"];
+    play.settle(|_| {});
+    play.change_image("i:2");
+    assert!(matches!(play.plan().actions[..], [SetAction::Make(_), ..]));
+}
+
+#[test]
 fn only_as_many_old_templates_are_kept_as_are_wished() {
     let mut play = Play::rolling(1, 1, 0);
     for image in ["i:1", "i:2", "i:3", "i:4", "i:5"] {
