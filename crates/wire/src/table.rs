@@ -148,7 +148,7 @@ fn form_of(text: &'static str) -> Form {
 
 #[cfg(test)]
 mod tests {
-    use crate::*;
+    use super::*;
 
     #[test]
     fn every_type_that_is_named_is_there() {
