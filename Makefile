@@ -30,6 +30,7 @@ test: ## Everything that must pass: formatting, lints, tests with real peers, fu
 	@scripts/ci-times step "fuzzing" env FUZZ_SEED=1 scripts/fuzz $(FUZZ_SECONDS)
 	@scripts/ci-times
 	@scripts/advisories || echo "advisories: found above, or the database is old; \`make advisories\` fails for it"
+	@scripts/tests untried
 	@scripts/tests flaky
 
 .PHONY: docs

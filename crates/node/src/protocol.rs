@@ -340,6 +340,11 @@ pub enum Message {
         /// Whether it was killed because it used too much memory.
         out_of_memory: bool,
     },
+    /// The process that holds a pod's namespaces ended, and was not told to: no program can be started in them any more.
+    PodEnded {
+        /// Which pod.
+        pod: String,
+    },
     /// Something that an administrator of this machine should know, such as limits that are not enforced.
     Notice {
         /// One sentence.

@@ -6,6 +6,7 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
+    clippy::print_stdout,
     clippy::disallowed_methods,
     clippy::format_push_string,
     clippy::case_sensitive_file_extension_comparisons,

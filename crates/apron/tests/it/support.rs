@@ -40,6 +40,16 @@ impl Scratch {
         Self(tempfile::tempdir().unwrap())
     }
 
+    /// One that every user of this machine can enter.
+    pub(crate) fn for_everybody() -> Self {
+        use std::os::unix::fs::PermissionsExt;
+        // Elsewhere other users may not be let in.
+        let directory = tempfile::tempdir_in("/tmp").unwrap();
+        let mode = std::fs::Permissions::from_mode(0o755);
+        fs_err::set_permissions(directory.path(), mode).unwrap();
+        Self(directory)
+    }
+
     pub(crate) fn path(&self) -> &Path {
         self.0.path()
     }
@@ -133,6 +143,18 @@ pub(crate) fn command_at(scratch: &Scratch, program: &Path) -> Command {
     command.current_dir(scratch.path()).env_clear().stdin(Stdio::null());
     command.env("HOME", scratch.path()).env("PATH", "/usr/local/bin:/usr/bin:/bin");
     command
+}
+
+/// Says that something was not tried because this machine does not allow it, past what captures the output of tests,
+/// and counts it for the end of the run (`scripts/tests untried`).
+pub(crate) fn note_untried(what: &str, why: &str) {
+    use std::io::Write;
+    let line = format!("{what}: {why}\n");
+    let _ = write!(std::io::stderr(), "tests: not tried: {line}");
+    if let Some(list) = std::env::var_os("APRON_UNTRIED") {
+        let file = fs_err::OpenOptions::new().create(true).append(true).open(PathBuf::from(list));
+        file.unwrap().write_all(line.as_bytes()).unwrap();
+    }
 }
 
 /// Runs apron in a scratch directory.

@@ -3,7 +3,7 @@
 use crate::control_plane::Asked;
 use crate::support::{Ran, Scratch, command, until};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// How long anything may take on a machine that has other things to do.
@@ -28,17 +28,26 @@ impl Drop for Up<'_> {
 impl<'a> Up<'a> {
     /// Starts one, and waits until it says where it is.
     pub(crate) fn start(scratch: &'a Scratch, words: &[&str]) -> Self {
-        let said = scratch.join("said");
-        let file = fs_err::File::create(&said).unwrap();
-        let mut command = command(scratch);
-        command.args(["up", "--listen", "127.0.0.1:0", "--registry-listen", "127.0.0.1:0"]);
-        command.args(words).stdout(Stdio::from(file.into_file())).stderr(Stdio::null());
-        let child = command.spawn().unwrap();
-        let (kubeconfig, registry) = (PathBuf::new(), String::new());
-        let mut up = Self { scratch, child, said, kubeconfig, registry };
+        Self::start_by(command(scratch), scratch, words)
+    }
+
+    /// The same with a command that becomes apron.
+    pub(crate) fn start_by(command: Command, scratch: &'a Scratch, words: &[&str]) -> Self {
+        let mut up = Self::begin(command, scratch, words);
         up.registry = up.told("  registry  http://");
         up.kubeconfig = PathBuf::from(up.told("  kubectl   export KUBECONFIG="));
         up
+    }
+
+    /// The same without waiting for anything.
+    pub(crate) fn begin(mut command: Command, scratch: &'a Scratch, words: &[&str]) -> Self {
+        let said = scratch.join("said");
+        let file = |path: &Path| Stdio::from(fs_err::File::create(path).unwrap().into_file());
+        command.args(["up", "--listen", "127.0.0.1:0", "--registry-listen", "127.0.0.1:0"]);
+        command.args(words).stdout(file(&said)).stderr(file(&scratch.join("complaints")));
+        let child = command.spawn().unwrap();
+        let (kubeconfig, registry) = (PathBuf::new(), String::new());
+        Self { scratch, child, said, kubeconfig, registry }
     }
 
     /// The rest of the line that begins so, once it was said.

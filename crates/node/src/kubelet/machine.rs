@@ -7,13 +7,14 @@ use crate::sandbox::{NodeHandle, NodeMessages, NodeSpawn};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// The pause before a node that ended is started again; twice as long each time, up to the longest.
-const PAUSE: Duration = Duration::from_secs(1);
+/// The pause before a node that ended is started again; twice as long each time, up to the longest. Until then nothing
+/// runs, so that the first is a moment.
+const PAUSE: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(60);
 /// How long the end of all waits for the node: it gives its programs ten seconds to go when they were killed.
 const END_PATIENCE: Duration = Duration::from_secs(15);
 /// A node that ran for so long starts again with the shortest pause.
-const LONG: Duration = Duration::from_secs(300);
+const LONG: Duration = PAUSE_MAX;
 
 /// The present node, and which one it is.
 #[derive(Default)]
@@ -85,6 +86,7 @@ async fn pass_messages(station: &Station, mut messages: NodeMessages, voice: &No
                 let notice = PodNotice::Exited { container, code, signal, out_of_memory };
                 station.notify_pod(&uid, notice);
             }
+            Message::PodEnded { pod } => station.notify_pod(&pod, PodNotice::SandboxEnded),
             Message::Notice { text } => voice(&text),
             Message::Answer { .. } => {}
         }

@@ -295,6 +295,11 @@ fn a_node_that_ended_takes_what_ran_with_it() {
     assert_eq!(life.status().pod_ip, None);
     assert_eq!(life.start_due(), ["c"]);
     assert_eq!(life.status().container_statuses.unwrap()[0].restart_count, 1);
+    // However often: that is not the program's fault.
+    life.record.lose_sandbox(&spec, life.now);
+    assert_eq!(life.start_due(), ["c"]);
+    life.end("c", 1);
+    assert_eq!(life.start_due(), [""; 0], "this is");
     let mut once = Life::of(&json!({"restartPolicy": "Never", "containers": [{"name": "c"}]}));
     once.start_due();
     let spec = once.spec();

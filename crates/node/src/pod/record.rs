@@ -152,7 +152,7 @@ impl PodRecord {
         self.containers.values().any(ContainerRecord::is_running)
     }
 
-    /// Notes that the machine's node ended, and everything in it with it.
+    /// Notes that the pod's namespaces ended, alone or with the machine's node, and everything in them.
     pub fn lose_sandbox(&mut self, spec: &PodSpec, now: Timestamp) {
         self.address = None;
         self.is_initialized = false;
@@ -162,6 +162,8 @@ impl PodRecord {
             match record.state.clone() {
                 RunState::Running { since } => {
                     let run = unseen_end(Some(since), now);
+                    // That its namespaces ended is not the program's fault: it is not made to wait for it.
+                    record.pause = RetryPause::default();
                     record.note_end(run, restarts(spec, container, is_init));
                 }
                 // Containers that come first come first in new namespaces, too.

@@ -35,6 +35,7 @@ pub(super) struct PodRecord {
     /// Its files that are never on disk.
     memory: PathBuf,
     holder: i32,
+    holder_ended: watch::Receiver<bool>,
     /// Closed, it ends the holder.
     _line: SupervisorLine,
     /// One change at a time.
@@ -49,7 +50,6 @@ pub(super) struct PodChange {
     /// Whether nothing is left of it.
     is_gone: bool,
     memory_mounts: Vec<PathBuf>,
-    holder_ending: Option<EndingReceiver>,
 }
 
 struct ContainerRecord {
@@ -101,9 +101,13 @@ impl PodRecord {
         let connected = timeout(STEPS_WAIT, connected)
             .await
             .unwrap_or_else(|_| Err("the pod does not begin".to_owned()));
-        let change = PodChange { holder_ending: Some(ending), ..PodChange::default() };
-        let containers = Mutex::default();
-        let record = Self { disk, memory, holder, _line: line, change: change.into(), containers };
+        let (tell_end, holder_ended) = watch::channel(false);
+        tokio::spawn(async move {
+            let _ = ending.await;
+            let _ = tell_end.send(true);
+        });
+        let (change, containers) = (tokio::sync::Mutex::default(), Mutex::default());
+        let record = Self { disk, memory, holder, holder_ended, _line: line, change, containers };
         match connected {
             Ok(()) => Ok(record),
             Err(why) => {
@@ -127,9 +131,7 @@ impl PodRecord {
         self.end_runs(node, |_| true).await;
         let detached = node.detach_pod(pod).await;
         node.children.kill(self.holder);
-        if let Some(ending) = change.holder_ending.take() {
-            let _ = ending.await;
-        }
+        let _ = self.holder_ended.clone().wait_for(|ended| *ended).await;
         for mount in change.memory_mounts.drain(..) {
             umount2(&mount, MntFlags::MNT_DETACH).map_err(because("unmount a volume"))?;
         }
@@ -140,6 +142,14 @@ impl PodRecord {
         .await?;
         change.is_gone = detached.is_ok();
         detached
+    }
+
+    /// Tells of the end of the process that holds the namespaces, unless it ends because the pod is removed.
+    pub(super) async fn watch_holder(self: Arc<Self>, node: Arc<Supervisor>, pod: String) {
+        let _ = self.holder_ended.clone().wait_for(|ended| *ended).await;
+        if self.begin_change().await.is_ok() {
+            node.tell(Message::PodEnded { pod });
+        }
     }
 
     /// Kills the chosen containers, and waits for their end. All are killed first: one may hold the output of another.

@@ -235,7 +235,9 @@ impl Supervisor {
                 let created = PodRecord::create(self, &sandbox).await;
                 match created {
                     Ok(record) => {
-                        drop(self.pods().insert(sandbox.pod, PodEntry::Exists(Arc::new(record))));
+                        let (record, pod) = (Arc::new(record), sandbox.pod);
+                        tokio::spawn(record.clone().watch_holder(self.clone(), pod.clone()));
+                        drop(self.pods().insert(pod, PodEntry::Exists(record)));
                     }
                     Err(why) => {
                         self.pods().remove(&sandbox.pod);

@@ -35,6 +35,9 @@ use std::time::Duration;
 
 /// How long Kubernetes gives a Deployment to become available, if it says nothing.
 const PROGRESS_DEADLINE: i64 = 600;
+/// How long in seconds the pods of a Deployment that takes over have to stay ready, if its configuration does not say: a
+/// program that ends at once is ready for a moment, and what works would go for it.
+const SETTLE_SECONDS: i64 = 10;
 /// How many digits of a digest tell one state of a Deployment from another.
 const PRINT_SIZE: usize = 16;
 
@@ -149,6 +152,23 @@ impl World {
                     && is_available(live)
                     && Turn::of(live).is_none_or(is_on)
             })
+    }
+
+    /// Has a Deployment called available only once its pods have stayed ready for a while, as long as
+    /// there are Deployments of other revisions that would go for it.
+    pub(super) fn settle_first(&self, wanted: &mut Json) {
+        let name = name_of(wanted).to_owned();
+        let is_first = self.deployments.iter().all(|one| name_of(one) == name);
+        if is_first || wanted["spec"]["minReadySeconds"].as_i64().is_some() {
+            return;
+        }
+        // API servers refuse a deadline that is not longer.
+        let deadline = wanted["spec"]["progressDeadlineSeconds"].as_i64();
+        let most = deadline.unwrap_or(PROGRESS_DEADLINE).saturating_sub(1);
+        let seconds = SETTLE_SECONDS.min(most);
+        if seconds > 0 {
+            wanted["spec"]["minReadySeconds"] = json!(seconds);
+        }
     }
 
     /// Makes of the Deployment that is wanted what it may be now, while there are Deployments of

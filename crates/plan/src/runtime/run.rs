@@ -181,6 +181,7 @@ impl World {
             // A Deployment follows its certificates, so it waits for them.
             match deployment::deployment(self, chosen, names, certificates) {
                 Ok(mut wanted) => {
+                    self.settle_first(&mut wanted);
                     turn = self.take_turn(&mut wanted, live, work);
                     if let Err(why) = self.roll_out(chosen, names, &wanted, work)? {
                         return fails(why);

@@ -1,9 +1,12 @@
 //! `apron up --runtime process`: programs of packages that really run on this machine, as a user of kubectl
 //! meets them. Run as root; without it the same pods have one user each, which `node` tests.
 
+mod census;
+mod faults;
 mod logs;
 mod platform;
 mod stage;
+mod upgrade;
 
 use crate::support::{Scratch, patiently, peer_path, until};
 use logs::{Follower, logs_of_packages_are_printed};
@@ -24,15 +27,17 @@ fn parent(id: &str) -> Option<String> {
     Some(line.trim().to_owned())
 }
 
+/// Whether a process was started by another one, or by one that it started.
+fn is_below(id: &str, top: &str) -> bool {
+    std::iter::successors(Some(id.to_owned()), |id| parent(id)).any(|one| one == top)
+}
+
 /// The programs that this control plane runs, and no other one.
 fn programs(running: &Running<'_>) -> Vec<String> {
     let top = running.up.id();
-    let is_below = |id: &String| {
-        std::iter::successors(Some(id.clone()), |id| parent(id)).any(|one| one == top)
-    };
     let all = fs_err::read_dir("/proc").unwrap().flatten();
     let ids = all.map(|entry| entry.file_name().to_string_lossy().into_owned());
-    ids.filter(|id| is_program(id)).filter(is_below).collect()
+    ids.filter(|id| is_program(id)).filter(|id| is_below(id, &top)).collect()
 }
 
 fn signal(id: &str, signal: &str) {

@@ -1,11 +1,13 @@
 //! A control plane that runs programs, and the images they come in.
 
-use crate::support::{Ran, Scratch, command_at, patiently, peer_path, program, until};
+use crate::support::{Ran, Scratch, command, command_at, patiently, peer_path, program, until};
 use crate::up::Up;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
 pub(super) const SYSTEM: &str = "crossplane-system";
@@ -59,25 +61,104 @@ impl Image<'_> {
     }
 }
 
+/// How a control plane is started here.
+const ALWAYS: [&str; 2] = ["--runtime", "process"];
+/// A user of this machine who is not root.
+const USER: u32 = 65_534;
+
+/// Who runs a control plane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Who {
+    /// Whoever runs the tests, which in CI is root.
+    Own,
+    /// A user without any rights.
+    User,
+}
+
+impl Who {
+    /// What becomes apron in this user's hands.
+    fn command(self, scratch: &Scratch) -> Command {
+        let temporary = scratch.join("temporary");
+        fs_err::create_dir_all(&temporary).unwrap();
+        fs_err::set_permissions(&temporary, PermissionsExt::from_mode(0o1777)).unwrap();
+        let mut command = match self {
+            Self::Own => command(scratch),
+            Self::User => {
+                let own = scratch.join("apron");
+                if !own.exists() {
+                    fs_err::copy(env!("CARGO_BIN_EXE_apron"), &own).unwrap();
+                }
+                let ids = ["--reuid", "--regid"].map(|word| format!("{word}={USER}"));
+                let mut command = command_at(scratch, Path::new("/usr/bin/setpriv"));
+                command.args(ids).arg("--clear-groups").arg(own);
+                command
+            }
+        };
+        command.env("TMPDIR", temporary);
+        command
+    }
+
+    /// The directory of a control plane, which its user may change.
+    fn data(self, scratch: &Scratch) -> PathBuf {
+        let data = scratch.join("data");
+        fs_err::create_dir_all(&data).unwrap();
+        if self == Self::User {
+            fs_err::os::unix::fs::chown(&data, Some(USER), Some(USER)).unwrap();
+        }
+        data
+    }
+
+    /// Why this user cannot run pods here, if that is so.
+    pub(super) fn refusal(self, scratch: &Scratch) -> Option<String> {
+        if self == Self::User && fs_err::metadata("/proc/self").unwrap().uid() != 0 {
+            return Some("only root becomes another user".to_owned());
+        }
+        let mut probe = self.command(scratch);
+        // As apron itself asks.
+        probe.env("_RJEM_MALLOC_CONF", "background_thread:false").args(["__node", "--probe"]);
+        let probed = probe.output().unwrap();
+        (!probed.status.success()).then(|| Ran::from(probed).all().trim().to_owned())
+    }
+}
+
 /// A control plane whose packages run.
 pub(super) struct Running<'a> {
     pub(super) scratch: &'a Scratch,
-    data: PathBuf,
+    pub(super) data: PathBuf,
     pub(super) up: Up<'a>,
 }
 
 impl<'a> Running<'a> {
     pub(super) fn start(scratch: &'a Scratch, words: &[&str]) -> Self {
-        let data = scratch.join("data");
-        let always = ["--runtime", "process", "--data-dir", data.to_str().unwrap()];
-        let mut up = Up::start(scratch, &[&always, words].concat());
+        Self::start_as(Who::Own, scratch, words)
+    }
+
+    pub(super) fn start_as(who: Who, scratch: &'a Scratch, words: &[&str]) -> Self {
+        let data = who.data(scratch);
+        let words = [&ALWAYS, &["--data-dir", data.to_str().unwrap()], words].concat();
+        let mut up = Up::start_by(who.command(scratch), scratch, &words);
         let told = up.told("  runtime   ");
         assert!(told.starts_with("process: "), "{told}");
         Self { scratch, data, up }
     }
 
+    /// Starts one, and kills it a while later, however far it has come.
+    pub(super) fn start_and_kill(who: Who, scratch: &'a Scratch, after: Duration) {
+        let data = who.data(scratch);
+        let words = [&ALWAYS[..], &["--data-dir", data.to_str().unwrap()]].concat();
+        let up = Up::begin(who.command(scratch), scratch, &words);
+        std::thread::sleep(after);
+        drop(up);
+    }
+
     /// Builds a package of this directory with its program, pushes it, and installs it.
     pub(super) fn install(&self, kind: &str, source: &Path, image: &Image<'_>, reference: &str) {
+        self.push(source, image, reference);
+        self.up.say(&["install", kind, reference, image.name, "--wait", "10m"]).ok();
+    }
+
+    /// Builds a package of this directory with its program, and pushes it.
+    pub(super) fn push(&self, source: &Path, image: &Image<'_>, reference: &str) {
         let archive = image.write_archive(self.scratch).display().to_string();
         self.scratch.copy_package_from(source, image.name);
         let file = format!("{}.xpkg", image.name);
@@ -85,7 +166,6 @@ impl<'a> Running<'a> {
         self.up.say(&words).ok();
         let there = format!("{}/{reference}", self.up.registry);
         self.up.say(&["push", "-f", &file, &there]).ok();
-        self.up.say(&["install", kind, reference, image.name, "--wait", "10m"]).ok();
     }
 
     pub(super) fn kubectl(&self, words: &[&str]) -> Ran {
@@ -124,24 +204,27 @@ impl<'a> Running<'a> {
 
     /// What a program in a pod answers.
     pub(super) fn ask(&self, pod: &Value, path: &str) -> String {
-        let address = pod["status"]["podIP"].as_str().unwrap();
-        until(&format!("an answer of {address} to {path}"), || {
-            let mut stream = UnixStream::connect(self.data.join("node/state/node.sock")).ok()?;
-            stream.set_read_timeout(Some(ANSWER_WAIT)).ok()?;
-            stream.set_write_timeout(Some(ANSWER_WAIT)).ok()?;
-            stream.write_all(format!("tcp {address}:8080\n").as_bytes()).ok()?;
-            let mut reader = BufReader::new(stream.try_clone().ok()?);
-            let mut line = String::new();
-            reader.read_line(&mut line).ok()?;
-            if line != "ok\n" {
-                return None;
-            }
-            let head = format!("GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n");
-            stream.write_all(head.as_bytes()).ok()?;
-            let mut told = String::new();
-            reader.read_to_string(&mut told).ok()?;
-            told.split_once("\r\n\r\n").map(|(_, body)| body.to_owned())
-        })
+        until(&format!("an answer to {path}"), || self.try_asking(pod, path))
+    }
+
+    /// The same, if it answers now.
+    pub(super) fn try_asking(&self, pod: &Value, path: &str) -> Option<String> {
+        let address = pod["status"]["podIP"].as_str()?;
+        let mut stream = UnixStream::connect(self.data.join("node/state/node.sock")).ok()?;
+        stream.set_read_timeout(Some(ANSWER_WAIT)).ok()?;
+        stream.set_write_timeout(Some(ANSWER_WAIT)).ok()?;
+        stream.write_all(format!("tcp {address}:8080\n").as_bytes()).ok()?;
+        let mut reader = BufReader::new(stream.try_clone().ok()?);
+        let mut line = String::new();
+        reader.read_line(&mut line).ok()?;
+        if line != "ok\n" {
+            return None;
+        }
+        let head = format!("GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n");
+        stream.write_all(head.as_bytes()).ok()?;
+        let mut told = String::new();
+        reader.read_to_string(&mut told).ok()?;
+        told.split_once("\r\n\r\n").map(|(_, body)| body.to_owned())
     }
 }
 

@@ -180,6 +180,41 @@ fn a_provider_stops_before_the_next_one_starts_and_goes_once_that_is_available()
     assert!(family.health(1).starts_with("True"));
 }
 
+/// A program that ends at once is ready for a moment, and what works would go for it.
+#[test]
+fn what_takes_over_has_to_stay_ready_for_a_while_until_it_has() {
+    for (first, is_function) in [(world(), false), (function(), true)] {
+        let mut family = Family::upgraded(first);
+        family.look(1);
+        family.look(1);
+        let wait = |family: &Family, name| {
+            live(&family.0[1], "Deployment", name).unwrap()["spec"]["minReadySeconds"].clone()
+        };
+        assert_eq!((wait(&family, "p-1"), wait(&family, "p-2")), (Json::Null, json!(10)));
+        if !is_function {
+            family.settles("");
+            assert_eq!(wait(&family, "p-2"), Json::Null, "nothing waits for it any more");
+        }
+    }
+    // As long as was said, and not as long as the deadline, which API servers refuse.
+    for (said, wait) in [
+        (json!({"progressDeadlineSeconds": 5}), json!(4)),
+        (json!({"progressDeadlineSeconds": 1}), Json::Null),
+        (json!({"minReadySeconds": 0}), json!(0)),
+        (json!({"minReadySeconds": 30}), json!(30)),
+    ] {
+        let mut spec = json!({"selector": {}, "template": {}});
+        spec.as_object_mut().unwrap().extend(said.as_object().unwrap().clone());
+        let mut family = Family::upgraded(world());
+        let spec = json!({"deploymentTemplate": {"spec": spec}});
+        family.0[1].runtime_configs = vec![config("default", &spec)];
+        family.look(1);
+        family.look(1);
+        let next = live(&family.0[1], "Deployment", "p-2").unwrap();
+        assert_eq!(next["spec"]["minReadySeconds"], wait, "{said}");
+    }
+}
+
 #[test]
 fn a_provider_whose_pods_still_end_has_not_stopped() {
     // Servers that do not count pods that end say nothing.
