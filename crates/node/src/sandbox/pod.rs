@@ -1,9 +1,10 @@
 //! Pods and their containers, as the supervisor keeps them.
 
 use super::because;
-use super::blueprint::{Blueprint, BlueprintMount, HolderOrder, StepReport, SupervisorLine, Visit};
+use super::blueprint::{Blueprint, BlueprintMount, PodOrder, StepReport, SupervisorLine, Visit};
 use super::children::{Ending, EndingReceiver};
 use super::mounts::{TAME, mount_new};
+use super::namespaces::PodNamespaces;
 use super::output::{CapturedOutput, LoggedOutput};
 use super::supervisor::Supervisor;
 use super::volumes;
@@ -34,9 +35,6 @@ pub(super) struct PodRecord {
     disk: PathBuf,
     /// Its files that are never on disk.
     memory: PathBuf,
-    holder: i32,
-    /// Closed, it ends the holder.
-    _line: SupervisorLine,
     /// One change at a time.
     pub(super) change: tokio::sync::Mutex<PodChange>,
     containers: Mutex<HashMap<ContainerName, ContainerRecord>>,
@@ -49,7 +47,8 @@ pub(super) struct PodChange {
     /// Whether nothing is left of it.
     is_gone: bool,
     memory_mounts: Vec<PathBuf>,
-    holder_ending: Option<EndingReceiver>,
+    /// What its containers share, as long as it is there.
+    namespaces: Option<PodNamespaces>,
 }
 
 struct ContainerRecord {
@@ -87,27 +86,33 @@ impl PodRecord {
         let (mut line, theirs) = SupervisorLine::pair()?;
         let mut command = node.stage(POD);
         command.stdin(OwnedFd::from(theirs)).stdout(Stdio::null());
-        let (_, holder, ending) =
+        let (_, stage, ending) =
             node.children.spawn(&mut command).map_err(because("start a pod"))?;
         drop(command);
         let connected = async {
-            line.send(&HolderOrder::Hold { hostname: sandbox.hostname.clone() }).await?;
+            line.send(&PodOrder::Take { hostname: sandbox.hostname.clone() }).await?;
             line.next_wait().await?;
-            node.attach_pod(sandbox, holder).await?;
+            node.attach_pod(sandbox, stage).await?;
             let (address, gateway) = (sandbox.address, node.config.gateway);
-            line.send(&HolderOrder::Connect { address, gateway }).await?;
-            line.next_wait().await
+            line.send(&PodOrder::Connect { address, gateway }).await?;
+            line.next_wait().await?;
+            PodNamespaces::open(stage)
         };
         let connected = timeout(STEPS_WAIT, connected)
             .await
             .unwrap_or_else(|_| Err("the pod does not begin".to_owned()));
-        let change = PodChange { holder_ending: Some(ending), ..PodChange::default() };
-        let containers = Mutex::default();
-        let record = Self { disk, memory, holder, _line: line, change: change.into(), containers };
+        // This ends the step: the namespaces are held here from now on.
+        drop(line);
+        let record = |namespaces| {
+            let change = PodChange { namespaces, ..PodChange::default() };
+            Self { disk, memory, change: change.into(), containers: Mutex::default() }
+        };
         match connected {
-            Ok(()) => Ok(record),
+            Ok(namespaces) => Ok(record(Some(namespaces))),
             Err(why) => {
-                let _ = record.remove(node, &sandbox.pod).await;
+                node.children.kill(stage);
+                let _ = ending.await;
+                let _ = record(None).remove(node, &sandbox.pod).await;
                 Err(why)
             }
         }
@@ -126,10 +131,7 @@ impl PodRecord {
         change.is_removed = true;
         self.end_runs(node, |_| true).await;
         let detached = node.detach_pod(pod).await;
-        node.children.kill(self.holder);
-        if let Some(ending) = change.holder_ending.take() {
-            let _ = ending.await;
-        }
+        drop(change.namespaces.take());
         for mount in change.memory_mounts.drain(..) {
             umount2(&mount, MntFlags::MNT_DETACH).map_err(because("unmount a volume"))?;
         }
@@ -224,10 +226,11 @@ impl PodRecord {
             node.ids.map_line(start.process.user.gid)?,
         ];
         let blueprint = self.draw_blueprint(node, &start, &mut change)?;
+        let namespaces = change.namespaces.as_ref().ok_or("the pod has no namespaces")?.describe();
         let (mut line, theirs) = SupervisorLine::pair()?;
         let mut command = node.stage(CONTAINER);
         command
-            .arg(self.holder.to_string())
+            .arg(namespaces)
             .stdin(OwnedFd::from(theirs))
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());

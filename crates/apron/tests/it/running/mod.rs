@@ -33,6 +33,21 @@ fn programs(running: &Running<'_>) -> Vec<String> {
     ids.filter(|id| is_program(id)).filter(is_below).collect()
 }
 
+/// The processes of the node itself, by the verbs of its steps.
+fn steps(running: &Running<'_>) -> Vec<String> {
+    let top = running.up.id();
+    let all = fs_err::read_dir("/proc").unwrap().flatten();
+    let ids = all.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let below = ids.filter(|id| {
+        std::iter::successors(Some(id.clone()), |id| parent(id)).any(|one| one == top)
+    });
+    let verb = |id: String| {
+        let words = fs_err::read_to_string(format!("/proc/{id}/cmdline")).ok()?;
+        words.split('\0').nth(1).filter(|word| word.starts_with("__")).map(str::to_owned)
+    };
+    below.filter_map(verb).collect()
+}
+
 fn signal(id: &str, signal: &str) {
     let killed = std::process::Command::new("kill").args([signal, id]).status().unwrap();
     assert!(killed.success());
@@ -86,6 +101,12 @@ fn look_at(running: &Running<'_>, pod: &Value) {
     });
     let node = running.get(&["node", "apron"]);
     assert!(is_ready(&node), "{node:#}");
+    // A pod has no process besides its programs.
+    until("the node alone", || {
+        let mut steps = steps(running);
+        steps.sort();
+        (steps == ["__node", "__supervise"]).then_some(())
+    });
     // Nothing is said to be simulated any more.
     let drawn = running.up.say(&["status"]).ok().stdout;
     assert!(!drawn.contains("simulated"), "{drawn}");
