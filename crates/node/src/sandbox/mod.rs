@@ -32,6 +32,7 @@ mod program;
 mod root;
 mod supervisor;
 mod support;
+mod usage;
 mod visit;
 mod volumes;
 mod within;

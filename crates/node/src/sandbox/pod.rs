@@ -122,6 +122,11 @@ impl PodRecord {
         self.containers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Its containers that run, and their first processes.
+    pub(super) fn list_running(&self) -> Vec<(ContainerName, i32)> {
+        self.containers().iter().map(|(name, record)| (name.clone(), record.pid)).collect()
+    }
+
     /// Kills what is left, and removes everything.
     pub(super) async fn remove(&self, node: &Supervisor, pod: &str) -> Result<(), String> {
         let mut change = self.change.lock().await;
@@ -495,7 +500,8 @@ pub(super) fn remove_directory(directory: &Path) -> Result<(), String> {
     remove_tree(directory).map_err(|error| error.to_string())
 }
 
-async fn run_blocking<T: Send + 'static>(
+/// Does what may wait for the disk, beside everything else.
+pub(super) async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, String> + Send + 'static,
 ) -> Result<T, String> {
     tokio::task::spawn_blocking(work).await.map_err(|error| error.to_string())?

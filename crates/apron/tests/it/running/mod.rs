@@ -78,6 +78,7 @@ fn a_provider_runs_is_looked_at_and_comes_back_whatever_happens_to_it() {
     it_runs_as_the_package_manager_asked(&running, &pod);
     it_reaches_the_api_server_with_its_own_rights(&running, &pod);
     another_pod_finds_it_by_name(&running, &pod);
+    what_it_uses_is_told(&running, &pod);
     let pod = it_comes_back_after_it_was_killed(&running, &pod);
     let pod = it_is_replaced(&running, &pod);
     it_outlives_apron(&scratch, running, &pod);
@@ -160,6 +161,30 @@ fn another_pod_finds_it_by_name(running: &Running<'_>, pod: &Value) {
     });
     running.kubectl(&["delete", "pod", "second"]).ok();
     assert_eq!(running.kubectl(&["get", "pod", "second"]).code, Some(1));
+}
+
+/// Its node counts each fifteen seconds.
+fn what_it_uses_is_told(running: &Running<'_>, pod: &Value) {
+    let line = until("what the pod uses", || {
+        let told = running.kubectl(&["top", "pods", "-n", SYSTEM, "--no-headers"]).stdout;
+        told.lines().find(|line| line.starts_with(name(pod))).map(str::to_owned)
+    });
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let [_, cpu, memory] = words.as_slice() else { panic!("{line}") };
+    assert!(cpu.ends_with('m') && memory.ends_with("Mi") && *memory != "0Mi", "{line}");
+    let told = running.kubectl(&["top", "pods", "-A", "--containers"]).ok().stdout;
+    assert!(told.contains("package-runtime"), "{told}");
+    let one = running.get(&["pods.metrics.k8s.io", "-n", SYSTEM, name(pod)]);
+    assert_eq!(one["metadata"]["labels"], pod["metadata"]["labels"], "{one:#}");
+    let told = until("what the node uses", || {
+        let told = running.kubectl(&["top", "nodes", "--no-headers"]).stdout;
+        told.starts_with("apron").then_some(told)
+    });
+    // Cores and memory, each with its share of what the machine has.
+    assert!(told.matches('%').count() == 2 && !told.contains(" 0m "), "{told}");
+    // Of others, only who may look at a namespace is told of it.
+    let words = ["auth", "can-i", "list", "pods.metrics.k8s.io", "-n", SYSTEM, "--as", "somebody"];
+    assert_eq!(running.kubectl(&words).stdout.trim(), "no");
 }
 
 fn it_comes_back_after_it_was_killed(running: &Running<'_>, pod: &Value) -> Value {
