@@ -112,6 +112,12 @@ bench-manager: build ## Install 2,065 CRDs with apron, with bare creates and wit
 	cargo build --profile dist --locked -p apron-controller --example bare
 	@scripts/bench-manager
 
+.PHONY: bench-node
+bench-node: build ## Time and memory of functions that run as programs of this machine
+	@scripts/setup bench
+	@scripts/peers build function-auto-ready
+	@scripts/bench-node
+
 .PHONY: fuzz
 fuzz: ## Fuzz each target for FUZZ_SECONDS (60)
 	@scripts/fuzz $(FUZZ_SECONDS)

@@ -125,6 +125,8 @@ pub struct Options {
     pub runtime: Hosting,
     /// What has the logs of containers.
     pub logs: Option<Arc<dyn runtime::PodLogs>>,
+    /// What counts how much pods and nodes use. Without, the group `metrics.k8s.io` does not exist.
+    pub usage: Option<Arc<dyn runtime::UsageMeter>>,
     /// The certificates by which clients know the server, as PEM. With them each namespace
     /// gets a config map that holds them, and a service account called `default`.
     pub root_ca: Option<String>,
@@ -163,7 +165,7 @@ impl Server {
         let signer = options.signer.clone().or_else(|| Signer::generate().ok().map(Arc::new));
         let issuer = if options.issuer.is_empty() { ISSUER } else { &options.issuer };
         let audiences = vec![issuer.to_owned()];
-        let kinds = Kinds::new();
+        let kinds = if options.usage.is_some() { Kinds::with_usage() } else { Kinds::new() };
         let upkeep = upkeep::Upkeep::default();
         let lines = rest::Lines::default();
         let hooks = admission::Hooks::default();

@@ -92,6 +92,12 @@ fn operations(kind: &Kind, document: &str) -> Vec<(String, Value)> {
     if kind.fleeting {
         return vec![(base, json!({"post": marked("post", write())}))];
     }
+    if kind.counted {
+        return vec![
+            (format!("{base}/{{name}}"), json!({"get": marked("get", json!({}))})),
+            (base, json!({"get": marked("list", json!({}))})),
+        ];
+    }
     let mut patch =
         json!({"parameters": parameters(&["dryRun", "fieldManager", "fieldValidation", "force"])});
     let mut media = vec![

@@ -3,7 +3,7 @@
 //!
 //! There are two ways ([`Hosting`]). Deployments become replica sets and Pods, as a cluster's
 //! controllers make them (room `workload` decides); pods are given to Nodes, and the programs that
-//! those stand for write their status and hold their logs ([`PodLogs`]). Or a [`Runtime`] says how many
+//! those stand for write their status, hold their logs ([`PodLogs`]) and count what they use ([`UsageMeter`]). Or a [`Runtime`] says how many
 //! pods each Deployment has, and calls [`crate::Server::look_again`] whenever that changes.
 //! [`Simulated`] says that all is well at once, which is what a control plane without machines needs,
 //! and that this is all it does ([`Runtime::remark`]).
@@ -14,6 +14,7 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use serde_json::Value;
+pub use workload::usage::{MeasuredUsage, UsageReading};
 
 /// How many pods of a Deployment there are.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -152,4 +153,13 @@ pub type LogPieces = BoxStream<'static, std::io::Result<Bytes>>;
 pub trait PodLogs: std::fmt::Debug + Send + Sync {
     /// The log of a container of this Pod (the whole object), or why there is none.
     fn open_log(&self, pod: &Value, query: LogQuery) -> BoxFuture<'_, Result<LogPieces, String>>;
+}
+
+/// Something that counts what pods and nodes use. It answers at once, with what it knows.
+pub trait UsageMeter: std::fmt::Debug + Send + Sync {
+    /// What the pod with this uid uses; nothing as long as that is not known of each container.
+    fn read_pod(&self, uid: &str) -> Option<UsageReading>;
+
+    /// What a node uses.
+    fn read_node(&self, name: &str) -> Option<UsageReading>;
 }

@@ -76,6 +76,8 @@ pub enum Order {
     },
     /// Replaces what Services and names lead to.
     SetServices(Vec<ServiceEntry>),
+    /// Counts what containers and the machine used so far; answered with a [`UsageSample`].
+    CountUsage,
 }
 
 /// Where the node is, and what its networks are.
@@ -318,6 +320,40 @@ pub struct ServicePortEntry {
     pub targets: Vec<SocketAddrV4>,
 }
 
+/// What was used until a moment.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct UsageSample {
+    /// The moment, in milliseconds since the machine was started: a clock that nobody sets.
+    pub uptime_ms: u64,
+    /// What the whole machine used.
+    pub machine: UsageCount,
+    /// What was used by each container that runs.
+    pub containers: Vec<ContainerUsage>,
+}
+
+/// What something used since it began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct UsageCount {
+    /// Milliseconds of processors.
+    pub cpu_ms: u64,
+    /// Bytes of memory that are in use now.
+    pub memory: u64,
+}
+
+/// What a container used since it began.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ContainerUsage {
+    /// Which run of it.
+    pub container: ContainerName,
+    /// When it began, in milliseconds since the machine was started.
+    pub started_ms: u64,
+    /// What it used.
+    pub count: UsageCount,
+}
+
 /// What the node tells.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
@@ -339,11 +375,6 @@ pub enum Message {
         signal: Option<i32>,
         /// Whether it was killed because it used too much memory.
         out_of_memory: bool,
-    },
-    /// The process that holds a pod's namespaces ended, and was not told to: no program can be started in them any more.
-    PodEnded {
-        /// Which pod.
-        pod: String,
     },
     /// Something that an administrator of this machine should know, such as limits that are not enforced.
     Notice {

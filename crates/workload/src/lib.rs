@@ -11,6 +11,7 @@
 //!  Pod + the Nodes ──────────────► nodes::choose_node ───────► a node, or why there is none
 //!  Pod + its ServiceAccount ──────► account::equip_pod ──────► the pod with a token's volume
 //!  Pod, and what it is to become ─► pod_spec, pod_update ────► what is wrong with it
+//!  Pod or Node + what it uses ────► usage::pod_metrics ──────► what `kubectl top` reads
 //!  Pod + the name of a container ─► containers::explain_missing_log ► why it has written nothing
 //! ```
 //!
@@ -34,5 +35,6 @@ pub mod replicas;
 pub mod rollout;
 pub mod slices;
 mod template;
+pub mod usage;
 
 pub use reading::{controller_uid, is_pod_ready};

@@ -22,7 +22,8 @@ const MANAGER: &str = "kube-apiserver";
 /// Makes or mends all of them.
 pub(crate) async fn furnish(server: &Arc<Server>) -> Result<(), Failure> {
     // All at once, so that they share their way to the disk.
-    let document: Vec<Value> = serde_json::from_str(DOCUMENT).unwrap_or_default();
+    let mut document: Vec<Value> = serde_json::from_str(DOCUMENT).unwrap_or_default();
+    document.extend(server.options.usage.as_ref().map(|_| workload::usage::usage_reader_role()));
     let writes = document.iter().map(|wanted| ensure(server, wanted));
     futures::future::try_join_all(writes).await?;
     Ok(())

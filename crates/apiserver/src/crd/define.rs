@@ -114,6 +114,7 @@ fn kind(
         stored_shape,
         conversion: None,
         fleeting: false,
+        counted: false,
         terminating: is_true(object, "Terminating"),
         deprecation: deprecation_warning(object, version),
     }

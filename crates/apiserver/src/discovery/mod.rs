@@ -127,6 +127,7 @@ fn response_kind(kind: &Kind) -> Value {
 fn verbs(kind: &Kind) -> &'static [&'static str] {
     match kind {
         kind if kind.fleeting => &["create"],
+        kind if kind.counted => &["get", "list"],
         kind if kind.custom => &CUSTOM_VERBS,
         kind if !kind.is_removed_in_bulk() => &SINGLE_VERBS,
         _ => &VERBS,

@@ -16,7 +16,7 @@ struct Row {
 
 /// `marks`: c cluster-wide, s status, g generation, r scale, a category `all`,
 /// e category `api-extensions`, d/l/p names are labels/1035 labels/path segments,
-/// v a version is needed to update, q a question: answered, never stored.
+/// v a version is needed to update, q a question: answered, never stored, u counted when it is asked for.
 const fn row(
     at: (&'static str, &'static str),
     names: (&'static str, &'static str, &'static str),
@@ -33,6 +33,7 @@ const AUTHENTICATION: (&str, &str) = ("authentication.k8s.io", "v1");
 const AUTHORIZATION: (&str, &str) = ("authorization.k8s.io", "v1");
 const RBAC: (&str, &str) = ("rbac.authorization.k8s.io", "v1");
 const ADMISSION: (&str, &str) = ("admissionregistration.k8s.io", "v1");
+const METRICS: (&str, &str) = ("metrics.k8s.io", "v1beta1");
 const EXTENSIONS: (&str, &str) = ("apiextensions.k8s.io", "v1");
 
 const EVENT_FIELDS: &[&str] = &[
@@ -172,6 +173,12 @@ const ROWS: &[Row] = &[
     ),
 ];
 
+/// As a metrics server lists them, which has no name for one.
+const USAGE_ROWS: [Row; 2] = [
+    row(METRICS, ("nodes", "", "NodeMetrics"), &[], "cu", &[]),
+    row(METRICS, ("pods", "", "PodMetrics"), &[], "u", &[]),
+];
+
 pub(super) fn is_kind(api_version: &str, name: &str) -> bool {
     ROWS.iter().any(|row| {
         let (group, version) = row.at;
@@ -186,8 +193,9 @@ pub(super) fn token_request() -> Kind {
     kind(&row(AUTHENTICATION, names, &[], "q", &[]))
 }
 
-pub(super) fn table() -> Vec<Arc<Kind>> {
-    ROWS.iter().map(|row| Arc::new(kind(row))).collect()
+pub(super) fn table(has_usage: bool) -> Vec<Arc<Kind>> {
+    let usage = USAGE_ROWS.iter().filter(|_| has_usage);
+    ROWS.iter().chain(usage).map(|row| Arc::new(kind(row))).collect()
 }
 
 fn kind(row: &Row) -> Kind {
@@ -236,6 +244,7 @@ fn kind(row: &Row) -> Kind {
         stored_shape: None,
         conversion: None,
         fleeting: has('q'),
+        counted: has('u'),
         terminating: false,
         deprecation: (row.at.0.is_empty() && kind == "Endpoints").then(|| {
             "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice".to_owned()

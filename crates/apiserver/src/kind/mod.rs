@@ -117,6 +117,8 @@ pub struct Kind {
     pub conversion: Option<Arc<Conversion>>,
     /// Whether its objects are questions: answered, never stored.
     pub fleeting: bool,
+    /// Whether its objects are counted when they are asked for, never stored.
+    pub counted: bool,
     /// Whether its definition is being removed: nothing may be made any more.
     pub terminating: bool,
     /// What clients are told who still use this version.
@@ -223,7 +225,12 @@ pub struct Kinds {
 impl Kinds {
     /// The built-in kinds only.
     pub fn new() -> Self {
-        Self { builtin: builtin::table(), ..Self::default() }
+        Self { builtin: builtin::table(false), ..Self::default() }
+    }
+
+    /// The built-in kinds, and what pods and nodes use.
+    pub fn with_usage() -> Self {
+        Self { builtin: builtin::table(true), ..Self::default() }
     }
 
     /// The kind behind a URL's group, version and plural.

@@ -30,6 +30,7 @@ mod store;
 #[cfg(test)]
 mod survival;
 mod update;
+mod usage;
 mod watch;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -257,7 +258,9 @@ async fn answer(server: &Arc<Server>, method: &str, request: Request) -> Result<
         ("exec" | "attach" | "portforward", "GET" | "POST") => {
             Err(hosted::refuse_connection(server, &request))
         }
+        (_, "GET") if kind.counted => usage::read_usage(server, &request),
         (_, "GET") => read(server, &request).await,
+        _ if kind.counted => Err(Failure::method_not_allowed()),
         ("", "POST") if collection => create::create(server, &request).await,
         ("", "DELETE") if collection && kind.is_removed_in_bulk() => {
             delete::delete_collection(server, &request).await

@@ -86,7 +86,6 @@ async fn pass_messages(station: &Station, mut messages: NodeMessages, voice: &No
                 let notice = PodNotice::Exited { container, code, signal, out_of_memory };
                 station.notify_pod(&uid, notice);
             }
-            Message::PodEnded { pod } => station.notify_pod(&pod, PodNotice::SandboxEnded),
             Message::Notice { text } => voice(&text),
             Message::Answer { .. } => {}
         }

@@ -22,10 +22,12 @@ mod running;
 mod services;
 mod source;
 mod upkeep;
+mod usage;
 mod worker;
 
 pub use forward::ServiceForwards;
 pub use services::LiveServices;
+pub use usage::LiveUsage;
 pub use worker::locate_log;
 
 use crate::image::ImageCache;
@@ -92,6 +94,8 @@ pub struct Kubelet {
     pub keychain: Keychain,
     /// What Services lead to, for others in this process.
     pub services: LiveServices,
+    /// What pods use, for others in this process.
+    pub usage: LiveUsage,
     /// Hears what the node has to say.
     pub voice: NodeVoice,
 }
@@ -108,6 +112,7 @@ pub(crate) struct Station {
     pub(crate) events: EventRecorder,
     pub(crate) service_objects: Store<Service>,
     pub(crate) services: LiveServices,
+    pub(crate) usage: LiveUsage,
     workers: Mutex<HashMap<String, WorkerSeat>>,
     stop: watch::Receiver<bool>,
 }
@@ -170,6 +175,7 @@ impl Kubelet {
             events,
             service_objects,
             services: self.services,
+            usage: self.usage,
             workers: Mutex::default(),
             stop: stop.clone(),
         });
@@ -188,6 +194,7 @@ impl Kubelet {
                 follow_services,
                 follow_pods(&station),
                 collect_images(&station),
+                usage::keep_counting(&station),
             );
         };
         // Exits are still heard of while programs end.

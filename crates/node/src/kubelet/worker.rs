@@ -47,8 +47,6 @@ pub(crate) enum PodNotice {
     Gone,
     /// Something may be different.
     Look,
-    /// The pod's namespaces lost the process that holds them.
-    SandboxEnded,
     /// A container's program ended.
     Exited {
         /// Which one.
@@ -101,8 +99,6 @@ pub(crate) struct PodWorker {
     pub(super) node_number: Option<u64>,
     /// Whether a node was asked for them, and may have made them late or in part.
     pub(super) was_asked: bool,
-    /// Whether no program can be started in its namespaces any more.
-    is_sandbox_lost: bool,
     /// Its address, which it has from the first try to its end.
     pub(super) address: Option<Ipv4Addr>,
     /// What its volumes are, as the node was told.
@@ -148,7 +144,6 @@ impl PodWorker {
             notices,
             node_number: None,
             was_asked: false,
-            is_sandbox_lost: false,
             address: None,
             volumes: BTreeMap::new(),
             sources: PodSources::default(),
@@ -212,7 +207,6 @@ impl PodWorker {
             PodNotice::Changed(pod) => self.take_object(*pod),
             PodNotice::Gone => self.is_gone = true,
             PodNotice::Look => {}
-            PodNotice::SandboxEnded => self.is_sandbox_lost = true,
             PodNotice::Exited { container, code, signal, out_of_memory } => {
                 self.note_exit(&container, code, signal, out_of_memory);
             }
@@ -241,9 +235,6 @@ impl PodWorker {
             self.report().await;
             return None;
         };
-        if !self.replace_lost_sandbox(&spec, &node).await {
-            return Some(later(RETRY));
-        }
         let mut actions = next_actions(&spec, &mut self.record, Timestamp::now());
         for name in &actions.stop {
             self.stop_container(&spec, name, None);
@@ -287,31 +278,12 @@ impl PodWorker {
             self.end_tasks();
             self.node_number = None;
             self.was_asked = false;
-            self.is_sandbox_lost = false;
             self.volumes.clear();
             self.refreshed = None;
             self.stopping.clear();
             self.show_to_services();
         }
         present.map(|(_, node)| node)
-    }
-
-    /// Removes namespaces that lost the process which holds them, with what runs in them: all of it is started in new ones.
-    /// Says whether none are left.
-    async fn replace_lost_sandbox(&mut self, spec: &PodSpec, node: &NodeHandle) -> bool {
-        if !self.is_sandbox_lost {
-            return true;
-        }
-        let said = "Pod sandbox changed, it will be killed and re-created.".to_owned();
-        self.station.events.record(&self.pod, None, ("SandboxChanged", false), said);
-        if !self.close_sandbox(Some(node)).await {
-            return false;
-        }
-        self.record.lose_sandbox(spec, Timestamp::now());
-        self.is_sandbox_lost = false;
-        self.stopping.clear();
-        self.show_to_services();
-        true
     }
 
     /// Ends all tasks of containers.

@@ -4,6 +4,7 @@
 //!   Pod + Secrets, ConfigMaps, tokens ──► volume, environment, identity ──► start: ContainerStart
 //!   Pod + PodRecord + time ──► actions: what to start, to stop, when to look again
 //!   Pod + PodRecord + time ──► status: PodStatus
+//!   two samples of what is used ──► usage: rates
 //! ```
 //!
 //! Words and order are the kubelet's, because people and programs read them.
@@ -20,6 +21,7 @@ pub mod quantity;
 pub mod record;
 pub mod start;
 pub mod status;
+pub mod usage;
 pub mod volume;
 
 #[cfg(test)]

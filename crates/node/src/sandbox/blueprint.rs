@@ -43,11 +43,11 @@ pub(super) enum StepReport {
     Remark(String),
 }
 
-/// What a pod's holder is told, one after the other.
+/// What the step that makes a pod's namespaces is told, one after the other.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) enum HolderOrder {
+pub(super) enum PodOrder {
     /// Takes namespaces.
-    Hold { hostname: String },
+    Take { hostname: String },
     /// Configures the network, which is attached now.
     Connect { address: Ipv4Addr, gateway: Ipv4Addr },
 }

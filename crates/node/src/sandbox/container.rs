@@ -1,26 +1,17 @@
 //! `__container` and `__init`: from the supervisor to a container's first process.
 
 use super::blueprint::{Blueprint, StepLine, StepReport};
+use super::namespaces::join_pod;
 use super::{INIT, because, next_stage, program, root};
-use fs_err as fs;
-use nix::sched::{CloneFlags, setns, unshare};
+use nix::sched::{CloneFlags, unshare};
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// `__container PID`: joins the pod that the process holds, spawns the first process of a PID namespace, and ends.
-pub(super) fn run_container_stage(holder: Option<&OsString>) -> Result<ExitCode, String> {
+/// `__container NAMESPACES`: joins those of a pod, spawns the first process of a PID namespace, and ends.
+pub(super) fn run_container_stage(pod: Option<&OsString>) -> Result<ExitCode, String> {
     StepLine::from_standard_input()?.run_step(|line| {
-        let holder = Path::new("/proc").join(holder.ok_or("a container needs a pod")?).join("ns");
-        for (name, kind) in [
-            ("net", CloneFlags::CLONE_NEWNET),
-            ("uts", CloneFlags::CLONE_NEWUTS),
-            ("ipc", CloneFlags::CLONE_NEWIPC),
-        ] {
-            let namespace = fs::File::open(holder.join(name)).map_err(|error| error.to_string())?;
-            setns(namespace.file(), kind)
-                .map_err(because(format!("join the pod's {name} namespace")))?;
-        }
+        join_pod(pod.and_then(|pod| pod.to_str()).ok_or("a container needs a pod")?)?;
         let kinds =
             CloneFlags::CLONE_NEWNS | CloneFlags::CLONE_NEWPID | CloneFlags::CLONE_NEWCGROUP;
         unshare(kinds).map_err(because("take a container's namespaces"))?;

@@ -2,7 +2,7 @@
 
 use crate::protocol::{
     ContainerName, ContainerStart, ExecResult, Message, NodeConfig, Order, PodSandbox, ProbeResult,
-    ProbeTarget, Request, ServiceEntry, VolumeFile,
+    ProbeTarget, Request, ServiceEntry, UsageSample, VolumeFile,
 };
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -205,6 +205,11 @@ impl NodeHandle {
     /// Replaces what Services and names lead to.
     pub async fn set_services(&self, services: Vec<ServiceEntry>) -> Result<(), NodeError> {
         self.ask(Order::SetServices(services)).await.map(drop)
+    }
+
+    /// Counts what was used so far.
+    pub async fn count_usage(&self) -> Result<UsageSample, NodeError> {
+        read_answer(self.ask(Order::CountUsage).await?)
     }
 }
 

@@ -7,7 +7,7 @@
 //! ```text
 //!   apron ── __node             takes namespaces of its own (without root: a user namespace before them)
 //!             └─ __supervise    PID 1 in there: orders in, messages out; owns and reaps everything below
-//!                 ├─ __pod        holds the network, names and IPC of a pod
+//!                 ├─ __pod        makes the network, names and IPC of a pod, which the supervisor keeps, and ends
 //!                 ├─ __container  joins those, takes a mount and a PID namespace, spawns the next and ends
 //!                 │   └─ __init     builds the root, takes a user namespace, becomes the program
 //!                 └─ __exec       joins the namespaces of a container, spawns the next and ends
@@ -24,15 +24,16 @@ mod children;
 mod container;
 mod enter;
 mod handle;
-mod holder;
 mod ids;
 mod mounts;
+mod namespaces;
 mod output;
 mod pod;
 mod program;
 mod root;
 mod supervisor;
 mod support;
+mod usage;
 mod visit;
 mod volumes;
 mod within;
@@ -67,7 +68,7 @@ pub fn run_hidden_verb(arguments: impl IntoIterator<Item = OsString>) -> Option<
         NODE if first.is_some_and(|word| word == PROBE) => support::run_probe(),
         NODE => enter::run_node(first),
         SUPERVISE => supervisor::run_supervisor(first),
-        POD => holder::run_pod_holder(),
+        POD => namespaces::run_pod_stage(),
         CONTAINER => container::run_container_stage(first),
         INIT if first.is_some_and(|word| word == PROBE) => support::probe_mounts(),
         INIT => container::run_container_init(),

@@ -1,9 +1,10 @@
 //! Pods and their containers, as the supervisor keeps them.
 
 use super::because;
-use super::blueprint::{Blueprint, BlueprintMount, HolderOrder, StepReport, SupervisorLine, Visit};
+use super::blueprint::{Blueprint, BlueprintMount, PodOrder, StepReport, SupervisorLine, Visit};
 use super::children::{Ending, EndingReceiver};
 use super::mounts::{TAME, mount_new};
+use super::namespaces::PodNamespaces;
 use super::output::{CapturedOutput, LoggedOutput};
 use super::supervisor::Supervisor;
 use super::volumes;
@@ -34,10 +35,6 @@ pub(super) struct PodRecord {
     disk: PathBuf,
     /// Its files that are never on disk.
     memory: PathBuf,
-    holder: i32,
-    holder_ended: watch::Receiver<bool>,
-    /// Closed, it ends the holder.
-    _line: SupervisorLine,
     /// One change at a time.
     pub(super) change: tokio::sync::Mutex<PodChange>,
     containers: Mutex<HashMap<ContainerName, ContainerRecord>>,
@@ -50,6 +47,8 @@ pub(super) struct PodChange {
     /// Whether nothing is left of it.
     is_gone: bool,
     memory_mounts: Vec<PathBuf>,
+    /// What its containers share, as long as it is there.
+    namespaces: Option<PodNamespaces>,
 }
 
 struct ContainerRecord {
@@ -87,31 +86,33 @@ impl PodRecord {
         let (mut line, theirs) = SupervisorLine::pair()?;
         let mut command = node.stage(POD);
         command.stdin(OwnedFd::from(theirs)).stdout(Stdio::null());
-        let (_, holder, ending) =
+        let (_, stage, ending) =
             node.children.spawn(&mut command).map_err(because("start a pod"))?;
         drop(command);
         let connected = async {
-            line.send(&HolderOrder::Hold { hostname: sandbox.hostname.clone() }).await?;
+            line.send(&PodOrder::Take { hostname: sandbox.hostname.clone() }).await?;
             line.next_wait().await?;
-            node.attach_pod(sandbox, holder).await?;
+            node.attach_pod(sandbox, stage).await?;
             let (address, gateway) = (sandbox.address, node.config.gateway);
-            line.send(&HolderOrder::Connect { address, gateway }).await?;
-            line.next_wait().await
+            line.send(&PodOrder::Connect { address, gateway }).await?;
+            line.next_wait().await?;
+            PodNamespaces::open(stage)
         };
         let connected = timeout(STEPS_WAIT, connected)
             .await
             .unwrap_or_else(|_| Err("the pod does not begin".to_owned()));
-        let (tell_end, holder_ended) = watch::channel(false);
-        tokio::spawn(async move {
-            let _ = ending.await;
-            let _ = tell_end.send(true);
-        });
-        let (change, containers) = (tokio::sync::Mutex::default(), Mutex::default());
-        let record = Self { disk, memory, holder, holder_ended, _line: line, change, containers };
+        // This ends the step: the namespaces are held here from now on.
+        drop(line);
+        let record = |namespaces| {
+            let change = PodChange { namespaces, ..PodChange::default() };
+            Self { disk, memory, change: change.into(), containers: Mutex::default() }
+        };
         match connected {
-            Ok(()) => Ok(record),
+            Ok(namespaces) => Ok(record(Some(namespaces))),
             Err(why) => {
-                let _ = record.remove(node, &sandbox.pod).await;
+                node.children.kill(stage);
+                let _ = ending.await;
+                let _ = record(None).remove(node, &sandbox.pod).await;
                 Err(why)
             }
         }
@@ -119,6 +120,11 @@ impl PodRecord {
 
     fn containers(&self) -> MutexGuard<'_, HashMap<ContainerName, ContainerRecord>> {
         self.containers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Its containers that run, and their first processes.
+    pub(super) fn list_running(&self) -> Vec<(ContainerName, i32)> {
+        self.containers().iter().map(|(name, record)| (name.clone(), record.pid)).collect()
     }
 
     /// Kills what is left, and removes everything.
@@ -130,8 +136,7 @@ impl PodRecord {
         change.is_removed = true;
         self.end_runs(node, |_| true).await;
         let detached = node.detach_pod(pod).await;
-        node.children.kill(self.holder);
-        let _ = self.holder_ended.clone().wait_for(|ended| *ended).await;
+        drop(change.namespaces.take());
         for mount in change.memory_mounts.drain(..) {
             umount2(&mount, MntFlags::MNT_DETACH).map_err(because("unmount a volume"))?;
         }
@@ -142,14 +147,6 @@ impl PodRecord {
         .await?;
         change.is_gone = detached.is_ok();
         detached
-    }
-
-    /// Tells of the end of the process that holds the namespaces, unless it ends because the pod is removed.
-    pub(super) async fn watch_holder(self: Arc<Self>, node: Arc<Supervisor>, pod: String) {
-        let _ = self.holder_ended.clone().wait_for(|ended| *ended).await;
-        if self.begin_change().await.is_ok() {
-            node.tell(Message::PodEnded { pod });
-        }
     }
 
     /// Kills the chosen containers, and waits for their end. All are killed first: one may hold the output of another.
@@ -236,10 +233,11 @@ impl PodRecord {
             node.ids.map_line(start.process.user.gid)?,
         ];
         let blueprint = self.draw_blueprint(node, &start, &mut change)?;
+        let namespaces = change.namespaces.as_ref().ok_or("the pod has no namespaces")?.describe();
         let (mut line, theirs) = SupervisorLine::pair()?;
         let mut command = node.stage(CONTAINER);
         command
-            .arg(self.holder.to_string())
+            .arg(namespaces)
             .stdin(OwnedFd::from(theirs))
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
@@ -507,7 +505,8 @@ pub(super) fn remove_directory(directory: &Path) -> Result<(), String> {
     remove_tree(directory).map_err(|error| error.to_string())
 }
 
-async fn run_blocking<T: Send + 'static>(
+/// Does what may wait for the disk, beside everything else.
+pub(super) async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, String> + Send + 'static,
 ) -> Result<T, String> {
     tokio::task::spawn_blocking(work).await.map_err(|error| error.to_string())?

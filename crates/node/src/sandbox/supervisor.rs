@@ -5,9 +5,12 @@ use super::enter;
 use super::ids::{ContainerIds, is_initial_user_namespace};
 use super::mounts::{TAME, mount_bind, mount_new, restrict_mount};
 use super::pod::{self, PodRecord};
+use super::usage::count_usage;
 use super::{because, stage_of};
 use crate::gateway::Gateway;
-use crate::protocol::{ContainerLimits, Message, NodeConfig, Order, PodSandbox, Request};
+use crate::protocol::{
+    ContainerLimits, ContainerName, Message, NodeConfig, Order, PodSandbox, Request,
+};
 use fs_err as fs;
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
@@ -226,6 +229,16 @@ impl Supervisor {
         }
     }
 
+    /// All containers that run, and their first processes.
+    fn list_running(&self) -> Vec<(ContainerName, i32)> {
+        let pods = self.pods();
+        let existing = pods.values().filter_map(|entry| match entry {
+            PodEntry::Exists(record) => Some(record.list_running()),
+            PodEntry::Begins(_) => None,
+        });
+        existing.flatten().collect()
+    }
+
     async fn carry_out(self: &Arc<Self>, order: Order) -> Result<Value, String> {
         match order {
             Order::Configure(_) => return Err("the node is configured already".to_owned()),
@@ -235,9 +248,7 @@ impl Supervisor {
                 let created = PodRecord::create(self, &sandbox).await;
                 match created {
                     Ok(record) => {
-                        let (record, pod) = (Arc::new(record), sandbox.pod);
-                        tokio::spawn(record.clone().watch_holder(self.clone(), pod.clone()));
-                        drop(self.pods().insert(pod, PodEntry::Exists(record)));
+                        drop(self.pods().insert(sandbox.pod, PodEntry::Exists(Arc::new(record))));
                     }
                     Err(why) => {
                         self.pods().remove(&sandbox.pod);
@@ -271,6 +282,11 @@ impl Supervisor {
                 for text in self.gateway.set_services(services).await {
                     self.tell(Message::Notice { text });
                 }
+            }
+            Order::CountUsage => {
+                let running = self.list_running();
+                let sample = pod::run_blocking(move || count_usage(running)).await?;
+                return Ok(json!(sample));
             }
         }
         Ok(Value::Null)

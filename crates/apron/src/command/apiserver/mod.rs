@@ -9,7 +9,7 @@ use crate::listen::stop;
 use crate::output;
 use crate::panics::contain;
 use apiserver::log::{Damage, DiskError, Limits, Log, Sqlite};
-use apiserver::runtime::{Hosting, PodLogs};
+use apiserver::runtime::{Hosting, PodLogs, UsageMeter};
 use axum::Router;
 use edge::accept::serve;
 use embed::{Caller, Credentials, FindService, now, tokens};
@@ -38,6 +38,8 @@ pub(crate) struct PodHosting {
     pub(crate) hosting: Hosting,
     /// What has the output of their programs.
     pub(crate) logs: Option<Arc<dyn PodLogs>>,
+    /// What counts how much they use.
+    pub(crate) usage: Option<Arc<dyn UsageMeter>>,
     /// Finds the way to Services that pods serve.
     pub(crate) find: Option<FindService>,
 }
@@ -45,7 +47,7 @@ pub(crate) struct PodHosting {
 impl PodHosting {
     /// Nothing runs, and Deployments say so.
     pub(crate) fn simulated() -> Self {
-        Self { hosting: Hosting::simulated(), logs: None, find: None }
+        Self { hosting: Hosting::simulated(), logs: None, usage: None, find: None }
     }
 }
 
@@ -87,6 +89,7 @@ pub(crate) async fn prepare(request: &Request, pods: PodHosting) -> Outcome<Prep
         signer: Some(identity.signer()?),
         runtime: pods.hosting,
         logs: pods.logs,
+        usage: pods.usage,
         root_ca: Some(identity.authority().to_owned()),
         ..apiserver::Options::default()
     };

@@ -8,7 +8,10 @@ use crate::failure::{Failure, Outcome};
 use crate::output;
 use crate::registry::auth_files;
 use crate::settings::Settings;
-use ::apiserver::runtime::{Hosting, LogOutput, LogPieces, LogQuery, LogStart, PodLogs};
+use ::apiserver::runtime::{
+    Hosting, LogOutput, LogPieces, LogQuery, LogStart, MeasuredUsage, PodLogs, UsageMeter,
+    UsageReading,
+};
 use clap::ValueEnum;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
@@ -16,9 +19,12 @@ use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use node::gateway::{HostDoor, HostDoorOptions, parse_nameservers};
 use node::image::{FileOwners, ImageCache, ImageLimits, ImageOptions, machine_platform};
-use node::kubelet::{Kubelet, KubeletSettings, LiveServices, ServiceForwards, locate_log};
+use node::kubelet::{
+    Kubelet, KubeletSettings, LiveServices, LiveUsage, ServiceForwards, locate_log,
+};
 use node::logs::{LogOptions, LogSource, has_log, read_log};
 use node::pod::identity::Allowances;
+use node::pod::usage::UsageRates;
 use node::protocol::{Egress, NodeConfig};
 use node::sandbox::{FIRST_SHIFTED_ID, has_shifted_ids, probe_support};
 use serde_json::Value;
@@ -86,6 +92,7 @@ pub(super) struct PodStation {
     program: PathBuf,
     directory: PathBuf,
     services: LiveServices,
+    usage: LiveUsage,
     forwards: ServiceForwards,
     request: PodRequest,
 }
@@ -109,7 +116,8 @@ impl PodRuntime {
                 let services = LiveServices::default();
                 let forwards = ServiceForwards::new(services.clone(), directory.join("state"));
                 let request = request.pods;
-                let station = PodStation { program, directory, services, forwards, request };
+                let usage = LiveUsage::default();
+                let station = PodStation { program, directory, services, usage, forwards, request };
                 Ok(Self::Process(Box::new(station)))
             }
         }
@@ -124,6 +132,7 @@ impl PodRuntime {
                 PodHosting {
                     hosting: Hosting::Pods,
                     logs: Some(Arc::new(NodeLogs { logs: station.logs() })),
+                    usage: Some(Arc::new(NodeMeter { usage: station.usage.clone() })),
                     find: Some(Arc::new(move |namespace: &str, name: &str, port: u16| {
                         forwards.find_service(namespace, name, port)
                     })),
@@ -203,6 +212,7 @@ impl PodStation {
             transport,
             keychain,
             services: self.services.clone(),
+            usage: self.usage.clone(),
             voice: Arc::new(|said: &str| output::say(format_args!("pods: {said}"))),
         };
         let hands = async move {
@@ -304,5 +314,32 @@ impl PodLogs for NodeLogs {
             Ok(read_log(&directory, attempt, options))
         }
         .boxed()
+    }
+}
+
+/// What the programs of pods use.
+#[derive(Debug)]
+struct NodeMeter {
+    usage: LiveUsage,
+}
+
+impl UsageMeter for NodeMeter {
+    fn read_pod(&self, uid: &str) -> Option<UsageReading> {
+        self.usage.of_pod(uid).map(usage_reading)
+    }
+
+    fn read_node(&self, name: &str) -> Option<UsageReading> {
+        self.usage.of_machine().filter(|_| name == NODE).map(usage_reading)
+    }
+}
+
+fn usage_reading(rates: UsageRates) -> UsageReading {
+    let part = |(name, used): (String, node::pod::usage::UsageRate)| {
+        (name, MeasuredUsage { cpu_nano: used.cpu_nano, memory: used.memory })
+    };
+    UsageReading {
+        at: u64::try_from(rates.at.as_second()).unwrap_or_default(),
+        window: rates.window,
+        parts: rates.parts.into_iter().map(part).collect(),
     }
 }

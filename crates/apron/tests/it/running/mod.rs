@@ -40,6 +40,19 @@ fn programs(running: &Running<'_>) -> Vec<String> {
     ids.filter(|id| is_program(id)).filter(|id| is_below(id, &top)).collect()
 }
 
+/// The processes of the node itself, by the verbs of its steps.
+fn steps(running: &Running<'_>) -> Vec<String> {
+    let top = running.up.id();
+    let all = fs_err::read_dir("/proc").unwrap().flatten();
+    let ids = all.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let below = ids.filter(|id| is_below(id, &top));
+    let verb = |id: String| {
+        let words = fs_err::read_to_string(format!("/proc/{id}/cmdline")).ok()?;
+        words.split('\0').nth(1).filter(|word| word.starts_with("__")).map(str::to_owned)
+    };
+    below.filter_map(verb).collect()
+}
+
 fn signal(id: &str, signal: &str) {
     let killed = std::process::Command::new("kill").args([signal, id]).status().unwrap();
     assert!(killed.success());
@@ -70,6 +83,7 @@ fn a_provider_runs_is_looked_at_and_comes_back_whatever_happens_to_it() {
     it_runs_as_the_package_manager_asked(&running, &pod);
     it_reaches_the_api_server_with_its_own_rights(&running, &pod);
     another_pod_finds_it_by_name(&running, &pod);
+    what_it_uses_is_told(&running, &pod);
     logs_of_packages_are_printed(&running, &pod);
     let follower = Follower::start(&running, "tenant");
     follower.sees_line(&running, &pod, "first-run");
@@ -105,6 +119,12 @@ fn look_at(running: &Running<'_>, pod: &Value) {
     });
     let node = running.get(&["node", "apron"]);
     assert!(is_ready(&node), "{node:#}");
+    // A pod has no process besides its programs.
+    until("the node alone", || {
+        let mut steps = steps(running);
+        steps.sort();
+        (steps == ["__node", "__supervise"]).then_some(())
+    });
     // Nothing is said to be simulated any more.
     let drawn = running.up.say(&["status"]).ok().stdout;
     assert!(!drawn.contains("simulated"), "{drawn}");
@@ -158,6 +178,30 @@ fn another_pod_finds_it_by_name(running: &Running<'_>, pod: &Value) {
     });
     running.kubectl(&["delete", "pod", "second", "--timeout=15m"]).ok();
     assert_eq!(running.kubectl(&["get", "pod", "second"]).code, Some(1));
+}
+
+/// Its node counts each fifteen seconds.
+fn what_it_uses_is_told(running: &Running<'_>, pod: &Value) {
+    let line = until("what the pod uses", || {
+        let told = running.kubectl(&["top", "pods", "-n", SYSTEM, "--no-headers"]).stdout;
+        told.lines().find(|line| line.starts_with(name(pod))).map(str::to_owned)
+    });
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let [_, cpu, memory] = words.as_slice() else { panic!("{line}") };
+    assert!(cpu.ends_with('m') && memory.ends_with("Mi") && *memory != "0Mi", "{line}");
+    let told = running.kubectl(&["top", "pods", "-A", "--containers"]).ok().stdout;
+    assert!(told.contains("package-runtime"), "{told}");
+    let one = running.get(&["pods.metrics.k8s.io", "-n", SYSTEM, name(pod)]);
+    assert_eq!(one["metadata"]["labels"], pod["metadata"]["labels"], "{one:#}");
+    let told = until("what the node uses", || {
+        let told = running.kubectl(&["top", "nodes", "--no-headers"]).stdout;
+        told.starts_with("apron").then_some(told)
+    });
+    // Cores and memory, each with its share of what the machine has.
+    assert!(told.matches('%').count() == 2 && !told.contains(" 0m "), "{told}");
+    // Of others, only who may look at a namespace is told of it.
+    let words = ["auth", "can-i", "list", "pods.metrics.k8s.io", "-n", SYSTEM, "--as", "somebody"];
+    assert_eq!(running.kubectl(&words).stdout.trim(), "no");
 }
 
 fn it_comes_back_after_it_was_killed(running: &Running<'_>, pod: &Value) -> Value {

@@ -280,41 +280,6 @@ async fn nothing_is_left_of_a_node_that_is_killed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_pod_that_lost_its_namespaces_is_told_and_can_be_made_anew() {
-    for who in everybody() {
-        let stage = Stage::new(who);
-        let mut node = stage.spawn().await;
-        begin_pod(&node).await;
-        let word = name_of(stage.directory.path());
-        let of_stage = processes_with(&word);
-        let holders = processes_with("__pod");
-        let holder = holders.into_iter().find(|pid| of_stage.contains(pid));
-        kill(Pid::from_raw(holder.expect("nothing holds the pod")), Signal::SIGKILL).unwrap();
-        let ended = loop {
-            let message = tokio::time::timeout(super::stage::PATIENCE, node.messages.recv()).await;
-            match message.expect("nothing is told").expect("the node has ended") {
-                Message::PodEnded { pod } => break pod,
-                Message::Notice { .. } => {}
-                other => panic!("{who:?}: {other:?}"),
-            }
-        };
-        assert_eq!(ended, "p", "{who:?}");
-        let next = node.container("p", "d", &["sh"]);
-        assert!(node.handle.start_container(next).await.is_err(), "{who:?}");
-        node.handle.remove_pod("p").await.unwrap();
-        assert_eq!(node.exit_of("p", "c").await, (None, Some(9)), "{who:?}");
-        assert_eq!(layers(&stage.state()), 0, "{who:?}");
-        begin_pod(&node).await;
-        // One that is removed is no news.
-        node.handle.remove_pod("p").await.unwrap();
-        assert_eq!(node.exit_of("p", "c").await, (None, Some(9)), "{who:?}");
-        node.create_pod("p", 2).await;
-        assert!(!node.notices.contains(&"p ended".to_owned()), "{who:?}");
-    }
-}
-
-/// A program that spawns a node, for the next test: this one, in a process of its own, in the directory of a stage.
-#[tokio::test(flavor = "multi_thread")]
 #[ignore = "is killed by another test"]
 async fn holds_a_node_until_it_is_killed() {
     let Ok(text) = fs::read_to_string("who") else { return };

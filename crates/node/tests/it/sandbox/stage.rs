@@ -240,7 +240,6 @@ impl Running<'_> {
                     self.exits.push((container, (code, signal)));
                 }
                 Message::Notice { text } => self.notices.push(text),
-                Message::PodEnded { pod } => self.notices.push(format!("{pod} ended")),
                 Message::Answer { .. } => {}
             }
         }
