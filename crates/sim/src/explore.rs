@@ -1,6 +1,6 @@
 //! Everything that may happen to a scenario, one thing at a time.
 
-use crate::fault::{ANSWERS, At, CRASHES, Fault, READ_FAULTS, Schedule, WATCH_FAULTS};
+use crate::fault::{ANSWERS, At, CRASHES, Fault, NODE_FAULTS, READ_FAULTS, Schedule, WATCH_FAULTS};
 use crate::gate::{Bend, Call};
 use crate::history::{self, History};
 use crate::pack::Failure;
@@ -13,6 +13,12 @@ use std::time::Duration;
 
 /// Calls this long after the last write are those of a manager at rest.
 const REST: Duration = Duration::from_secs(10);
+
+/// For so many seconds longer than without a fault nothing may run of a provider: as long as a manager
+/// waits before it looks again, twice.
+const IDLE_MORE: u64 = 130;
+/// And where nobody hears of anything for so long.
+const IDLE_SILENT: u64 = 700;
 
 /// Differences of a finding that are told.
 const DIFFERENCES_SHOWN: usize = 8;
@@ -28,6 +34,10 @@ pub struct Outcome {
     pub calls: Vec<Call>,
     /// Which watches it had.
     pub watches: Vec<Call>,
+    /// Which calls and watches its node had, if there is one.
+    pub node: [Vec<Call>; 2],
+    /// The most seconds for which nothing ran of a provider in between.
+    pub longest_idle: u64,
     /// Which call met the fault.
     pub met: Option<Call>,
     /// What it said.
@@ -98,7 +108,9 @@ pub fn prepare<'a>(base: &Snapshot, scenario: &'a Scenario) -> Result<Prepared<'
         if scenario.is_start {
             return Ok(base.clone());
         }
-        let mut stage = Stage::open(base, Setting { pushes: true, ..Setting::default() }).await?;
+        let is_hosted = scenario.is_hosted;
+        let setting = Setting { pushes: true, is_hosted, ..Setting::default() };
+        let mut stage = Stage::open(base, setting).await?;
         (scenario.before)(&mut stage).await?;
         stage.settle().await?;
         Ok(stage.close())
@@ -118,7 +130,8 @@ pub fn play(
     bend: Option<Bend>,
 ) -> Result<Outcome, Failure> {
     let (installs_definitions, pushes) = (scenario.is_start, scenario.pushes);
-    let setting = Setting { installs_definitions, pushes, schedule, bend };
+    let is_hosted = scenario.is_hosted;
+    let setting = Setting { installs_definitions, pushes, is_hosted, schedule, bend };
     on_a_clock(async {
         let mut stage = Stage::open(from, setting).await?;
         if scenario.is_start {
@@ -130,11 +143,18 @@ pub fn play(
         (scenario.act)(&mut stage).await?;
         stage.settle().await?;
         let picture = picture::take(&stage.place().log);
-        let history = history::after(&stage.place().log, from.log.version());
+        let mut history = history::after(&stage.place().log, from.log.version());
+        let machine = stage.machine();
+        if let Some(machine) = &machine {
+            history.wrongs.extend(machine.wrongs().iter().cloned());
+            history.wrongs.extend(machine.misfits(&picture::objects(&stage.place().log)));
+        }
+        let longest_idle = machine.map_or(0, |machine| machine.longest_idle());
         let (met, diary) = (stage.met(), stage.diary());
         let (calls, watches) = (stage.calls(), stage.watches());
+        let node = [stage.node_calls(), stage.node_watches()];
         let _ = stage.close();
-        Ok(Outcome { picture, history, calls, watches, met, diary })
+        Ok(Outcome { picture, history, calls, watches, node, longest_idle, met, diary })
     })
 }
 
@@ -145,13 +165,35 @@ pub(crate) fn on_a_clock<T>(work: impl Future<Output = Result<T, Failure>>) -> R
     runtime.block_on(work)
 }
 
+/// The calls that somebody made until everything came to rest.
+fn until_rest(calls: &[Call]) -> &[Call] {
+    let is_change = |call: &&Call| call.is_change() && !call.is_heartbeat();
+    let last = calls.iter().rfind(is_change).map(|call| call.time + REST);
+    let busy = calls.iter().take_while(|call| last.is_some_and(|last| call.time < last));
+    &calls[..busy.count()]
+}
+
 impl Prepared<'_> {
     /// The calls that the manager made until it came to rest.
     fn busy(&self) -> &[Call] {
-        let calls = &self.reference.calls;
-        let last = calls.iter().rfind(|call| call.is_change()).map(|call| call.time + REST);
-        let busy = calls.iter().take_while(|call| last.is_some_and(|last| call.time < last));
-        &calls[..busy.count()]
+        until_rest(&self.reference.calls)
+    }
+
+    /// Everything that may happen to the node: all of it while it is at work, and to its first watch.
+    pub fn about_node(&self) -> Vec<Schedule> {
+        let [calls, watches] = &self.reference.node;
+        let mut all = Vec::new();
+        for (number, call) in until_rest(calls).iter().enumerate() {
+            // What is answered to a sign of life changes nothing for pods.
+            let is_meant =
+                |fault: &Fault| !call.is_heartbeat() || !matches!(fault, Fault::Answer(_));
+            let faults = NODE_FAULTS.into_iter().filter(is_meant);
+            all.extend(faults.map(|fault| Schedule { at: At::Node(number), fault }));
+        }
+        for number in 0..watches.len() {
+            all.extend(WATCH_FAULTS.map(|fault| Schedule { at: At::News(number), fault }));
+        }
+        all
     }
 
     /// Everything that may happen.
@@ -168,6 +210,7 @@ impl Prepared<'_> {
             let at = At::Watch(number);
             all.extend(WATCH_FAULTS.map(|fault| Schedule { at, fault }));
         }
+        all.extend(self.about_node());
         all
     }
 
@@ -176,7 +219,7 @@ impl Prepared<'_> {
         let calls = &self.reference.calls;
         let is_write = |at: At| match at {
             At::Call(number) => calls.get(number).is_some_and(Call::is_write),
-            At::Watch(_) => false,
+            _ => false,
         };
         self.schedules().into_iter().filter(|one| is_write(one.at)).collect()
     }
@@ -209,6 +252,7 @@ impl Prepared<'_> {
             let (at, fault) = (At::Watch(number), WATCH_FAULTS[number % WATCH_FAULTS.len()]);
             all.push(Schedule { at, fault });
         }
+        all.extend(self.about_node());
         all
     }
 
@@ -217,6 +261,8 @@ impl Prepared<'_> {
         let call = match schedule.at {
             At::Call(at) => self.reference.calls.get(at),
             At::Watch(at) => self.reference.watches.get(at),
+            At::Node(at) => self.reference.node[0].get(at),
+            At::News(at) => self.reference.node[1].get(at),
         };
         let found = |differences, diary| Finding {
             scenario: self.scenario.name,
@@ -237,14 +283,23 @@ impl Prepared<'_> {
             let why = format!("it goes another way each time: the call was {:?}", outcome.met);
             return Some(found(vec![why], outcome.diary));
         }
-        let differences = match schedule.fault {
+        let mut differences = match schedule.fault {
             Fault::Past => picture::difference(
                 &picture::without_numbers(&self.reference.picture),
                 &picture::without_numbers(&outcome.picture),
             ),
             _ => self.compare(&outcome),
         };
+        differences.extend(self.idles_too_long(&outcome, schedule.fault));
         (!differences.is_empty()).then(|| found(differences, outcome.diary))
+    }
+
+    /// A provider of which nothing ran for longer than the fault explains.
+    fn idles_too_long(&self, outcome: &Outcome, fault: Fault) -> Option<String> {
+        let is_silent = matches!(fault, Fault::Deaf | Fault::Unreachable | Fault::PowerLoss);
+        let more = if is_silent { IDLE_SILENT } else { IDLE_MORE };
+        let (idle, usual) = (outcome.longest_idle, self.reference.longest_idle);
+        (idle > usual + more).then(|| format!("nothing ran for {idle} s, and not for {usual} s"))
     }
 
     /// What is not as it should be.

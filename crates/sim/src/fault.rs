@@ -24,6 +24,12 @@ pub enum Fault {
     Deaf,
     /// A watch ends when there would be news, which is lost with it.
     Cut,
+    /// After this call of a node the machine stops, with all programs, and is started again.
+    PowerLoss,
+    /// From this call on a node reaches nobody for some minutes; its programs go on.
+    Unreachable,
+    /// After this call of a node a program ends by itself.
+    Exit,
 }
 
 /// The ends of a manager.
@@ -53,6 +59,21 @@ pub const READ_FAULTS: [Fault; 7] = [
 /// Everything that may happen to what a watch tells.
 pub const WATCH_FAULTS: [Fault; 3] = [Fault::Late, Fault::Deaf, Fault::Cut];
 
+/// What may happen to a call of a node that runs pods.
+pub const NODE_FAULTS: [Fault; 11] = [
+    Fault::CrashBefore,
+    Fault::CrashAfter,
+    Fault::Answer(409),
+    Fault::Answer(404),
+    Fault::Answer(410),
+    Fault::Answer(429),
+    Fault::Answer(500),
+    Fault::LostReply,
+    Fault::PowerLoss,
+    Fault::Unreachable,
+    Fault::Exit,
+];
+
 /// Which call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum At {
@@ -60,6 +81,17 @@ pub enum At {
     Call(usize),
     /// The nth watch of the manager's life.
     Watch(usize),
+    /// The nth call of the node since the user did something.
+    Node(usize),
+    /// The nth watch of the node's life.
+    News(usize),
+}
+
+impl At {
+    /// Whether it is a call of the node.
+    pub fn is_of_node(self) -> bool {
+        matches!(self, Self::Node(_) | Self::News(_))
+    }
 }
 
 /// What happens to which call.
@@ -76,6 +108,8 @@ impl fmt::Display for Schedule {
         match self.at {
             At::Call(number) => write!(formatter, "call-{number}-")?,
             At::Watch(number) => write!(formatter, "watch-{number}-")?,
+            At::Node(number) => write!(formatter, "node-{number}-")?,
+            At::News(number) => write!(formatter, "news-{number}-")?,
         }
         match self.fault {
             Fault::Answer(code) => write!(formatter, "{code}"),
@@ -86,6 +120,9 @@ impl fmt::Display for Schedule {
             Fault::Late => formatter.write_str("late"),
             Fault::Deaf => formatter.write_str("deaf"),
             Fault::Cut => formatter.write_str("cut"),
+            Fault::PowerLoss => formatter.write_str("power-loss"),
+            Fault::Unreachable => formatter.write_str("unreachable"),
+            Fault::Exit => formatter.write_str("exit"),
         }
     }
 }
@@ -104,9 +141,11 @@ impl FromStr for Schedule {
         let at = match what {
             "call" => At::Call(number),
             "watch" => At::Watch(number),
+            "node" => At::Node(number),
+            "news" => At::News(number),
             _ => return Err(wrong()),
         };
-        let mut all = CRASHES.into_iter().chain(READ_FAULTS).chain(WATCH_FAULTS);
+        let mut all = READ_FAULTS.into_iter().chain(WATCH_FAULTS).chain(NODE_FAULTS);
         let said =
             all.find(|one| Self { at, fault: *one }.to_string().ends_with(&format!("-{fault}")));
         Ok(Self { at, fault: said.ok_or_else(wrong)? })

@@ -1,17 +1,16 @@
 //! The gate: every call the manager makes to the API server passes it, is counted and written
-//! down, and may meet a fault.
+//! down, and may meet a fault. A node that runs pods has a gate, too.
 //!
-//! Calls, and what watches tell, pass one at a time, a millisecond apart, and only when everybody
-//! waits. Of those that wait, the one that came first passes first, and of those that came together
-//! the first by name.
+//! Calls, and what watches tell, pass one at a time ([`crate::turnstile`]).
 //! So it does not matter which thread was faster: the same scenario makes the same calls in the
 //! same order, and a fault is told by the number of the call it happens to.
 //!
-//! One gate is one life of a manager. When a life ends, the gate is shut: what its tasks still
-//! ask for is neither heard nor answered, as with a process that is gone.
+//! One gate is one life of a manager, or of a node. When a life ends, the gate is shut: what its tasks
+//! still ask for is neither heard nor answered, as with a process that is gone.
 
 use crate::fault::{At, Fault, Schedule};
 use crate::stream;
+use crate::turnstile::Turnstile;
 use axum::Router;
 use axum::body::Body as Answer;
 use bytes::Bytes;
@@ -23,12 +22,14 @@ use serde_json::json;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::Notify;
 use tokio::time::Instant;
 use tower::{BoxError, Service, ServiceExt};
 
-/// The time between two calls.
-const PACE: Duration = Duration::from_millis(1);
+/// How long a node cannot be reached, nor reach anybody.
+const UNREACHABLE: Duration = Duration::from_secs(300);
+/// What is said of a connection that is gone.
+const LOST: &str = "the connection was lost";
 
 /// A call that was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,9 +84,22 @@ impl Call {
         self.method == Method::GET && !self.is_watch()
     }
 
-    /// Whether two calls ask for the same.
+    /// Whether two calls ask for the same. What pods are called depends on keys that are new each time.
     pub fn is_like(&self, other: &Self) -> bool {
-        (&self.method, &self.path) == (&other.method, &other.path)
+        (&self.method, self.plain_path()) == (&other.method, other.plain_path())
+    }
+
+    /// The path without the names of pods.
+    pub fn plain_path(&self) -> String {
+        let parts: Vec<&str> = self.path.split('/').collect();
+        let is_name = |at: usize| at > 0 && parts[at - 1] == "pods";
+        let parts = (0..parts.len()).map(|at| if is_name(at) { "POD" } else { parts[at] });
+        parts.collect::<Vec<_>>().join("/")
+    }
+
+    /// Whether a node only says that it is there.
+    pub fn is_heartbeat(&self) -> bool {
+        self.path.contains("/leases")
     }
 }
 
@@ -101,21 +115,15 @@ pub enum Bent {
     Redirect(String, Vec<u8>),
     /// It is not made, and the manager believes that it was answered like this.
     Pretend(u16, serde_json::Value),
+    /// It is made, with this body, and something else is heard than what was answered.
+    Mishear(Vec<u8>, fn(&mut serde_json::Value)),
 }
 
 /// There is nobody any more who could make a call.
 struct Gone;
 
-/// Whoever waits to pass.
-struct Waiting {
-    order: (u64, String, Vec<u8>),
-    pass: oneshot::Sender<()>,
-}
-
 #[derive(Default)]
 struct State {
-    waiting: Vec<Waiting>,
-    passed: u64,
     calls: Vec<Call>,
     watches: Vec<Call>,
     schedule: Option<Schedule>,
@@ -124,16 +132,22 @@ struct State {
     frozen: Option<Router>,
     met: Option<Call>,
     is_shut: bool,
+    unreachable_until: Option<Instant>,
 }
+
+/// Does to a machine what a fault says.
+pub(crate) type Harm = Arc<dyn Fn(Fault) + Send + Sync>;
 
 /// One life's way to the API server.
 #[derive(Clone)]
 pub struct Gate {
     server: Router,
     state: Arc<Mutex<State>>,
-    came: Arc<Notify>,
+    turnstile: Turnstile,
+    member: u64,
     ended: Arc<Notify>,
     bend: Option<Bend>,
+    harm: Option<Harm>,
     probe: Probe,
 }
 
@@ -141,31 +155,20 @@ impl Gate {
     /// A gate before a server.
     pub fn new(
         server: Router,
+        turnstile: &Turnstile,
         schedule: Option<Schedule>,
         bend: Option<Bend>,
         probe: Probe,
     ) -> Self {
         let state = Arc::new(Mutex::new(State { schedule, ..State::default() }));
-        let (came, ended) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
-        Self { server, state, came, ended, bend, probe }
+        let (turnstile, ended) = (turnstile.clone(), Arc::new(Notify::new()));
+        let member = turnstile.add_member();
+        Self { server, state, turnstile, member, ended, bend, harm: None, probe }
     }
 
-    /// Lets calls pass, for ever.
-    pub async fn keep(self) {
-        loop {
-            self.came.notified().await;
-            loop {
-                tokio::time::sleep(PACE).await;
-                let next = self.with(|state| {
-                    state.passed += 1;
-                    let first = (0..state.waiting.len())
-                        .min_by(|a, b| state.waiting[*a].order.cmp(&state.waiting[*b].order));
-                    first.map(|at| state.waiting.remove(at))
-                });
-                let Some(next) = next else { break };
-                let _ = next.pass.send(());
-            }
-        }
+    /// The gate of a node, whose machine comes to harm by some faults.
+    pub(crate) fn of_node(self, harm: Harm) -> Self {
+        Self { harm: Some(harm), ..self }
     }
 
     /// From now on calls are numbered, and may meet faults. Who is told of the past instead of the
@@ -219,14 +222,27 @@ impl Gate {
 
     /// Ends this life.
     pub fn shut(&self) {
-        self.with(|state| {
-            state.is_shut = true;
-            state.waiting.clear();
-        });
+        self.with(|state| state.is_shut = true);
+        self.turnstile.dismiss_member(self.member);
     }
 
     fn with<T>(&self, look: impl FnOnce(&mut State) -> T) -> T {
         look(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn is_node(&self) -> bool {
+        self.harm.is_some()
+    }
+
+    /// For a while nobody is reached through here.
+    pub(crate) fn lose_reach(&self, time: Duration) {
+        self.with(|state| state.unreachable_until = Some(Instant::now() + time));
+    }
+
+    /// Why nothing passes, if nothing does.
+    pub(crate) fn unreachable(&self) -> Option<&'static str> {
+        let until = self.with(|state| state.unreachable_until);
+        until.is_some_and(|until| Instant::now() < until).then_some(LOST)
     }
 
     /// Whether faults may happen.
@@ -236,13 +252,11 @@ impl Gate {
 
     /// Waits for the turn of a call, or of what a watch tells; nothing if there is nobody any more.
     pub(crate) async fn turn(&self, what: String, body: Vec<u8>) -> Option<()> {
-        let (pass, passed) = oneshot::channel();
-        self.with(|state| {
-            let order = (state.passed, what, body);
-            state.waiting.push(Waiting { order, pass });
-        });
-        self.came.notify_one();
-        passed.await.ok()
+        if self.with(|state| state.is_shut) {
+            return futures::future::pending().await;
+        }
+        let what = if self.is_node() { format!("node {what}") } else { what };
+        self.turnstile.await_turn(self.member, what, body).await
     }
 
     /// Writes a call down; says which fault it meets, or that there is nobody any more to make it.
@@ -259,8 +273,8 @@ impl Gate {
                 state.watches.push(call.clone());
             }
             let meets = |schedule: &Schedule| match schedule.at {
-                At::Call(at) => number == Some(at),
-                At::Watch(at) => watch == Some(at),
+                At::Call(at) | At::Node(at) => number == Some(at),
+                At::Watch(at) | At::News(at) => watch == Some(at),
             };
             let fault = state.schedule.filter(meets).map(|schedule| schedule.fault);
             if fault.is_some() {
@@ -276,18 +290,36 @@ impl Gate {
         futures::future::pending().await
     }
 
+    /// Does what a fault does to more than one call.
+    fn do_harm(&self, fault: Option<Fault>) {
+        if fault == Some(Fault::Unreachable) {
+            self.lose_reach(UNREACHABLE);
+        }
+        if let (Some(harm), Some(fault)) = (&self.harm, fault) {
+            harm(fault);
+        }
+    }
+
     async fn pass(self, request: Request<Body>) -> Result<Response<Answer>, BoxError> {
         let call = Call::of(&request);
         let (mut head, body) = request.into_parts();
         let body = body.collect().await?.to_bytes().to_vec();
         let what = format!("{} {}?{}", call.method, call.path, call.query);
         let passed = self.turn(what, body.clone()).await;
+        if let Some(why) = self.unreachable() {
+            return Err(why.into());
+        }
         let Ok(fault) = passed.ok_or(Gone).and_then(|()| self.admit(&call)) else {
             return futures::future::pending().await;
         };
         let mut server = self.server.clone();
         // A bug is the manager's: it comes before what happens on the way.
+        let mut misheard = None;
         let body = match self.bend.as_ref().map(|bend| bend(&call, body.clone())) {
+            Some(Bent::Mishear(bent, change)) => {
+                misheard = Some(change);
+                bent
+            }
             Some(Bent::Pretend(code, answer)) => return Ok(answer_with(code, &answer)),
             Some(Bent::Send(bent)) => bent,
             Some(Bent::Redirect(path, bent)) => {
@@ -306,9 +338,14 @@ impl Gate {
             _ => {}
         }
         let answer = server.oneshot(Request::from_parts(head, Answer::from(body))).await?;
+        let answer = match misheard {
+            Some(change) => mishear(answer, change).await?,
+            None => answer,
+        };
+        self.do_harm(fault);
         match fault {
-            Some(Fault::CrashAfter) => self.end().await,
-            Some(Fault::LostReply) => Err("the connection was lost".into()),
+            Some(Fault::CrashAfter | Fault::PowerLoss) => self.end().await,
+            Some(Fault::LostReply | Fault::Unreachable) => Err(LOST.into()),
             fault if call.is_watch() => {
                 let number = self.with(|state| state.watches.len());
                 Ok(answer.map(|body| stream::relay(body, self, number, fault)))
@@ -330,6 +367,21 @@ impl Service<Request<Body>> for Gate {
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         Box::pin(self.clone().pass(request))
     }
+}
+
+/// An answer that is heard as another.
+async fn mishear(
+    answer: Response<Answer>,
+    change: fn(&mut serde_json::Value),
+) -> Result<Response<Answer>, BoxError> {
+    let (mut head, body) = answer.into_parts();
+    let bytes = body.collect().await?.to_bytes();
+    head.headers.remove(http::header::CONTENT_LENGTH);
+    let heard = serde_json::from_slice::<serde_json::Value>(&bytes).map(|mut object| {
+        change(&mut object);
+        Bytes::from(object.to_string())
+    });
+    Ok(Response::from_parts(head, Answer::from(heard.unwrap_or(bytes))))
 }
 
 /// An answer as an API server gives it that will not do something.

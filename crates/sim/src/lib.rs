@@ -29,6 +29,11 @@
 //! A simulation that finds nothing proves little, so [`mutants`] has bugs that the manager could
 //! have, put in between manager and server; each must be found.
 //!
+//! Some scenarios have pods: the API server makes them of Deployments, and a [`node`] that is only played
+//! runs them. Its kubelet meets faults, too, its programs end, its machine stops or is cut off; and what
+//! the machine runs is held against laws of its own: never two revisions of a provider at once, never
+//! none for longer than the fault explains, in the end exactly what Deployments ask for.
+//!
 //! This room is never shipped. Start with [`stage::Stage`], then [`scenarios`].
 
 pub mod explore;
@@ -38,10 +43,12 @@ pub mod history;
 pub mod laws;
 mod life;
 pub mod mutants;
+pub mod node;
 pub mod pack;
 pub mod picture;
 pub mod place;
 pub mod scenarios;
 pub mod stage;
 mod stream;
+pub mod turnstile;
 pub mod walk;

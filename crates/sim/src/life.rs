@@ -24,7 +24,7 @@ pub(crate) type Diary = Arc<Mutex<Vec<String>>>;
 /// A manager at work.
 pub(crate) struct Life {
     gate: Gate,
-    tasks: [JoinHandle<()>; 2],
+    task: JoinHandle<()>,
     _stop: watch::Sender<bool>,
 }
 
@@ -41,11 +41,10 @@ impl Life {
         let settings = Settings { installs_definitions, ..settings() };
         let hands = hands(place, client, cache, settings, diary)?;
         let (stop, told) = watch::channel(false);
-        let manager = tokio::spawn(async move {
+        let task = tokio::spawn(async move {
             let _ = Manager::new(hands).run(told).await;
         });
-        let keeper = tokio::spawn(gate.clone().keep());
-        Ok(Self { gate, tasks: [manager, keeper], _stop: stop })
+        Ok(Self { gate, task, _stop: stop })
     }
 
     /// Its way to the API server.
@@ -56,7 +55,7 @@ impl Life {
     /// Ends it as a kill does: whatever it was doing is not finished.
     pub(crate) fn end(&self) {
         self.gate.shut();
-        self.tasks.iter().for_each(JoinHandle::abort);
+        self.task.abort();
     }
 }
 

@@ -162,6 +162,11 @@ pub const ALL: &[Mutant] = &[
         },
     },
     Mutant {
+        name: "takes pods that end for gone",
+        scenario: "pods-upgrade",
+        bend: || mishear(|call| call.path.contains("/deployments/"), forget_ending),
+    },
+    Mutant {
         name: "gives runtimes nothing they may do",
         scenario: "install",
         bend: || swallow(|call| call.is_write() && call.path.contains("/clusterrolebindings")),
@@ -317,6 +322,23 @@ fn change(
         change(&mut object);
         Bent::Send(object.to_string().into_bytes())
     })
+}
+
+/// Calls whose answers are taken for others.
+fn mishear(
+    is_meant: impl Fn(&Call) -> bool + Send + Sync + 'static,
+    change: fn(&mut Json),
+) -> Bend {
+    Arc::new(
+        move |call, body| {
+            if is_meant(call) { Bent::Mishear(body, change) } else { Bent::Send(body) }
+        },
+    )
+}
+
+/// What a server tells that does not count pods which end.
+fn forget_ending(deployment: &mut Json) {
+    drop_field(deployment, "/status", "terminatingReplicas");
 }
 
 /// Calls that are made once, whatever comes of it.

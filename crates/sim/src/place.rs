@@ -4,6 +4,7 @@
 use apiserver::Server;
 use apiserver::auth::Signer;
 use apiserver::log::Log;
+use apiserver::runtime::Hosting;
 use apiserver::world::World;
 use axum::Router;
 use registry::Registry;
@@ -68,27 +69,29 @@ pub struct Place {
     pub registry: Router,
     /// The time.
     pub clock: Clock,
+    hosting: Hosting,
 }
 
 impl Place {
-    /// A cluster that begins with what a log has, whose Deployments are available at once.
+    /// A cluster that begins with what a log has.
     pub async fn new(
         log: Log,
         registry: Router,
         clock: Clock,
+        hosting: Hosting,
     ) -> Result<Self, apiserver::log::WriteError> {
-        let server = serve(&log, clock);
+        let server = serve(&log, clock, &hosting);
         // A cluster that was there before has what clusters have.
         if log.version() == 1 {
             server.furnish().await?;
         }
         server.attend();
-        Ok(Self { log, server: server.router(), registry, clock })
+        Ok(Self { log, server: server.router(), registry, clock, hosting })
     }
 
     /// The cluster as it is now, for those who are not told what happens from now on.
     pub fn frozen(&self) -> Router {
-        serve(&self.log.fork(), self.clock).router()
+        serve(&self.log.fork(), self.clock, &self.hosting).router()
     }
 }
 
@@ -99,10 +102,10 @@ pub(crate) fn empty_registry() -> Router {
     registry::router(kept, registry::Options::open())
 }
 
-fn serve(log: &Log, clock: Clock) -> Arc<Server> {
+fn serve(log: &Log, clock: Clock, hosting: &Hosting) -> Arc<Server> {
     // Nobody gets an identity that somebody had in what came before.
     let world = Arc::new(Still { clock, thrown: AtomicU64::new(log.version() << 20) });
-    let runtime = apiserver::runtime::Hosting::simulated();
+    let runtime = hosting.clone();
     let options = apiserver::Options { runtime, signer: signer(), ..Default::default() };
     Server::new(log.clone(), options, world)
 }

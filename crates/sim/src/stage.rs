@@ -3,9 +3,13 @@
 use crate::fault::{Fault, Schedule};
 use crate::gate::{Bend, Call, Gate, Probe};
 use crate::life::{Diary, Life};
+use crate::node::NodeLife;
+use crate::node::machine::{NodeMachine, SharedMachine};
 use crate::pack::{Failure, Package};
 use crate::place::{BEGINNING, Clock, Place, empty_registry};
+use crate::turnstile::Turnstile;
 use apiserver::log::Log;
+use apiserver::runtime::Hosting;
 use axum::Router;
 use http::{Method, Request};
 use serde_json::Value as Json;
@@ -14,6 +18,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use tempfile::TempDir;
+use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tower::ServiceExt;
 
@@ -24,6 +29,8 @@ const LOOK: Duration = Duration::from_secs(10);
 const QUIET: Duration = Duration::from_secs(200);
 /// A watch that tells nothing is given up after this long.
 const DEAF: Duration = Duration::from_secs(600);
+/// What a node writes to say that it is there.
+const HEARTBEATS: [&str; 2] = ["leases.coordination.k8s.io/kube-node-lease", "nodes./"];
 /// After this long it never will be quiet.
 const PATIENCE: Duration = Duration::from_secs(7200);
 /// After this many calls it never will be, either.
@@ -40,6 +47,7 @@ pub struct Snapshot {
     registry: Router,
     pushed: Vec<(Package, String)>,
     cache: Arc<TempDir>,
+    machine: NodeMachine,
 }
 
 impl Snapshot {
@@ -47,7 +55,8 @@ impl Snapshot {
     pub fn empty() -> Result<Self, Failure> {
         let cache = Arc::new(directory()?);
         let (log, registry) = (Log::in_memory(), empty_registry());
-        Ok(Self { log, time: BEGINNING, registry, pushed: Vec::new(), cache })
+        let machine = NodeMachine::default();
+        Ok(Self { log, time: BEGINNING, registry, pushed: Vec::new(), cache, machine })
     }
 }
 
@@ -58,7 +67,9 @@ pub struct Setting {
     pub installs_definitions: bool,
     /// Whether packages are pushed, so that the registry cannot be shared.
     pub pushes: bool,
-    /// What happens to its calls in its first life.
+    /// Whether there is a node, and Deployments become pods; otherwise they are available at once.
+    pub is_hosted: bool,
+    /// What happens to its calls in its first life, or to those of the node.
     pub schedule: Option<Schedule>,
     /// What is done to its calls in all of its lives.
     pub bend: Option<Bend>,
@@ -70,6 +81,9 @@ pub struct Stage {
     pushed: Vec<(Package, String)>,
     cache: TempDir,
     life: Life,
+    node: Option<NodeLife>,
+    turnstile: Turnstile,
+    keeper: JoinHandle<()>,
     setting: Setting,
     /// The first life's gate, which faults happen at.
     first: Gate,
@@ -90,16 +104,42 @@ impl Stage {
                 digests.insert(reference.clone(), digest.to_string());
             }
         }
-        let place = Place::new(from.log.fork(), registry, Clock::start(from.time)).await?;
+        let hosting = if setting.is_hosted { Hosting::Pods } else { Hosting::simulated() };
+        let clock = Clock::start(from.time);
+        let place = Place::new(from.log.fork(), registry, clock, hosting).await?;
+        let turnstile = Turnstile::default();
+        let keeper = tokio::spawn(turnstile.clone().keep_passing());
         let cache = directory()?;
         copy(from.cache.path(), cache.path())?;
         let probe = probe(&place.log, cache.path());
-        let gate = Gate::new(place.server.clone(), setting.schedule, setting.bend.clone(), probe);
+        let (of_node, of_manager) = match setting.schedule {
+            Some(schedule) if schedule.at.is_of_node() => (Some(schedule), None),
+            other => (None, other),
+        };
+        let (server, bend) = (place.server.clone(), setting.bend.clone());
+        let gate = Gate::new(server, &turnstile, of_manager, bend, probe);
         let (first, diary) = (gate.clone(), Diary::default());
         let path = PathBuf::from(cache.path());
         let life = Life::begin(&place, gate, path, setting.installs_definitions, &diary)?;
         let pushed = from.pushed.clone();
-        Ok(Self { place, pushed, cache, life, setting, first, diary, digests })
+        let node = setting.is_hosted.then(|| {
+            let machine = SharedMachine::new(from.machine.clone().without_notes(), clock);
+            NodeLife::begin(&place, &turnstile, machine, of_node)
+        });
+        let stage = Self {
+            place,
+            pushed,
+            cache,
+            life,
+            node,
+            turnstile,
+            keeper,
+            setting,
+            first,
+            diary,
+            digests,
+        };
+        Ok(stage)
     }
 
     /// Waits until the manager has nothing more to ask. It has been here before, so it must not
@@ -129,6 +169,9 @@ impl Stage {
 
     /// From now on calls are numbered and may meet faults.
     pub fn arm(&self) {
+        if let Some(node) = &self.node {
+            node.gate().arm(None);
+        }
         let is_past = self.setting.schedule.is_some_and(|one| one.fault == Fault::Past);
         self.first.arm(is_past.then(|| self.place.frozen()));
     }
@@ -174,18 +217,15 @@ impl Stage {
     /// Waits until nobody writes any more; a manager that ended is started again.
     pub async fn settle(&mut self) -> Result<(), Failure> {
         let start = Instant::now();
-        let is_deaf = self.setting.schedule.is_some_and(|one| one.fault == Fault::Deaf);
-        let least = if is_deaf { DEAF } else { Duration::ZERO };
+        let is_silent = self.setting.schedule.is_some_and(|one| {
+            matches!(one.fault, Fault::Deaf | Fault::Unreachable | Fault::PowerLoss)
+        });
+        let least = if is_silent { DEAF } else { Duration::ZERO };
         let (mut seen, mut asked) = (self.place.log.version(), self.life.gate().writes());
         let mut since = Instant::now();
         let before = self.life.gate().count();
         while start.elapsed() < PATIENCE && self.life.gate().count() < before + CALLS_MAX {
-            let gate = self.life.gate().clone();
-            tokio::select! {
-                biased;
-                () = gate.ended() => self.restart()?,
-                () = tokio::time::sleep(LOOK) => {}
-            }
+            self.pass_until(Instant::now() + LOOK, true).await?;
             let now = self.life.gate().writes();
             if self.has_news(&mut seen) || now != asked {
                 (asked, since) = (now, Instant::now());
@@ -199,15 +239,49 @@ impl Stage {
 
     /// Lets time pass; a manager that ended is started again.
     pub async fn pass(&mut self, time: Duration) -> Result<(), Failure> {
-        let until = Instant::now() + time;
+        self.pass_until(Instant::now() + time, false).await
+    }
+
+    /// Lets time pass until then, or until a manager or a node that ended was started again.
+    async fn pass_until(&mut self, until: Instant, is_until_end: bool) -> Result<(), Failure> {
         loop {
             let gate = self.life.gate().clone();
+            let of_node = self.node.as_ref().map(|node| node.gate().clone());
+            let node_ended = async {
+                match &of_node {
+                    Some(gate) => gate.ended().await,
+                    None => std::future::pending().await,
+                }
+            };
             tokio::select! {
                 biased;
                 () = gate.ended() => self.restart()?,
+                () = node_ended => self.restart_kubelet(),
                 () = tokio::time::sleep_until(until) => return Ok(()),
             }
+            if is_until_end {
+                return Ok(());
+            }
         }
+    }
+
+    /// Ends the kubelet, and starts another.
+    pub fn restart_kubelet(&mut self) {
+        if let Some(node) = &mut self.node {
+            node.restart_kubelet(&self.place);
+        }
+    }
+
+    /// For so long the node reaches nobody; its programs go on.
+    pub fn cut_node_off(&self, time: Duration) {
+        if let Some(node) = &self.node {
+            node.gate().lose_reach(time);
+        }
+    }
+
+    /// The machine of the node, if there is one.
+    pub fn machine(&self) -> Option<NodeMachine> {
+        self.node.as_ref().map(|node| node.machine().copy_now())
     }
 
     /// Something happens to a call, counted from now on.
@@ -222,14 +296,18 @@ impl Stage {
             return true;
         };
         *seen = version;
-        events.iter().any(|event| !event.key.starts_with("events."))
+        let is_news = |key: &str| {
+            !key.starts_with("events.") && !HEARTBEATS.iter().any(|beat| key.starts_with(beat))
+        };
+        events.iter().any(|event| is_news(&event.key))
     }
 
     /// Ends the manager, if it has not ended, and starts another that meets no faults.
     pub fn restart(&mut self) -> Result<(), Failure> {
         self.life.end();
         let probe = probe(&self.place.log, self.cache.path());
-        let gate = Gate::new(self.place.server.clone(), None, self.setting.bend.clone(), probe);
+        let (server, bend) = (self.place.server.clone(), self.setting.bend.clone());
+        let gate = Gate::new(server, &self.turnstile, None, bend, probe);
         let path = PathBuf::from(self.cache.path());
         let installs = self.setting.installs_definitions;
         self.life = Life::begin(&self.place, gate, path, installs, &self.diary)?;
@@ -251,9 +329,19 @@ impl Stage {
         self.first.watches()
     }
 
+    /// What the node asked for since it was armed, in its first life.
+    pub fn node_calls(&self) -> Vec<Call> {
+        self.node.as_ref().map(|node| node.first_gate().calls()).unwrap_or_default()
+    }
+
+    /// The watches of the node's first life.
+    pub fn node_watches(&self) -> Vec<Call> {
+        self.node.as_ref().map(|node| node.first_gate().watches()).unwrap_or_default()
+    }
+
     /// The call that met its fault.
     pub fn met(&self) -> Option<Call> {
-        self.first.met()
+        self.first.met().or_else(|| self.node.as_ref()?.first_gate().met())
     }
 
     /// What the managers said.
@@ -264,9 +352,14 @@ impl Stage {
     /// Ends everything; others may begin from here.
     pub fn close(self) -> Snapshot {
         self.life.end();
+        self.keeper.abort();
+        if let Some(node) = &self.node {
+            node.end();
+        }
+        let machine = self.machine().unwrap_or_default();
         let (log, time) = (self.place.log.fork(), self.place.clock.seconds() + 1);
         let (registry, cache) = (self.place.registry.clone(), Arc::new(self.cache));
-        Snapshot { log, time, registry, pushed: self.pushed, cache }
+        Snapshot { log, time, registry, pushed: self.pushed, cache, machine }
     }
 }
 

@@ -20,6 +20,9 @@ pub(crate) fn relay(body: Body, gate: Gate, number: usize, fault: Option<Fault>)
         if gate.turn(format!("watch {number:05}"), Vec::new()).await.is_none() {
             return futures::future::pending().await;
         }
+        if let Some(why) = gate.unreachable() {
+            chunk = Err(why.to_owned());
+        }
         if gate.is_armed() {
             match fault.take() {
                 Some(Fault::Late) => tokio::time::sleep(LATE).await,

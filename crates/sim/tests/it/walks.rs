@@ -18,8 +18,9 @@ const TOLD: usize = 3;
 const BUG_WALKS: u64 = 100;
 /// Those that do not: no law says in which order owners come, a Deployment must be removed at the
 /// very call that something happens to, no walk leaves a kind behind that has objects, and in none
-/// does a provider fail to start.
-const UNSEEN: [&str; 4] = [
+/// does a provider fail to start, or have pods.
+const UNSEEN: [&str; 5] = [
+    "takes pods that end for gone",
     "does not let a provider come back",
     "turns the order of owners around",
     "removes a Deployment at the first attempt or never",

@@ -1,13 +1,16 @@
 //! Whatever happens, the cluster comes to the same.
 
 use crate::{on_all_cores, prepared, setting};
-use sim::explore::{Finding, Prepared, play};
+use sim::explore::{Finding, Outcome, Prepared, play};
 use sim::fault::{At, Fault, Schedule};
 use sim::gate::Call;
 use std::time::Instant;
 
 /// So many of the essential schedules are played if nobody says otherwise.
 const PLAYED: usize = 5_100;
+/// And so many of those of scenarios whose Deployments become pods: of what happens to the node, and of
+/// what happens to the manager.
+const PLAYED_HOSTED: [usize; 2] = [220, 100];
 /// What once went wrong, and is not among the essential: it is played each time.
 const ONCE_WRONG: [(&str, &str, Fault); 1] =
     [("start", "/apis/pkg.crossplane.io/v1beta1", Fault::Answer(404))];
@@ -24,8 +27,10 @@ fn whatever_happens_to_a_call_the_cluster_comes_to_the_same() {
     let only: Option<Schedule> =
         only.split_once(':').map(|(_, schedule)| schedule.parse().unwrap());
     let is_all = setting("APRON_SIM_ALL").is_some();
-    let most = if is_all { usize::MAX } else { PLAYED };
-    let most = setting("APRON_SIM_MOST").map_or(most, |text| text.parse().unwrap());
+    let most = |usually: usize| {
+        let most = if is_all { usize::MAX } else { usually };
+        setting("APRON_SIM_MOST").map_or(most, |text| text.parse().unwrap())
+    };
     let prepared = prepared();
     println!("{} scenarios ready after {:?}", prepared.len(), start.elapsed());
     let mut all = Vec::new();
@@ -46,9 +51,16 @@ fn whatever_happens_to_a_call_the_cluster_comes_to_the_same() {
     if only.is_some() {
         for one in prepared {
             tell(&one.reference.calls);
+            tell(&one.reference.node[0]);
         }
     }
-    let mut all = spread(all, most);
+    let is_hosted = |(one, _): &(&Prepared<'_>, Schedule)| one.scenario.is_hosted;
+    let (hosted, others): (Vec<_>, Vec<_>) = all.into_iter().partition(is_hosted);
+    let mut all = spread(others, most(PLAYED));
+    let (of_node, of_manager): (Vec<_>, Vec<_>) =
+        hosted.into_iter().partition(|(_, schedule)| schedule.at.is_of_node());
+    all.extend(spread(of_node, most(PLAYED_HOSTED[0])));
+    all.extend(spread(of_manager, most(PLAYED_HOSTED[1])));
     if only.is_none() {
         all.extend(prepared.iter().flat_map(|one| once_wrong(one).map(move |it| (one, it))));
     }
@@ -101,11 +113,14 @@ fn the_same_scenario_makes_the_same_calls_each_time() {
     if setting("APRON_SIM_WALK").is_some() {
         return;
     }
-    let said = |call: &Call| format!("{} {}?{}", call.method, call.path, call.query);
+    let said = |call: &Call| format!("{} {}?{}", call.method, call.plain_path(), call.query);
     for one in prepared() {
-        let wanted: Vec<String> = one.reference.calls.iter().map(said).collect();
+        let all = |outcome: &Outcome| -> Vec<String> {
+            outcome.calls.iter().chain(&outcome.node[0]).map(said).collect()
+        };
+        let wanted = all(&one.reference);
         let again = play(&one.from, one.scenario, None, None).unwrap();
-        let calls: Vec<String> = again.calls.iter().map(said).collect();
+        let calls = all(&again);
         let name = one.scenario.name;
         for (number, (wanted, found)) in wanted.iter().zip(&calls).enumerate() {
             assert_eq!(wanted, found, "{name}: call {number}");

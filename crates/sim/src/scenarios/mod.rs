@@ -1,5 +1,7 @@
 //! What users do.
 
+mod pods;
+
 use crate::pack::{Failure, Package};
 use crate::stage::Stage;
 use futures::future::BoxFuture;
@@ -21,6 +23,8 @@ pub struct Scenario {
     pub is_start: bool,
     /// Whether packages are pushed meanwhile.
     pub pushes: bool,
+    /// Whether Deployments become pods, which a node runs.
+    pub is_hosted: bool,
 }
 
 /// Makes futures of the steps.
@@ -32,9 +36,12 @@ macro_rules! scenario {
             act: |stage| Box::pin($act(stage)),
             is_start: false,
             pushes: false,
+            is_hosted: false,
         }
     };
 }
+
+use scenario;
 
 /// All of them.
 pub const ALL: &[Scenario] = &[
@@ -59,6 +66,11 @@ pub const ALL: &[Scenario] = &[
     scenario!("stuck", paced, upgrade_to_stuck),
     scenario!("mended", stuck, mend_configuration),
     START,
+    pods::INSTALL,
+    pods::UPGRADE,
+    pods::BAD_UPGRADE,
+    pods::NODE_AWAY,
+    pods::UNINSTALL,
 ];
 
 /// A manager comes to a new cluster.
@@ -68,6 +80,7 @@ const START: Scenario = Scenario {
     act: |_| Box::pin(async { Ok(()) }),
     is_start: true,
     pushes: false,
+    is_hosted: false,
 };
 
 /// Where packages are.

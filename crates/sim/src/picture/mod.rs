@@ -1,6 +1,8 @@
 //! A picture of the cluster, with everything taken out that may differ between two runs that came
 //! to the same.
 
+mod hosted;
+
 use apiserver::log::Log;
 use serde_json::{Map, Value as Json};
 use std::collections::BTreeMap;
@@ -45,8 +47,14 @@ pub fn take(log: &Log) -> Picture {
     let mut names: Names =
         objects.iter().filter_map(|one| Some((uid(one)?.to_owned(), name(one)))).collect();
     names.extend(secrets(&objects));
-    let kept = objects.iter().filter(|one| !TRANSIENT.contains(&text(one, "kind")));
-    kept.map(|one| (name(one), clean(one, &names))).collect()
+    let is_kept = |one: &&Json| {
+        let kind = text(one, "kind");
+        !TRANSIENT.contains(&kind) && !hosted::KINDS.contains(&kind)
+    };
+    let kept = objects.iter().filter(is_kept);
+    let mut picture: Picture = kept.map(|one| (name(one), clean(one, &names))).collect();
+    hosted::condense(&objects, &mut picture);
+    picture
 }
 
 /// A picture without the numbers of revisions: they tell how it came to what there is.
