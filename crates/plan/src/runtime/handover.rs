@@ -171,6 +171,13 @@ impl World {
         }
     }
 
+    /// A revision before this one whose Deployment has pods.
+    pub(super) fn running_sibling(&self) -> Option<&Revision> {
+        let mut running =
+            self.deployments.iter().filter(|one| wished_pods(one) > 0 && !is_going(one));
+        running.find_map(|one| self.siblings.iter().find(|it| is_controlled_by(one, it)))
+    }
+
     /// Makes of the Deployment that is wanted what it may be now, while there are Deployments of
     /// other revisions. Says what it waits for, if it does.
     pub(super) fn take_turn(

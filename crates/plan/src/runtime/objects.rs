@@ -66,6 +66,13 @@ pub(super) fn service(world: &World, chosen: &Chosen<'_>, names: &Names) -> Json
     json!({"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec})
 }
 
+/// The Service while the pods of another revision answer.
+pub(super) fn lend_service(mut service: Json, sibling: &Revision) -> Json {
+    service["metadata"]["ownerReferences"] = json!([controller(sibling)]);
+    service["spec"]["selector"][LABEL_REVISION] = json!(sibling.metadata.name);
+    service
+}
+
 /// The account that the pods run as. Secrets that it has already stay: somebody else may have
 /// given it those, and the list is one value to the API server.
 pub(super) fn account(

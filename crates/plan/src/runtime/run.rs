@@ -79,10 +79,15 @@ impl World {
         let service = objects::service(self, chosen, &names);
         // Until this revision's pods answer, the Service leads to those of the revision before.
         let deployed = self.found(&self.target("apps/v1", "Deployment", &names.deployment))?;
+        let takes_calls = self.revision.is_established() && self.takes_calls(deployed);
         let is_lent = self.found(&Target::of(&service))?.is_some_and(|live| {
-            let is_lent = controller_of(live).is_some_and(|owner| self.is_sibling(owner));
-            is_lent && !(self.revision.is_established() && self.takes_calls(deployed))
+            !takes_calls && controller_of(live).is_some_and(|owner| self.is_sibling(owner))
         });
+        // A Service that was lost meanwhile is made anew for these pods.
+        let service = match self.running_sibling().filter(|_| !takes_calls) {
+            Some(sibling) => objects::lend_service(service, sibling),
+            None => service,
+        };
         if !is_lent && let Err(why) = self.make(&service, &mut work)? {
             let (why, again) = (Trouble::Fails(why).during("pre"), work.again);
             let mut plan = self.unhealthy(status, work, &why);

@@ -334,3 +334,45 @@ impl SharedMachine {
         self.with(|machine, _| machine.programs.get(uid).cloned())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn pod(revision: &str) -> Json {
+        let mut labels = json!({});
+        labels[api::pkg::LABEL_PROVIDER] = json!("p");
+        labels[api::pkg::LABEL_REVISION] = json!(revision);
+        json!({
+            "kind": "Pod", "metadata": {"name": revision, "uid": revision, "labels": labels},
+            "spec": {"containers": [{"name": "c", "image": "i"}]},
+        })
+    }
+
+    #[test]
+    fn two_revisions_that_run_at_once_are_noted_and_so_is_a_time_without_any() {
+        let mut machine = NodeMachine::default();
+        machine.start_program("a", &pod("p-1"), 100);
+        machine.crash_at("a", 110);
+        machine.start_program("b", &pod("p-2"), 130);
+        assert_eq!((machine.wrongs.len(), machine.longest_idle), (0, 20));
+        machine.start_program("c", &pod("p-1"), 140);
+        assert_eq!(machine.wrongs, ["Pod/p-1 was started beside Pod/p-2"]);
+    }
+
+    #[test]
+    fn what_is_due_happens_whenever_the_machine_is_looked_at() {
+        let mut machine = NodeMachine::default();
+        machine.start_program("a", &pod("p-1"), 100);
+        machine.programs.values_mut().for_each(|one| one.ends_at = Some(110));
+        machine.pass_time(500);
+        assert_eq!(machine.programs["a"].state, ProgramState::Ended(110));
+        machine.start_program("b", &pod("p-2"), 115);
+        assert_eq!((machine.wrongs.len(), machine.longest_idle), (0, 5));
+        let mut there = pod("p-1");
+        there["metadata"]["uid"] = json!("a");
+        let told = machine.misfits(&[there]);
+        assert_eq!(told, ["nothing runs of Pod/p-1", "a program of Pod/p-2 is left behind"]);
+    }
+}

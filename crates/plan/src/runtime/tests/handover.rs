@@ -400,3 +400,29 @@ fn a_functions_pods_serve_until_the_next_ones_are_available() {
     family.look(0);
     assert_eq!(family.running(), ["p-2"]);
 }
+
+#[test]
+fn a_service_that_is_lost_leads_to_what_runs_when_it_is_made_again() {
+    let mut family = Family::upgraded(world());
+    let lose = |family: &mut Family| {
+        family.0.iter_mut().for_each(|world| remove(world, &target("Service", "p")));
+        family.settles("p-2");
+        let service = live(&family.0[1], "Service", "p").unwrap();
+        let owner = &service["metadata"]["ownerReferences"][0]["name"];
+        assert_eq!(*owner, service["spec"]["selector"]["pkg.crossplane.io/revision"]);
+        owner.as_str().unwrap().to_owned()
+    };
+    family.look(1);
+    family.0.iter_mut().for_each(|world| remove(world, &target("Service", "p")));
+    family.look(1);
+    let service = live(&family.0[1], "Service", "p").unwrap();
+    assert_eq!(service["spec"]["selector"]["pkg.crossplane.io/revision"], "p-1", "it runs still");
+    family.settles("p-2");
+    assert_eq!(lose(&mut family), "p-2", "it starts, and nothing else runs");
+    family.pass(600);
+    family.settles("p-2");
+    assert_eq!(family.running(), ["p-1"]);
+    let service = live(&family.0[1], "Service", "p").unwrap();
+    assert_eq!(service["spec"]["selector"]["pkg.crossplane.io/revision"], "p-1", "given back");
+    assert_eq!(lose(&mut family), "p-1");
+}
