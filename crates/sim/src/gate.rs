@@ -377,11 +377,11 @@ async fn mishear(
     let (mut head, body) = answer.into_parts();
     let bytes = body.collect().await?.to_bytes();
     head.headers.remove(http::header::CONTENT_LENGTH);
-    let heard = serde_json::from_slice::<serde_json::Value>(&bytes).map(|mut object| {
+    let changed = serde_json::from_slice::<serde_json::Value>(&bytes).map(|mut object| {
         change(&mut object);
         Bytes::from(object.to_string())
     });
-    Ok(Response::from_parts(head, Answer::from(heard.unwrap_or(bytes))))
+    Ok(Response::from_parts(head, Answer::from(changed.unwrap_or(bytes))))
 }
 
 /// An answer as an API server gives it that will not do something.

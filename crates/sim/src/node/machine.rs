@@ -270,7 +270,9 @@ impl SharedMachine {
         self.with(|machine, now| {
             let running = machine.programs.iter().filter(|(_, one)| one.is_running());
             let last = running.max_by_key(|(_, one)| one.number).map(|(uid, _)| uid.clone());
-            last.into_iter().for_each(|uid| machine.crash_at(&uid, now));
+            if let Some(uid) = last {
+                machine.crash_at(&uid, now);
+            }
         });
         self.changed.notify_one();
     }
