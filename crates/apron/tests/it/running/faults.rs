@@ -64,8 +64,6 @@ enum Victim {
     Node,
     /// The first process in the node's namespaces.
     Supervisor,
-    /// The process that holds a pod's namespaces.
-    Holder,
     Program,
 }
 
@@ -86,7 +84,7 @@ enum Bustle {
 fn order_victims(dice: &mut Dice, count: usize) -> Vec<Victim> {
     let mut all = Vec::new();
     while all.len() < count {
-        let of_node = dice.choose(&[Victim::Node, Victim::Supervisor, Victim::Holder]);
+        let of_node = dice.choose(&[Victim::Node, Victim::Supervisor]);
         let [program, apron] = [Victim::Program, Victim::Apron];
         let mut five = vec![apron, of_node, program, program, program];
         while !five.is_empty() {
@@ -208,7 +206,7 @@ impl<'a> FaultyPlane<'a> {
             }
         }
         let census = Census::take(&self.running.data);
-        for one in ["up", "__node", "__supervise", "__pod", "tenant"] {
+        for one in ["up", "__node", "__supervise", "tenant"] {
             let count = census.count(&format!("process {one}"));
             if count != 1 {
                 return Err(format!("there are {count} of {one}"));
@@ -264,7 +262,6 @@ impl<'a> FaultyPlane<'a> {
             Victim::Apron => return self.start_again(dice),
             Victim::Node => "__node",
             Victim::Supervisor => "__supervise",
-            Victim::Holder => "__pod",
             Victim::Program => {
                 let all = until("a program", || {
                     Some(programs(&self.running)).filter(|all| !all.is_empty())
