@@ -29,7 +29,9 @@
 //!
 //! The room refuses to know what the objects are for. It opens no socket, and takes the time and its randomness from a [`World`].
 //!
-//! Start reading at [`log`] (room `journal`), then [`rest`].
+//! Start reading at [`log`] (room `journal`), then [`rest`]. Every change of an object (PUT, PATCH,
+//! apply, scale) goes through `rest::store` (`change`, the loop), `admission` (`update`, the order of webhooks
+//! and checks) and `rest::update` (`settle`: what is carried over, rights, schema).
 //!
 //! Chapters that calculate with numbers of strangers do so with checked or saturating operations
 //! only, which clippy holds: a length, a time or an index at the limit of its type is one request's

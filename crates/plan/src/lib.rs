@@ -23,7 +23,8 @@
 //! What it refuses to know: clusters, registries, files, the time of day. It takes the time as a
 //! text and digests as values. It has no opinion of its own on versions; that is `solver`.
 //!
-//! Start with [`step`] for the vocabulary, [`package`] for how packages become revisions,
+//! Start with [`step`] for the vocabulary, [`package`] for how packages become revisions
+//! (`package::revisions`: which one is Active),
 //! [`revision`] for how those become objects, [`lock`] for what packages need of each other,
 //! [`image_config`] for what they are called, [`runtime`] for how they are run, [`authority`]
 //! for what they may bring and ask for, [`adoption`] for what is there already, [`retention`]

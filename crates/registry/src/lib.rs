@@ -19,7 +19,7 @@
 //! ## What it promises
 //!
 //! - **Nothing is acknowledged before it is durable.** A blob's file is flushed, named, and its
-//!   directory flushed, before the database may know of it; a child is known before its parent,
+//!   directory flushed (`storage::content::files`), before the database may know of it (`storage::uploads`); a child is known before its parent,
 //!   a manifest before its tag. A crash at any moment leaves less than was asked for, never less
 //!   than was answered.
 //! - **Collection does not race with pushes.** Whoever was told of a blob has a lease on it.

@@ -43,7 +43,8 @@
 //! says so. Versions and constraints are those of `xpkg`.
 //!
 //! Start with [`solve`]. `model` puts the problem in numbers, `oracle` asks the satisfiability
-//! solver, `search` finds the best answer, `explain` the reasons.
+//! solver, `search` finds the best answer, `explain` puts the
+//! reasons for a conflict into words.
 
 mod answer;
 mod bringers;
