@@ -103,10 +103,11 @@ impl ServerCertVerifier for Verifier {
 }
 
 /// Whether nothing is wrong with a certificate but that it is an authority's, or that no authority of the
-/// bundle signed it. rustls passes the word of the crate on that it verifies with.
+/// bundle signed it, be it that one has the name of its issuer and another key. rustls passes the word of the
+/// crate on that it verifies with.
 fn is_only_unvouched(why: &CertificateError) -> bool {
     match why {
-        CertificateError::UnknownIssuer => true,
+        CertificateError::UnknownIssuer | CertificateError::BadSignature => true,
         CertificateError::Other(other) => other.0.to_string() == "CaUsedAsEndEntity",
         _ => false,
     }

@@ -304,7 +304,11 @@ fn who_runs_packages_for_us_says_by_which_certificate_they_are_known() {
 
 #[test]
 fn definitions_can_be_left_to_crossplane_and_stay_activated() {
-    let (mut cluster, name) = provider(&["buckets", "ProviderConfig"]);
+    let mut configuring = crd("providerconfigs");
+    configuring["spec"]["names"]["kind"] = json!("ProviderConfig");
+    let mut cluster = Cluster::new();
+    cluster.publish(TAG, &[meta("Provider", &json!({})), crd("buckets"), configuring]);
+    let name = cluster.revise(PackageKind::Provider, "p", TAG, "Active");
     cluster.settings.defers_definitions = true;
     let mut told = vec![cluster.settle(&name)];
     let spec = json!({"capabilities": ["SafeStart"]});
