@@ -46,7 +46,11 @@ pub async fn objects(
     few: u32,
 ) -> Result<Vec<(Target, Objects)>, Error> {
     let each = targets.into_iter().map(|target| async move {
-        let definition = cluster.get(&target).await?.unwrap_or_default();
+        let definition = match cluster.get(&target).await? {
+            Some(found) => found,
+            // Taken at its first word, a server that denies a definition without objects has it kept for good.
+            None => cluster.get(&target).await?.unwrap_or_default(),
+        };
         let collections = collections(&definition);
         let instances =
             if collections.is_empty() { Instances::default() } else { Instances::exactly(0) };

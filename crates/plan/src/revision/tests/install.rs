@@ -320,24 +320,24 @@ fn definitions_can_be_left_to_crossplane_and_stay_activated() {
     assert_snapshot!(told.join("\n==\n"), @r#"
     add finalizer revision.pkg.crossplane.io
     --
-    change Lock lock: {"customResourceDefinitions":{"buckets.example.org":"Provider/p","ProviderConfig.example.org":"Provider/p"}}
-    create ManagedResourceDefinition buckets.example.org owned by p-5477dcb1ed01* p with {"metadata":{},"apiVersion":"apiextensions.crossplane.io/v1alpha1","kind":"ManagedResourceDefinition","spec":{"state":"Active"}}
-    create CustomResourceDefinition ProviderConfig.example.org owned by p-5477dcb1ed01* p
+    change Lock lock: {"customResourceDefinitions":{"buckets.example.org":"Provider/p","providerconfigs.example.org":"Provider/p"}}
+    create ManagedResourceDefinition buckets.example.org owned by p-b9ae9b13d02d* p with {"metadata":{},"apiVersion":"apiextensions.crossplane.io/v1alpha1","kind":"ManagedResourceDefinition","spec":{"state":"Active"}}
+    create CustomResourceDefinition providerconfigs.example.org owned by p-b9ae9b13d02d* p
     # 2 of 2 objects are written
     # again at once
     --
-    status RevisionHealthy=True HealthyPackageRevision; {"resolvedImage":"registry.example.org/p:v1","objectRefs":[{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","name":"ProviderConfig.example.org","uid":"uid-ProviderConfig.example.org"},{"apiVersion":"apiextensions.crossplane.io/v1alpha1","kind":"ManagedResourceDefinition","name":"buckets.example.org","uid":"uid-buckets.example.org"}]}
+    status RevisionHealthy=True HealthyPackageRevision; {"resolvedImage":"registry.example.org/p:v1","objectRefs":[{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","name":"providerconfigs.example.org","uid":"uid-providerconfigs.example.org"},{"apiVersion":"apiextensions.crossplane.io/v1alpha1","kind":"ManagedResourceDefinition","name":"buckets.example.org","uid":"uid-buckets.example.org"}]}
     event Normal SyncPackage: Successfully reconciled package revision
     ==
     add finalizer revision.pkg.crossplane.io
     --
     change Lock lock: {"customResourceDefinitions":{"keys.example.org":"Provider/p"}}
-    replace ManagedResourceDefinition buckets.example.org owned by p-5477dcb1ed01 p p-00a3adbfb6b5* with {"metadata":{},"apiVersion":"apiextensions.crossplane.io/v1alpha1","kind":"ManagedResourceDefinition","spec":{"state":"Active"}}
+    replace ManagedResourceDefinition buckets.example.org owned by p-b9ae9b13d02d p p-00a3adbfb6b5* with {"metadata":{},"apiVersion":"apiextensions.crossplane.io/v1alpha1","kind":"ManagedResourceDefinition","spec":{"state":"Active"}}
     create ManagedResourceDefinition keys.example.org owned by p-00a3adbfb6b5* p with {"metadata":{},"apiVersion":"apiextensions.crossplane.io/v1alpha1","kind":"ManagedResourceDefinition"}
     # 2 of 2 objects are written
     # again at once
     --
-    status DefinitionsRetained=False NoObjects (no longer part of the package, without objects; they go with the last revision that brought them: ProviderConfig.example.org), RevisionHealthy=True HealthyPackageRevision; {"capabilities":["SafeStart"],"objectRefs":[{"apiVersion":"apiextensions.crossplane.io/v1alpha1","kind":"ManagedResourceDefinition","name":"keys.example.org","uid":"uid-keys.example.org"},{"apiVersion":"apiextensions.crossplane.io/v1alpha1","kind":"ManagedResourceDefinition","name":"buckets.example.org","uid":"uid-buckets.example.org"}],"resolvedImage":"registry.example.org/p:v2"}
+    status DefinitionsRetained=False NoObjects (no longer part of the package, without objects; they go with the last revision that brought them: providerconfigs.example.org), RevisionHealthy=True HealthyPackageRevision; {"capabilities":["SafeStart"],"objectRefs":[{"apiVersion":"apiextensions.crossplane.io/v1alpha1","kind":"ManagedResourceDefinition","name":"keys.example.org","uid":"uid-keys.example.org"},{"apiVersion":"apiextensions.crossplane.io/v1alpha1","kind":"ManagedResourceDefinition","name":"buckets.example.org","uid":"uid-buckets.example.org"}],"resolvedImage":"registry.example.org/p:v2"}
     event Normal SyncPackage: Successfully reconciled package revision
     "#);
 }
