@@ -122,10 +122,10 @@ enum Words {
     Packages(PackageWords),
     /// Bring up a control plane here: API server, registry and package manager in one process
     ///
-    /// Providers and functions do not run in it unless --runtime says so: their Deployments are called
-    /// available at once, with a condition `Simulated`, so that packages, their definitions, rights and
-    /// dependencies can be tried; `apron status` says so of each. With --runtime process they run as
-    /// programs of this machine, in namespaces of their own; Linux only.
+    /// Providers and functions run as programs of this machine, in namespaces of their own, where it
+    /// allows that (Linux only). Elsewhere, with --runtime simulated, and if a package has no program,
+    /// nothing of them runs: their Deployments are called available at once, with a condition `Simulated`,
+    /// so that packages, their definitions, rights and dependencies can be tried; `apron status` says so.
     Up(UpArguments),
     /// Show the packages of a cluster in a browser: how they are, and what is in the way
     Explorer(ExplorerArguments),

@@ -61,9 +61,8 @@ pub(super) struct UpArguments {
 /// What becomes of pods.
 #[derive(Args)]
 struct PodArguments {
-    /// How providers and functions run. As programs of this machine is young: see "Run packages
-    /// without a cluster" in the manual
-    #[arg(long, value_name = "HOW", default_value = "simulated")]
+    /// How providers and functions run; see "Run packages without a cluster" in the manual
+    #[arg(long, value_name = "HOW", default_value = "auto")]
     #[arg(default_value_if("with_crossplane", ArgPredicate::IsPresent, "process"))]
     runtime: RuntimeChoice,
     /// Where programs of packages may connect to, beside the control plane and each other

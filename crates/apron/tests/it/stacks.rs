@@ -132,7 +132,16 @@ fn a_converted_stack_is_a_provider_that_upstream_reads() {
     // It installs, and is healthy once its definitions and rights are there.
     scratch.copy_package_from(&scratch.join("today/package"), "platform/storage");
     let anywhere = ["--listen", "127.0.0.1:0", "--registry-listen", "127.0.0.1:0"];
-    let flags = ["up", "platform", "--in-memory", "--exit-when-ready", "--allow-any-permissions"];
+    // Its controller is in no registry here.
+    let flags = [
+        "up",
+        "platform",
+        "--in-memory",
+        "--exit-when-ready",
+        "--allow-any-permissions",
+        "--runtime",
+        "simulated",
+    ];
     let said = apron(&scratch, flags.iter().chain(&anywhere)).ok().all();
     assert!(said.contains("provider storage-stack v0.1.0: healthy"), "{said}");
     // The definitions are those of the stack, byte for byte.

@@ -163,7 +163,8 @@ fn what_is_only_simulated_says_so_wherever_it_is_looked_at() {
     const REMARK: &str = "nothing runs here: pods are only simulated";
     let scratch = Scratch::new();
     let data = scratch.join("data").display().to_string();
-    let mut up = Up::start(&scratch, &[&example(), "--data-dir", &data]);
+    let words = [&example(), "--data-dir", &data, "--runtime", "simulated"];
+    let mut up = Up::start(&scratch, &words);
     let told = up.told("  runtime   ");
     assert!(told.starts_with("simulated: ") && told.contains("do not run"), "{told}");
     up.told("ready after ");

@@ -3,7 +3,7 @@
 use super::Station;
 use super::probe::perform_hook;
 use super::running::told_in_time;
-use super::worker::{MOMENT, PodWorker, later};
+use super::worker::{MOMENT, PodNotice, PodWorker, later};
 use crate::pod::record::{ContainerRecord, RunState, waiting};
 use crate::pod::{find_container, init_containers, is_sidecar};
 use crate::protocol::ContainerName;
@@ -49,14 +49,22 @@ impl PodWorker {
         if !self.stopping.insert(name.to_owned()) {
             return;
         }
+        let run = ContainerName {
+            pod: self.pod.metadata.uid.clone().unwrap_or_default(),
+            name: name.to_owned(),
+            attempt: record.restarts,
+        };
+        if record.is_simulated {
+            // There is no program that could take its time.
+            let (code, signal, out_of_memory) = (Some(0), None, false);
+            let end = PodNotice::Exited { container: run, code, signal, out_of_memory };
+            let _ = self.mailbox.send(end);
+            return;
+        }
         let grace = grace.or(spec.termination_grace_period_seconds).unwrap_or(GRACE_SECONDS);
         let stop = ContainerStop {
             node,
-            run: ContainerName {
-                pod: self.pod.metadata.uid.clone().unwrap_or_default(),
-                name: name.to_owned(),
-                attempt: record.restarts,
-            },
+            run,
             signal: stop_signal(
                 container,
                 self.in_use.get(name).and_then(|it| it.defaults.stop_signal.as_deref()),

@@ -3,7 +3,7 @@
 use super::worker::PodNotice;
 use super::{NodeVoice, Station};
 use crate::protocol::Message;
-use crate::sandbox::{NodeHandle, NodeMessages, NodeSpawn};
+use crate::sandbox::{NodeError, NodeHandle, NodeMessages};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -20,6 +20,8 @@ const LONG: Duration = PAUSE_MAX;
 #[derive(Default)]
 pub(crate) struct Machine {
     present: Mutex<(u64, Option<NodeHandle>)>,
+    /// The node whose process was started last: it writes before it is the present one.
+    started: Mutex<Option<NodeHandle>>,
 }
 
 impl Machine {
@@ -36,9 +38,15 @@ impl Machine {
 
     /// Ends the node, and waits until nothing of it runs or writes any more.
     pub(crate) async fn end_and_wait(&self) {
-        if let Some(node) = self.take_node() {
+        let present = self.take_node();
+        let started = self.started.lock().unwrap_or_else(PoisonError::into_inner).take();
+        for node in present.into_iter().chain(started) {
             node.end_and_wait(END_PATIENCE).await;
         }
+    }
+
+    fn note_started(&self, node: Option<NodeHandle>) {
+        *self.started.lock().unwrap_or_else(PoisonError::into_inner) = node;
     }
 
     fn take_node(&self) -> Option<NodeHandle> {
@@ -55,11 +63,11 @@ impl Machine {
 pub(crate) async fn keep_node(station: &Arc<Station>, voice: &NodeVoice) {
     let mut pause = PAUSE;
     loop {
-        let start = NodeSpawn { config: station.settings.config.clone() };
         let began = tokio::time::Instant::now();
-        match NodeHandle::spawn(&station.settings.program, start).await {
+        match start_node(station).await {
             Ok((node, messages)) => {
                 station.machine.set_node(node);
+                station.machine.note_started(None);
                 station.services.note_change();
                 station.wake_all();
                 pass_messages(station, messages, voice).await;
@@ -75,6 +83,15 @@ pub(crate) async fn keep_node(station: &Arc<Station>, voice: &NodeVoice) {
         tokio::time::sleep(pause).await;
         pause = pause.saturating_mul(2).min(PAUSE_MAX);
     }
+}
+
+/// Starts the node's process and configures it; if that is given up on the way, its end can be waited for.
+async fn start_node(station: &Station) -> Result<(NodeHandle, NodeMessages), NodeError> {
+    let config = station.settings.config.clone();
+    let (node, messages) = NodeHandle::start_process(&station.settings.program, &config.state)?;
+    station.machine.note_started(Some(node.clone()));
+    let messages = node.configure(config, messages).await?;
+    Ok((node, messages))
 }
 
 /// Passes on what a node tells, until it ends.

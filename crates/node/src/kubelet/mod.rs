@@ -75,6 +75,8 @@ pub struct KubeletSettings {
     pub default_registry: String,
     /// What the node says of its version.
     pub version: String,
+    /// Whether a container is called running whose image has no program; else that is an error.
+    pub simulates_programless: bool,
 }
 
 /// Told what an administrator of this machine should know.

@@ -10,8 +10,10 @@ use crate::pod::identity::volume_group;
 use crate::pod::pod_title;
 use crate::pod::probing::{ProbeKind, ProbeSchedule};
 use crate::pod::record::{ContainerRecord, EndedRun, Restarts, RunState, restarts, waiting};
-use crate::pod::start::{RunnableImage, StartContext, StartRefusal, plan_sandbox, plan_start};
-use crate::pod::status::run_id;
+use crate::pod::start::{
+    NO_PROGRAM, RunnableImage, StartContext, StartRefusal, plan_sandbox, plan_start,
+};
+use crate::pod::status::{PROGRAMLESS, run_id};
 use crate::pod::volume::{refuse_volume, volume_files};
 use crate::protocol::{ContainerName, ContainerStart};
 use crate::sandbox::{NodeError, NodeHandle};
@@ -213,10 +215,13 @@ impl PodWorker {
         let name = &container.name;
         match self.plan_container(container, image) {
             Ok(start) => self.execute_container(container, image, start, node).await,
+            Err(StartRefusal::NoProgram) if self.station.settings.simulates_programless => {
+                self.simulate_container(container, image);
+            }
             Err(refusal) => {
                 let (reason, why) = match refusal {
                     StartRefusal::Config(why) => ("CreateContainerConfigError", why),
-                    StartRefusal::Image(why) => ("CreateContainerError", why),
+                    StartRefusal::NoProgram => ("CreateContainerError", NO_PROGRAM.to_owned()),
                 };
                 let Some(record) = self.record.containers.get_mut(name) else { return };
                 record.state = RunState::Waiting {
@@ -228,6 +233,19 @@ impl PodWorker {
                 self.warn(Some(name), "Failed", format!("Error: {why}"));
             }
         }
+    }
+
+    /// Calls a container running that has no program, such as that of a package of definitions alone.
+    fn simulate_container(&mut self, container: &Container, image: &PulledImage) {
+        let name = &container.name;
+        self.images.remove(name);
+        self.in_use.insert(name.clone(), image.clone());
+        let now = Timestamp::now();
+        let Some(record) = self.record.containers.get_mut(name) else { return };
+        record.note_try(now);
+        record.note_simulated(now);
+        self.stopping.remove(name);
+        self.say_of(name, PROGRAMLESS, format!("Container {name} is only simulated: {NO_PROGRAM}"));
     }
 
     fn plan_container(

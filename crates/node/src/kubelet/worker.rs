@@ -10,7 +10,7 @@ use crate::pod::actions::next_actions;
 use crate::pod::change::follow_spec;
 use crate::pod::probing::{ProbeKind, ProbeTally};
 use crate::pod::record::PodRecord;
-use crate::pod::status::make_status;
+use crate::pod::status::{SIMULATED, make_status};
 use crate::pod::{PodSources, PodSurroundings, is_label};
 use crate::protocol::{ContainerName, VolumeFile};
 use crate::sandbox::NodeHandle;
@@ -29,8 +29,8 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 /// Conditions that only this node writes.
-const OWN_CONDITIONS: [&str; 4] =
-    ["PodReadyToStartContainers", "Initialized", "ContainersReady", "Ready"];
+const OWN_CONDITIONS: [&str; 5] =
+    ["PodReadyToStartContainers", "Initialized", "ContainersReady", "Ready", SIMULATED];
 /// How often it is looked whether what volumes are made of is different.
 const REFRESH: Duration = Duration::from_secs(30);
 /// The pause after something was refused that is not the pod's fault.

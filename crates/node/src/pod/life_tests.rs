@@ -307,6 +307,37 @@ fn a_node_that_ended_takes_what_ran_with_it() {
     assert_eq!((once.start_due(), once.phase()), (Vec::new(), "Failed".to_owned()));
 }
 
+/// `ready` without a word is for what runs.
+#[test]
+fn what_has_no_program_is_ready_with_a_word_until_a_program_runs() {
+    let mut life = Life::of(&json!({"containers": [{"name": "c", "image": "i"}, {"name": "d"}]}));
+    let told = |life: &Life| {
+        let all = life.status().conditions.unwrap();
+        let one = all.into_iter().find(|one| one.type_ == "Simulated");
+        one.map(|one| (one.status, one.reason.unwrap(), one.message))
+    };
+    assert_eq!(told(&life), None);
+    life.start_due();
+    let simulate = |life: &mut Life, name: &str| {
+        let (record, now) = (life.record.containers.get_mut(name).unwrap(), life.now);
+        record.note_try(now);
+        record.note_simulated(now);
+    };
+    simulate(&mut life, "d");
+    assert_eq!((life.phase(), life.condition("Ready")), ("Running".into(), "True".into()));
+    let why = |why: &str| Some(("True".to_owned(), "NoProgram".to_owned(), Some(why.to_owned())));
+    let some = "not run here, because their images have no program: d";
+    assert_eq!(told(&life), why(some));
+    simulate(&mut life, "c");
+    assert_eq!(told(&life), why("nothing runs here: the image has no program"));
+    life.pod.status = Some(life.status());
+    life.end("c", 0);
+    life.end("d", 0);
+    life.pass(600);
+    assert_eq!(life.start_due(), ["c", "d"]);
+    assert_eq!(told(&life), Some(("False".to_owned(), "ProgramsRun".to_owned(), None)));
+}
+
 #[test]
 fn conditions_of_others_stay_and_times_change_only_with_what_they_tell() {
     let mut life = Life::of(&json!({

@@ -76,6 +76,8 @@ pub struct ContainerRecord {
     pub is_up: bool,
     /// Whether its readiness probe succeeds, or it has none.
     pub is_ready: bool,
+    /// Whether this run is only said to be one, because the image has no program.
+    pub is_simulated: bool,
 }
 
 impl Default for ContainerRecord {
@@ -90,6 +92,7 @@ impl Default for ContainerRecord {
             pull_pause: RetryPause::default(),
             is_up: false,
             is_ready: false,
+            is_simulated: false,
         }
     }
 }
@@ -289,7 +292,7 @@ impl ContainerRecord {
         self.restarts = self.next_attempt();
         self.was_started = true;
         self.state = waiting("ContainerCreating", None);
-        (self.is_up, self.is_ready) = (false, false);
+        (self.is_up, self.is_ready, self.is_simulated) = (false, false, false);
     }
 
     /// Notes that its program runs.
@@ -297,6 +300,12 @@ impl ContainerRecord {
         self.state = RunState::Running { since: now };
         self.is_up = container.startup_probe.is_none();
         self.is_ready = container.readiness_probe.is_none();
+    }
+
+    /// Notes that it is called running although there is no program: nothing can be asked whether it is ready.
+    pub fn note_simulated(&mut self, now: Timestamp) {
+        self.state = RunState::Running { since: now };
+        (self.is_up, self.is_ready, self.is_simulated) = (true, true, true);
     }
 
     /// Notes that its program ended, and when it is started again.
@@ -307,7 +316,7 @@ impl ContainerRecord {
             Restarts::Never => false,
         };
         let restart_at = again.then(|| self.pause.retry_at(run.finished));
-        (self.is_up, self.is_ready) = (false, false);
+        (self.is_up, self.is_ready, self.is_simulated) = (false, false, false);
         self.state = RunState::Ended { run, restart_at };
     }
 }

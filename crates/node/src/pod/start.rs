@@ -30,13 +30,17 @@ pub struct RunnableImage {
     pub user: String,
 }
 
+/// What is said of a container without a program.
+pub const NO_PROGRAM: &str = "no command specified: the image has no entrypoint; a package gets one with \
+                              apron build --embed-runtime-image-tarball";
+
 /// Why a container is not started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StartRefusal {
     /// What the pod says cannot be done or is not there (`CreateContainerConfigError`).
     Config(String),
-    /// No container can be made of the image (`CreateContainerError`).
-    Image(String),
+    /// The image has no program, and the pod names none (`CreateContainerError`).
+    NoProgram,
 }
 
 /// Where programs are looked for, if neither image nor pod says.
@@ -77,9 +81,7 @@ pub fn plan_start(
     let said = pod_variables(pod, container, sources, place).map_err(refused)?;
     let arguments = choose_arguments(container, image, &said);
     if arguments.first().is_none_or(String::is_empty) {
-        let why = "no command specified: the image has no entrypoint; a package gets one with \
-                   apron build --embed-runtime-image-tarball";
-        return Err(StartRefusal::Image(why.to_owned()));
+        return Err(StartRefusal::NoProgram);
     }
     let mounts = list_mounts(spec, container, &said, allowances).map_err(refused)?;
     let user = choose_user(pod, container, &image.user, resolve).map_err(refused)?;

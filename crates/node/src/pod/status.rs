@@ -2,7 +2,7 @@
 
 use super::actions::has_failed_to_begin;
 use super::record::{ContainerRecord, EndedRun, PodRecord, RunState};
-use super::{init_containers, is_sidecar, pod_title};
+use super::{all_containers, init_containers, is_sidecar, pod_title};
 use k8s_openapi::api::core::v1::{
     Container, ContainerState, ContainerStateRunning, ContainerStateTerminated,
     ContainerStateWaiting, ContainerStatus, HostIP, Pod, PodCondition, PodIP, PodSpec, PodStatus,
@@ -10,6 +10,13 @@ use k8s_openapi::api::core::v1::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
 use std::net::Ipv4Addr;
+
+/// The condition of a pod of which a container is called running although it has no program.
+pub const SIMULATED: &str = "Simulated";
+/// Its reason, and that of the event.
+pub const PROGRAMLESS: &str = "NoProgram";
+/// Its message if no container has a program.
+const NOTHING_RUNS: &str = "nothing runs here: the image has no program";
 
 /// The status of a pod. What others said of it, in conditions of their own, stays.
 pub fn make_status(pod: &Pod, record: &PodRecord, host: Ipv4Addr, now: Timestamp) -> PodStatus {
@@ -50,7 +57,7 @@ pub fn make_status(pod: &Pod, record: &PodRecord, host: Ipv4Addr, now: Timestamp
 
 /// How a pod is served when there is too little of something.
 fn quality(spec: &PodSpec) -> &'static str {
-    let all: Vec<_> = super::all_containers(spec).map(|one| one.resources.clone()).collect();
+    let all: Vec<_> = all_containers(spec).map(|one| one.resources.clone()).collect();
     let mut is_bound = true;
     let mut says_something = false;
     for resources in all {
@@ -217,6 +224,7 @@ fn conditions(
         (!closed.is_empty()).then(|| (Some("ReadinessGatesNotReady".to_owned()), Some(said)))
     });
     list.say("Ready", lack);
+    list.say_simulated(spec, record);
     list.list
 }
 
@@ -278,7 +286,28 @@ impl ConditionList<'_> {
     /// Says that a condition is met, or what it lacks.
     fn say(&mut self, kind: &str, lack: Option<Lack>) {
         let status = if lack.is_none() { "True" } else { "False" };
-        let (reason, message) = lack.unwrap_or_default();
+        self.put(kind, status, lack.unwrap_or_default());
+    }
+
+    /// Says of which containers nothing runs, if there are any or were.
+    fn say_simulated(&mut self, spec: &PodSpec, record: &PodRecord) {
+        let is_simulated =
+            |one: &&Container| record.container(&one.name).is_some_and(|it| it.is_simulated);
+        let all = || all_containers(spec);
+        let names: Vec<&str> = all().filter(is_simulated).map(|one| one.name.as_str()).collect();
+        if !names.is_empty() {
+            let message = if names.len() == all().count() {
+                NOTHING_RUNS.to_owned()
+            } else {
+                format!("not run here, because their images have no program: {}", names.join(", "))
+            };
+            self.put(SIMULATED, "True", (Some(PROGRAMLESS.to_owned()), Some(message)));
+        } else if self.find(SIMULATED).is_some() && record.has_running() {
+            self.put(SIMULATED, "False", (Some("ProgramsRun".to_owned()), None));
+        }
+    }
+
+    fn put(&mut self, kind: &str, status: &str, (reason, message): Lack) {
         let since = self.find(kind).filter(|one| one.status == status);
         let since = since.and_then(|one| one.last_transition_time.clone());
         let said = PodCondition {

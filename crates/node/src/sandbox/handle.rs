@@ -76,8 +76,15 @@ impl NodeHandle {
         program: &Path,
         start: NodeSpawn,
     ) -> Result<(Self, NodeMessages), NodeError> {
-        let mut child = spawn_process(program, &start.config.state)
-            .map_err(|error| NodeError::Start(error.to_string()))?;
+        let (handle, messages) = Self::start_process(program, &start.config.state)?;
+        let messages = handle.configure(start.config, messages).await?;
+        Ok((handle, messages))
+    }
+
+    /// Starts the process of a node, which does nothing before it is configured.
+    pub fn start_process(program: &Path, state: &Path) -> Result<(Self, NodeMessages), NodeError> {
+        let mut child =
+            spawn_process(program, state).map_err(|error| NodeError::Start(error.to_string()))?;
         let (Some(input), Some(output), Some(errors)) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take())
         else {
@@ -99,9 +106,17 @@ impl NodeHandle {
             reader.await;
             drop(life);
         });
-        let handle = Self { shared };
-        match handle.ask(Order::Configure(start.config)).await {
-            Ok(_) => Ok((handle, messages)),
+        Ok((Self { shared }, messages))
+    }
+
+    /// Tells a node that was started what it is; it runs pods from then on.
+    pub async fn configure(
+        &self,
+        config: NodeConfig,
+        messages: NodeMessages,
+    ) -> Result<NodeMessages, NodeError> {
+        match self.ask(Order::Configure(config)).await {
+            Ok(_) => Ok(messages),
             Err(error) => Err(NodeError::Start(first_complaint(messages, error).await)),
         }
     }

@@ -14,7 +14,7 @@ use draft::{SetDraft, annotate_set, new_set};
 use schema::object::{is_deleting, metadata};
 use serde_json::{Map, Value, json};
 
-use crate::condition::{drop_condition, put_condition};
+use crate::condition::{drop_condition, put_condition, reason_of};
 use crate::reading::{
     Rounding, annotation, controller_uid, count_at, find_condition, is_pod_over, optional_count,
     share_of, text_at,
@@ -23,8 +23,10 @@ use crate::template::{HASH_LABEL, hash_template, plain_template};
 
 /// The annotation that numbers the templates a Deployment has had.
 const REVISION: &str = "deployment.kubernetes.io/revision";
-/// The condition of a Deployment whose pods were only said to be there.
+/// The condition of a Deployment of which nothing runs: there are no pods, or pods without a program.
 const SIMULATED: &str = "Simulated";
+/// Its reason if there are no pods.
+const PODLESS: &str = "NothingRuns";
 /// Fields of 32 bits that say "never" with their largest value.
 const NEVER: i64 = i32::MAX as i64;
 
@@ -165,8 +167,7 @@ impl<'a> Rollout<'a> {
         let new = drafts.iter().position(is_new).map(|at| drafts.remove(at));
         let told = view.deployment.pointer("/status/conditions").and_then(Value::as_array);
         // What was said of pods that were only simulated is no beginning for what is true of real ones.
-        let was_simulated =
-            told.is_some_and(|told| told.iter().any(|one| one["type"] == SIMULATED));
+        let was_simulated = told.is_some_and(|told| reason_of(told, SIMULATED) == PODLESS);
         let conditions = told.filter(|_| !was_simulated);
         Self {
             view,

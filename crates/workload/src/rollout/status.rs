@@ -4,9 +4,9 @@ use schema::object::{meta_text, metadata, time};
 use serde_json::{Map, Value, json};
 
 use super::draft::SetDraft;
-use super::{Rollout, StatusScope};
+use super::{Rollout, SIMULATED, StatusScope};
 use crate::condition::{drop_condition, put_condition, reason_of, renew_condition};
-use crate::reading::{count_at, find_condition};
+use crate::reading::{count_at, find_condition, is_pod_over};
 
 /// The condition of what cannot make pods.
 const FAILURE: &str = "ReplicaFailure";
@@ -58,6 +58,7 @@ impl Rollout<'_> {
             self.note_progress(&counts, &now);
             self.note_failure(&now);
         }
+        self.note_simulation(&now);
         self.write_status(&counts)
     }
 
@@ -71,6 +72,19 @@ impl Rollout<'_> {
         };
         let text = |field: &str| found[field].as_str().unwrap_or_default();
         let said = (FAILURE, text("status"), text("reason"), text("message").to_owned());
+        put_condition(&mut self.conditions, &said, now);
+    }
+
+    /// Says that pods are called running which have no program, as long as there are such.
+    fn note_simulation(&mut self, now: &str) {
+        let pods = self.view.pods.iter().filter(|pod| !is_pod_over(pod));
+        let found = pods.filter_map(|pod| find_condition(pod, SIMULATED));
+        let Some(found) = found.into_iter().find(|one| one["status"] == "True") else {
+            drop_condition(&mut self.conditions, SIMULATED);
+            return;
+        };
+        let text = |field: &str| found[field].as_str().unwrap_or_default();
+        let said = (SIMULATED, "True", text("reason"), text("message").to_owned());
         put_condition(&mut self.conditions, &said, now);
     }
 

@@ -398,3 +398,32 @@ fn pods_that_end_are_summed_over_all_sets_unless_one_does_not_tell() {
     play.sets[1]["status"] = json!({"observedGeneration": 1});
     assert_eq!(told(&play), None, "a controller that does not count them");
 }
+
+/// Pods whose images have no program are told of as long as they are there, and no longer.
+#[test]
+fn a_deployment_says_that_nothing_of_it_runs_while_its_pods_say_so() {
+    let mut play = Play::rolling(1, 1, 0);
+    while play.step() {}
+    let pod = |phase: &str, status: &str| {
+        let said =
+            json!({"type": "Simulated", "status": status, "reason": "NoProgram", "message": "m"});
+        json!({"status": {"phase": phase, "conditions": [said]}})
+    };
+    let told = |play: &mut Play, pods: &[Value]| {
+        let Play { deployment, sets, now, .. } = &*play;
+        let status = plan_rollout(&RolloutView { deployment, sets, pods, now: *now }).status;
+        play.deployment["status"] = status;
+        let found = find_condition(&play.deployment, SIMULATED);
+        found.map(|one| (one["status"].clone(), one["reason"].clone(), one["message"].clone()))
+    };
+    let says = Some((json!("True"), json!("NoProgram"), json!("m")));
+    assert_eq!(told(&mut play, &[]), None);
+    assert_eq!(told(&mut play, &[pod("Running", "True")]), says);
+    assert_eq!(told(&mut play, &[pod("Running", "True")]), says, "and again");
+    // What else was said stays: these pods are there.
+    assert!(find_condition(&play.deployment, "Progressing").is_some());
+    for pods in [vec![pod("Failed", "True")], vec![pod("Running", "False")], Vec::new()] {
+        assert_eq!(told(&mut play, &[pod("Running", "True")]), says);
+        assert_eq!(told(&mut play, &pods), None);
+    }
+}

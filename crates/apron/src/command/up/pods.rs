@@ -24,6 +24,7 @@ use node::kubelet::{
 };
 use node::logs::{LogOptions, LogSource, has_log, read_log};
 use node::pod::identity::Allowances;
+use node::pod::status::SIMULATED;
 use node::pod::usage::UsageRates;
 use node::protocol::{Egress, NodeConfig};
 use node::sandbox::{FIRST_SHIFTED_ID, has_shifted_ids, probe_support};
@@ -52,7 +53,7 @@ const PACKAGE_LAYER: &str = "io.crossplane.xpkg";
 /// How pods are run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum RuntimeChoice {
-    /// As programs of this machine if it allows that, else simulated
+    /// As programs of this machine if it allows that, else simulated; packages without a program are simulated
     Auto,
     /// As programs of this machine, in namespaces of their own
     Process,
@@ -111,7 +112,9 @@ impl PodRuntime {
             )),
             (Err(why), _) => Ok(Self::Simulated(Some(why))),
             (Ok(()), _) => {
-                let directory = home.join("node");
+                // The node's processes have directories of their own.
+                let directory =
+                    std::path::absolute(home.join("node")).map_err(|error| cannot_run(&error))?;
                 crate::private::make_directory(&directory)?;
                 let services = LiveServices::default();
                 let forwards = ServiceForwards::new(services.clone(), directory.join("state"));
@@ -242,6 +245,7 @@ impl PodStation {
             memory: memory_bytes(),
             default_registry: super::manager::settings().default_registry,
             version: format!("v{}", env!("CARGO_PKG_VERSION")),
+            simulates_programless: self.request.runtime == RuntimeChoice::Auto,
         }
     }
 }
@@ -282,10 +286,17 @@ struct NodeLogs {
 
 impl PodLogs for NodeLogs {
     fn open_log(&self, pod: &Value, query: LogQuery) -> BoxFuture<'_, Result<LogPieces, String>> {
+        let is_simulated = has_no_program(pod);
         let pod: Result<Pod, _> = serde_json::from_value(pod.clone());
         async move {
             let pod = pod.map_err(|error| error.to_string())?;
-            let missing = || format!("the log of container {:?} is not here", query.container);
+            let missing = || {
+                let name = &query.container;
+                if is_simulated {
+                    return format!("container {name:?} has no log: its image has no program");
+                }
+                format!("the log of container {name:?} is not here")
+            };
             let (directory, attempt) =
                 locate_log(&self.logs, &pod, &query.container, query.previous)
                     .ok_or_else(missing)?;
@@ -315,6 +326,12 @@ impl PodLogs for NodeLogs {
         }
         .boxed()
     }
+}
+
+/// Whether containers of a pod are called running although they have no program.
+fn has_no_program(pod: &Value) -> bool {
+    let conditions = pod["status"]["conditions"].as_array().map(Vec::as_slice).unwrap_or_default();
+    conditions.iter().any(|one| one["type"] == SIMULATED && one["status"] == "True")
 }
 
 /// What the programs of pods use.

@@ -5,6 +5,7 @@ mod census;
 mod faults;
 mod logs;
 mod platform;
+mod programless;
 mod stage;
 mod upgrade;
 
@@ -58,9 +59,9 @@ fn signal(id: &str, signal: &str) {
     assert!(killed.success());
 }
 
-/// Builds the provider with our own program, and installs it.
-fn install_tenant(running: &Running<'_>) {
-    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/platform/provider");
+/// Builds a package of the example, a provider or a function, with our own program, and installs it.
+fn install_tenant_as(running: &Running<'_>, kind: &str) {
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/platform");
     let image = Image {
         name: "tenant",
         program: &peer_path("tenant"),
@@ -68,8 +69,12 @@ fn install_tenant(running: &Running<'_>) {
         directories: &[],
         config: json!({"Entrypoint": ["tenant"], "Cmd": ["serve"], "Env": ["PATH=/usr/bin", "OF=image"]}),
     };
-    let reference = "registry.example.org/team/provider-tenant:v0.1.0";
-    running.install("provider", &example, &image, reference);
+    let reference = format!("registry.example.org/team/{kind}-tenant:v0.1.0");
+    running.install(kind, &examples.join(kind), &image, &reference);
+}
+
+fn install_tenant(running: &Running<'_>) {
+    install_tenant_as(running, "provider");
 }
 
 /// One story, because every chapter needs what the one before it made: installing takes longest.
