@@ -6,6 +6,7 @@
 //! the test that types the page fills it in.
 
 mod help;
+mod looks;
 mod page;
 mod reference;
 mod server;
