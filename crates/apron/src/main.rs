@@ -130,6 +130,9 @@ fn run(command: &Command, settings: &Settings) -> Outcome {
         Command::Manager(request) => sparingly(command::manager::run(request, settings)),
         Command::Image(request) => command::image::run(request),
         Command::Crds(request) => command::crds::run(request),
+        Command::Doctor(request) => block_on(command::doctor::run(request, settings)),
+        Command::ExplainCondition(request) => command::explain_condition::run(request),
+        Command::Help(request) => command::help::run(request),
         Command::Version(request) => command::version::run(request),
         Command::Completion(shell) => {
             command::completion::print_script(*shell);

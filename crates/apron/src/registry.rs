@@ -28,7 +28,9 @@ fn bad_reference(text: &str, error: &ReferenceError) -> Failure {
         ReferenceError::Digest { .. } | ReferenceError::TwoDigests(_) => {
             "a digest reference looks like registry.example.org/team/package@sha256:… with 64 digits"
         }
-        _ => "a reference looks like registry.example.org/team/package:v1.0.0",
+        _ => {
+            "a reference looks like registry.example.org/team/package:v1.0.0 (`apron help references`)"
+        }
     };
     Failure::new(format!("`{text}` is not a reference to a package"), hint).because(error)
 }

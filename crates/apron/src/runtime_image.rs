@@ -7,8 +7,7 @@ use crate::settings::Settings;
 use oci::layer::{Effort, Limits, decompress};
 use oci::{Descriptor, Document, MediaType, Platform};
 use std::io::{BufWriter, Read, Write};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::Path;
 use store::VerifiedBlob;
 use store::tarball::{Layer, LayerContent};
 use xpkg::image::Runtime;
@@ -86,45 +85,6 @@ fn lay_down(blob: &VerifiedBlob, path: &Path) -> Outcome<Layer> {
 /// Saves an image out of the local Docker or Podman, whichever answers.
 pub(crate) fn from_engine(image: &str, work: &Path, settings: &Settings) -> Outcome<RuntimeImage> {
     let archive = work.join("engine.tar");
-    save(image, &archive, settings)?;
+    machine::engine::save_image(image, &archive, &settings.path)?;
     open(&archive, work)
-}
-
-/// Writes an image of a container engine as a docker-save archive.
-pub(crate) fn save(image: &str, archive: &Path, settings: &Settings) -> Outcome {
-    let engines: Vec<(&str, PathBuf)> = ["docker", "podman"]
-        .into_iter()
-        .filter_map(|name| Some((name, find(name, settings)?)))
-        .collect();
-    let mut failure = Failure::new(
-        format!("cannot get the image {image} from a container engine"),
-        "start Docker or Podman and pull the image, or save it elsewhere and give the archive (--embed-runtime-image-tarball, --from-xpkg)",
-    );
-    if engines.is_empty() {
-        failure.causes.push("neither docker nor podman is on the PATH".to_owned());
-    }
-    for (name, program) in engines {
-        let saved = Command::new(program)
-            .args(["save", "--output"])
-            .arg(archive)
-            .arg(image)
-            .stdin(Stdio::null())
-            .output();
-        match saved {
-            Ok(saved) if saved.status.success() => return Ok(()),
-            Ok(saved) => {
-                let words = String::from_utf8_lossy(&saved.stderr);
-                let last = words.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default();
-                failure.causes.push(format!("{name} says: {}", last.trim()));
-            }
-            Err(error) => failure.causes.push(format!("{name} cannot be started: {error}")),
-        }
-        // A half-written archive of one engine must not be mistaken for the other's.
-        let _ = fs_err::remove_file(archive);
-    }
-    Err(failure)
-}
-
-fn find(name: &str, settings: &Settings) -> Option<PathBuf> {
-    std::env::split_paths(&settings.path).map(|path| path.join(name)).find(|path| path.is_file())
 }

@@ -52,6 +52,8 @@ pub mod auth;
 pub mod budget;
 mod calendar;
 mod error;
+#[cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
+pub mod forwarded;
 pub mod hosts;
 pub mod limits;
 mod metrics;

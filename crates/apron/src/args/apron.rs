@@ -3,6 +3,7 @@
 use super::catalog::{CatalogWords, ExplainArguments, SearchArguments, WhichArguments};
 use super::explorer::ExplorerArguments;
 use super::image::ImageWords;
+use super::own::OwnWords;
 use super::packages::PackageWords;
 use super::registry::RegistryArguments;
 use super::selecting::SelectingArguments;
@@ -12,7 +13,7 @@ use super::up::UpArguments;
 use super::{Command, result_file};
 use crate::command::extra_layer::ExtraLayer;
 use crate::command::{
-    apiserver, build, copy, diff, extract, init, inspect, lint, login, pull, push, version,
+    apiserver, build, copy, diff, extract, init, inspect, lint, login, pull, push,
 };
 use crate::directory::Selecting;
 use crate::output::Format;
@@ -26,7 +27,7 @@ use std::path::PathBuf;
 /// Functions, packed as OCI images that every registry can hold.
 #[derive(Parser)]
 #[command(name = "apron", version, arg_required_else_help = true, max_term_width = 100)]
-#[command(after_help = FIRST_STEPS)]
+#[command(after_help = FIRST_STEPS, disable_help_subcommand = true)]
 pub(super) struct Arguments {
     /// Print nothing but results, warnings and errors
     #[arg(long, short, global = true)]
@@ -41,7 +42,8 @@ Start with:
   apron up                              a control plane on this machine, without a cluster
   apron init configuration my-platform  a package to begin with
   apron build my-platform               a file that every registry takes
-`apron COMMAND --help` says more about each.";
+  apron doctor                          what this machine lacks, and for what
+`apron COMMAND --help` says more about each, `apron help topics` lists what else is explained.";
 
 /// How places are written, for commands that take any.
 const PLACES: &str = "\
@@ -141,24 +143,8 @@ enum Words {
     Image(ImageWords),
     /// Print the CRDs that packages need in a cluster
     Crds(CrdsArguments),
-    /// Print a completion script for your shell
-    Completion {
-        /// The shell
-        #[arg(value_enum)]
-        shell: crate::command::completion::ShellName,
-    },
-    /// Write manual pages, one for each command
-    Man {
-        /// Directory to write them to; `man` looks into share/man/man1
-        #[arg(value_name = "DIR")]
-        directory: PathBuf,
-    },
-    /// Print the version
-    Version {
-        /// Form of the result
-        #[arg(long, short, value_enum, default_value_t)]
-        output: Format,
-    },
+    #[command(flatten)]
+    Own(OwnWords),
 }
 
 /// The kinds of pkg.crossplane.io, and those of Crossplane's other groups that packages bring, to
@@ -558,9 +544,7 @@ impl Arguments {
                 has_stacks: words.packages_v1,
                 format: words.output,
             }),
-            Words::Completion { shell } => Command::Completion(shell),
-            Words::Man { directory } => Command::ManPages(directory),
-            Words::Version { output } => Command::Version(version::Request::Own(output)),
+            Words::Own(words) => return words.into_command(),
         })
     }
 }

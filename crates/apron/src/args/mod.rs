@@ -17,6 +17,7 @@ pub(crate) mod limit;
 mod logs;
 mod manager;
 mod mirror;
+mod own;
 mod packages;
 mod permissions;
 mod pin;
@@ -77,6 +78,9 @@ pub(crate) enum Command {
     Deploy(Box<crate::command::deploy::Request>),
     Image(crate::command::image::Request),
     Crds(crate::command::crds::Request),
+    Doctor(crate::command::doctor::Request),
+    ExplainCondition(crate::command::explain_condition::Request),
+    Help(crate::command::help::Request),
     Completion(crate::command::completion::ShellName),
     ManPages(std::path::PathBuf),
     Version(version::Request),

@@ -6,7 +6,6 @@ use crate::failure::{Failure, Outcome};
 use crate::output;
 use crate::place::{self, Place};
 use crate::registry;
-use crate::runtime_image;
 use crate::settings::Settings;
 use oci::Platform;
 use oci::layer::{Effort, gzip};
@@ -72,7 +71,7 @@ fn place(request: &Request, work: &Path, settings: &Settings) -> Outcome<Place> 
         From::Registry(text) => Place::Registry(registry::reference(text, &request.registry)?),
         From::Engine(image) => {
             let archive = work.join("engine.tar");
-            runtime_image::save(image, &archive, settings)?;
+            machine::engine::save_image(image, &archive, &settings.path)?;
             Place::File(archive)
         }
     })

@@ -103,7 +103,7 @@ fn users_come_and_go_while_the_registry_runs() {
     user(&scratch, &["allow", "ada", "team/*", "fly"]).failed();
 }
 
-/// C3 of the letter: as the README has it.
+/// C3 of the letter: as the manual has it.
 #[test]
 fn c3_the_first_user_closes_a_registry_that_runs() {
     let scratch = Scratch::new();

@@ -25,6 +25,7 @@ mod deploy;
 mod diff;
 mod explorer;
 mod export;
+mod formats;
 mod git_sources;
 mod guarded;
 mod hostile;

@@ -24,6 +24,9 @@ pub enum ImportError {
     /// It is something else, or damaged.
     #[error("line {0} is not of a catalog that was exported")]
     Line(u64),
+    /// A version of the program wrote it that has another format.
+    #[error("it has the format {0}, and not {known}", known = FORMAT)]
+    Format(String),
     /// The index failed.
     #[error(transparent)]
     Index(#[from] IndexError),
@@ -43,7 +46,7 @@ impl Index {
                 serde_json::from_slice(&line).map_err(|_| ImportError::Line(number))?;
             match number {
                 1 if line["format"] == FORMAT => {}
-                1 => return Err(ImportError::Line(1)),
+                1 => return Err(first_line_error(&line)),
                 _ => taken.take_line(line, number)?,
             }
         }
@@ -52,6 +55,17 @@ impl Index {
         }
         taken.finish_package()?;
         Ok(taken.repositories)
+    }
+}
+
+/// What is wrong with the first line: it is of another format, or of no catalog.
+fn first_line_error(line: &Json) -> ImportError {
+    let family = FORMAT.split('/').next().unwrap_or(FORMAT);
+    match line["format"].as_str() {
+        Some(format) if format.split('/').next() == Some(family) => {
+            ImportError::Format(format.to_owned())
+        }
+        _ => ImportError::Line(1),
     }
 }
 

@@ -58,6 +58,12 @@ pub enum IndexError {
     /// It is a file of something else, and stays as it is.
     #[error("the file is not a catalog")]
     Foreign,
+    /// A later version of the program wrote it.
+    #[error("it has format {0}, which this version does not know")]
+    Later(i64),
+    /// An earlier version of the program wrote it.
+    #[error("it has format {0}, which this version no longer reads")]
+    Earlier(i64),
     /// It cannot be made.
     #[error("the catalog's database cannot be made")]
     Format,
@@ -120,14 +126,34 @@ impl Index {
         Ok(Self::with_writer(path, tables::open_writer(path)?))
     }
 
-    /// Opens the index in a file that a user names: a file of anything else is left alone.
+    /// Opens the index in a file that a user names, to be asked: a file of anything else is left alone, and one of
+    /// another format is refused.
     pub fn open_named(path: &Path) -> Result<Self, IndexError> {
+        match Self::named_format(path)? {
+            Some(found) if found < tables::FORMAT => Err(IndexError::Earlier(found)),
+            _ => Self::open(path),
+        }
+    }
+
+    /// Opens the index in a file that a user names, to be filled: one that an earlier version of the program wrote
+    /// is made anew, and is empty.
+    pub fn renew_named(path: &Path) -> Result<Self, IndexError> {
+        Self::named_format(path)?;
+        Self::open(path)
+    }
+
+    /// The format of a file that a user names, if it is a catalog of this format or an earlier one.
+    fn named_format(path: &Path) -> Result<Option<i64>, IndexError> {
         match tables::is_catalog(path) {
             Ok(false) => return Err(IndexError::Foreign),
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
-            _ => {}
+            Ok(true) => {}
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error.into()),
         }
-        Self::open(path)
+        match tables::stored_format(path) {
+            Some(found) if found > tables::FORMAT => Err(IndexError::Later(found)),
+            found => Ok(found),
+        }
     }
 
     fn with_writer(path: &Path, writer: Connection) -> Self {

@@ -25,7 +25,7 @@ use std::path::Path;
 use std::time::Duration;
 
 /// The format of the tables and of what is read from packages: one more, and all are read again.
-const FORMAT: i64 = 6;
+pub(super) const FORMAT: i64 = 6;
 /// What says in a file's header that it is a catalog.
 const APPLICATION: i32 = 0x6170_726e;
 /// Where that stands, after what every `SQLite` file begins with.
@@ -172,6 +172,14 @@ pub(super) fn is_catalog(path: &Path) -> std::io::Result<bool> {
     fs_err::File::open(path)?.take(100).read_to_end(&mut header)?;
     let mark = header.get(APPLICATION_AT..APPLICATION_AT + 4);
     Ok(header.is_empty() || mark == Some(APPLICATION.to_be_bytes().as_slice()))
+}
+
+/// The format of a catalog's database; none if it has none yet, or cannot be read.
+pub(super) fn stored_format(path: &Path) -> Option<i64> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags).ok()?;
+    let found = connection.pragma_query_value(None, "user_version", |row| row.get(0));
+    found.ok().filter(|format| *format != 0)
 }
 
 /// Removes a database with its log.

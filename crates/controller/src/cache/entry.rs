@@ -44,10 +44,20 @@ struct Document {
     object: Option<Member>,
 }
 
+/// The format of the files of a package. One of another format is damaged to this version, and is fetched again.
+const FORMAT: u32 = 1;
+
 /// What vouches for the files.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Record {
+    /// Files from before there was this field have the first format.
+    #[serde(default = "first_format")]
+    format: u32,
     documents: Vec<Document>,
+}
+
+fn first_format() -> u32 {
+    1
 }
 
 /// What is known about a package without its bytes.
@@ -161,7 +171,13 @@ pub(super) fn write(
         Ok::<_, WriteError>(())
     };
     let opened = open::read_with(reader, limits, make, take, is_cancelled)?;
-    Ok(Written { texts, objects, record: Record { documents }, opened, digest: whole.finish() })
+    Ok(Written {
+        texts,
+        objects,
+        record: Record { format: FORMAT, documents },
+        opened,
+        digest: whole.finish(),
+    })
 }
 
 impl Written {
@@ -193,6 +209,9 @@ impl Contents {
             record => record.map_err(disk)?,
         };
         let record: Record = serde_json::from_slice(&record).map_err(|_| damaged())?;
+        if record.format != FORMAT {
+            return Err(damaged());
+        }
         let mut file = match open_file(directory, digest, TEXTS) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(damaged()),
             file => file.map_err(disk)?,

@@ -112,6 +112,26 @@ async fn changed_bytes_are_noticed_and_the_package_is_fetched_again() {
     assert!(place.cache.document(&digest, 1, str::to_owned).await.is_ok());
 }
 
+/// A record without a format is from before there were formats, and has the first one.
+#[tokio::test]
+async fn a_package_of_another_format_is_damaged_to_this_version() {
+    let place = Place::new();
+    let digest = place.put(PACKAGE).await.unwrap();
+    let path = place.directory.path().join(format!("{}.{RECORD}", digest.hex()));
+    let written = fs_err::read_to_string(&path).unwrap();
+    for (format, is_read) in [("", true), ("\"format\":1,", true), ("\"format\":2,", false)] {
+        fs_err::write(&path, written.replace("\"format\":1,", format)).unwrap();
+        let found = Cache::open(place.directory.path()).unwrap().contents(&digest).await;
+        match found {
+            Ok(_) => assert!(is_read, "{format}"),
+            Err(error) => {
+                assert!(matches!(error, CacheError::Damaged { .. }), "{error}");
+                assert!(!is_read, "{format}");
+            }
+        }
+    }
+}
+
 #[tokio::test]
 async fn what_documents_say_is_read_from_their_texts_if_it_is_lost() {
     let place = Place::new();

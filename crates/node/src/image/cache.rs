@@ -6,6 +6,7 @@
 //!             images/DIGEST             the NAME that a manifest or an index leads to
 //!             names/DIGEST              the manifest or index that a reference led to
 //!             tmp/                      what is being made or removed; emptied at each start
+//!             format                    how all of it is written
 //!             lock                      held by the process that uses the directory
 //! ```
 
@@ -24,6 +25,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use store::{Store, VerifiedBlob};
 
+/// How images are kept. Those that are kept otherwise are pulled again.
+const FORMAT: &str = "1\n";
+/// Parts of the directory that hold images, and what leads to them.
+const PARTS: [&str; 3] = ["rootfs", "images", "names"];
 /// The unit in which files say what they take.
 const BLOCK_BYTES: u64 = 512;
 
@@ -73,7 +78,7 @@ impl ImageCache {
     /// Opens a directory of images, which is made if need be. What an earlier process left half made is removed.
     pub fn open(directory: &Path, options: ImageOptions) -> Result<Self, PullError> {
         let failed = |cause| PullError::directory(directory, cause);
-        for part in ["rootfs", "images", "names", "tmp"] {
+        for part in PARTS.into_iter().chain(["tmp"]) {
             fs_err::create_dir_all(directory.join(part)).map_err(failed)?;
         }
         let lock = fs_err::File::create(directory.join("lock")).map_err(failed)?.into_parts().0;
@@ -83,6 +88,7 @@ impl ImageCache {
             Err(TryLockError::Error(cause)) => return Err(failed(cause)),
         }
         empty_directory(&directory.join("tmp")).map_err(failed)?;
+        drop_other_format(directory).map_err(failed)?;
         let directory = directory.to_owned();
         let (leases, sizes) = (Mutex::default(), Mutex::default());
         let shared = CacheState { directory, options, leases, sizes, lock };
@@ -363,6 +369,24 @@ fn publish_directory(made: &Path, target: &Path) -> io::Result<()> {
         Some(parent) => fs_err::File::open(parent)?.sync_all(),
         None => Ok(()),
     }
+}
+
+/// Removes images that are kept in another format than this version's. Directories from before there was a note of
+/// it have the first.
+fn drop_other_format(directory: &Path) -> io::Result<()> {
+    let note = directory.join("format");
+    match fs_err::read_to_string(&note) {
+        Ok(found) if found == FORMAT => return Ok(()),
+        Ok(_) => {
+            // What leads to images goes first, so that a death on the way leaves none half there.
+            for part in PARTS.into_iter().rev() {
+                empty_directory(&directory.join(part))?;
+            }
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
+    }
+    fs_err::write(note, FORMAT)
 }
 
 fn read_record(path: &Path) -> Result<Option<String>, PullError> {

@@ -200,6 +200,9 @@ fn cannot_open(data_dir: &std::path::Path, error: &DiskError) -> Failure {
             "restore the directory from a copy; to go on with what is left, remove \
              log.acknowledged from it; nothing was changed"
         }
+        DiskError::Damaged(Damage::Format(_)) => {
+            "use the version of apron that wrote it, or a later one; nothing was changed"
+        }
         DiskError::Damaged(_) => "restore the directory from a copy; nothing was changed",
         _ => CHECK,
     };

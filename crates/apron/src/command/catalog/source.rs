@@ -75,7 +75,8 @@ impl Catalog {
         let mut file = fs_err::File::open(path).map_err(|error| Failure::file(&error))?;
         let mut magic = [0; 2];
         if file.read_exact(&mut magic).is_err() || magic != GZIP {
-            let index = Arc::new(open_kept(path)?);
+            let index = Index::open_named(path).map_err(|error| unusable_catalog(path, &error))?;
+            let index = Arc::new(index);
             return Ok(Self::File { index, path: path.to_owned(), _unpacked: None });
         }
         let directory = tempfile::tempdir().map_err(|error| Failure::file(&error))?;
@@ -142,22 +143,34 @@ impl Catalog {
     }
 }
 
+/// What helps with a file of a format that this version does not know.
+const LATER: &str = "use the version of apron that wrote it, or a later one";
+
 /// Where the user's own catalog is.
 pub(super) fn own_path(settings: &Settings) -> Option<PathBuf> {
     Some(settings.data_home.as_ref()?.join("apron").join("catalog.db"))
 }
 
-/// A catalog that is kept in a file, which is made if it is not there.
+/// A catalog to be filled, which is made if it is not there, and anew if its format is an earlier one.
 pub(super) fn open_kept(path: &Path) -> Outcome<Index> {
-    Index::open_named(path).map_err(|error| unusable_catalog(path, &error))
+    Index::renew_named(path).map_err(|error| unusable_catalog(path, &error))
 }
 
 pub(super) fn unusable_catalog(path: &Path, error: &IndexError) -> Failure {
-    let hint = "check the disk and the path; `apron catalog add` makes a new one";
+    let hint = match error {
+        IndexError::Later(_) => LATER,
+        IndexError::Earlier(_) => {
+            "`apron catalog sync` reads its packages again; import again what was imported"
+        }
+        _ => "check the disk and the path; `apron catalog add` makes a new one",
+    };
     Failure::new(format!("cannot use the catalog {}", path.display()), hint).because(error)
 }
 
 pub(super) fn not_exported(path: &Path, error: &ImportError) -> Failure {
-    let hint = "name a file that `apron catalog export` wrote";
+    let hint = match error {
+        ImportError::Format(_) => LATER,
+        _ => "name a file that `apron catalog export` wrote",
+    };
     Failure::new(format!("cannot read {}", path.display()), hint).because(error)
 }

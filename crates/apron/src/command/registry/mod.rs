@@ -3,7 +3,6 @@
 pub(crate) mod catalog;
 mod control;
 pub(crate) mod exchange;
-pub(crate) mod forwarded;
 pub(crate) mod keep;
 mod listen;
 pub(crate) mod mirror;

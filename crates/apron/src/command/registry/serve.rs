@@ -1,6 +1,5 @@
 //! `registry serve`: the registry on an address, until it is told to stop.
 
-use super::forwarded;
 use super::listen::{Doors, limits};
 use super::mirror;
 use super::tls::{self, Tls};
@@ -14,6 +13,7 @@ use crate::settings as environment;
 use ::catalog::Index;
 use ::registry::auth::oidc::{Config, Oidc};
 use ::registry::auth::{Auth, Mode, Users};
+use ::registry::forwarded::serve_behind_proxies;
 use ::registry::hosts::Hosts;
 use ::registry::limits::BLOB_SIZE_MAX;
 use ::registry::{Collect, Missing, Options, Registry, Settings, Versions};
@@ -93,12 +93,21 @@ pub(crate) async fn run(request: &Request, environment: &environment::Settings) 
     tokio::spawn(catalog::follow(registry.clone(), index, temporary, stop.clone()));
     control::listen(&request.directory, registry.clone());
     introduce(request, address);
-    let router = forwarded::within(router, proxies.clone(), is_secure(request));
+    let router = behind_proxies(router, proxies.clone(), is_secure(request));
     let doors = Doors::new(&request.limits, tls, proxies);
     edge::accept::serve(listener, router, doors, limits(&request.limits), stop).await;
     registry.flush_views().await;
     output::say("stopped");
     Ok(())
+}
+
+/// The service as its proxies and TLS have it; as it is if there is neither.
+fn behind_proxies(router: axum::Router, proxies: Vec<Network>, is_secure: bool) -> axum::Router {
+    if proxies.is_empty() && !is_secure {
+        return router;
+    }
+    let is_proxy = move |address| proxies.iter().any(|network| network.holds(address));
+    serve_behind_proxies(router, is_proxy, is_secure)
 }
 
 fn parse_network(text: &str) -> Outcome<Network> {

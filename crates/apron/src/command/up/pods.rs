@@ -108,7 +108,7 @@ impl PodRuntime {
         match (probe_support(&program).await, request.pods.runtime) {
             (Err(why), RuntimeChoice::Process) => Err(Failure::new(
                 format!("pods cannot be run on this machine: {why}"),
-                "use --runtime simulated to try packages without running them",
+                "use --runtime simulated to try packages without running them (`apron help runtime`)",
             )),
             (Err(why), _) => Ok(Self::Simulated(Some(why))),
             (Ok(()), _) => {

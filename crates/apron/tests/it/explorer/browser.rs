@@ -10,8 +10,8 @@ use std::time::Duration;
 /// The key under which `WebDriver` names elements.
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 /// Keys, as `WebDriver` writes them.
-pub(super) const TAB: &str = "\u{e004}";
-pub(super) const ENTER: &str = "\u{e007}";
+pub(crate) const TAB: &str = "\u{e004}";
+pub(crate) const ENTER: &str = "\u{e007}";
 /// How long one command of the driver may take on a busy machine.
 const COMMAND_TIME_MAX: Duration = Duration::from_secs(300);
 /// How often a browser that does not come up is started.
@@ -19,21 +19,21 @@ const STARTS_MAX: usize = 5;
 
 /// How a browser is set up.
 #[derive(Clone, Copy)]
-pub(super) struct Setup {
-    pub(super) width: u32,
-    pub(super) height: u32,
-    pub(super) is_dark: bool,
-    pub(super) has_scripts: bool,
+pub(crate) struct Setup {
+    pub(crate) width: u32,
+    pub(crate) height: u32,
+    pub(crate) is_dark: bool,
+    pub(crate) has_scripts: bool,
 }
 
 impl Setup {
-    pub(super) fn desktop() -> Self {
+    pub(crate) fn desktop() -> Self {
         Self { width: 1280, height: 1000, is_dark: false, has_scripts: true }
     }
 }
 
 /// A driver and its browser; both end with it.
-pub(super) struct Browser {
+pub(crate) struct Browser {
     driver: Child,
     base: String,
     session: String,
@@ -55,7 +55,7 @@ impl Drop for Browser {
 }
 
 impl Browser {
-    pub(super) fn start(scratch: &Scratch, setup: Setup) -> Self {
+    pub(crate) fn start(scratch: &Scratch, setup: Setup) -> Self {
         let mut why = String::new();
         for _ in 0..STARTS_MAX {
             match Self::try_start(scratch, setup) {
@@ -119,11 +119,11 @@ impl Browser {
     }
 
     #[track_caller]
-    pub(super) fn open(&self, url: &str) {
+    pub(crate) fn open(&self, url: &str) {
         self.ask("POST", "/url", Some(&json!({"url": url}))).unwrap();
     }
 
-    pub(super) fn address(&self) -> String {
+    pub(crate) fn address(&self) -> String {
         self.ask("GET", "/url", None).unwrap().as_str().unwrap().to_owned()
     }
 
@@ -140,13 +140,13 @@ impl Browser {
         })
     }
 
-    pub(super) fn count(&self, css: &str) -> usize {
+    pub(crate) fn count(&self, css: &str) -> usize {
         let wanted = json!({"using": "css selector", "value": css});
         self.ask("POST", "/elements", Some(&wanted)).unwrap().as_array().unwrap().len()
     }
 
     #[track_caller]
-    pub(super) fn text(&self, css: &str) -> String {
+    pub(crate) fn text(&self, css: &str) -> String {
         patiently(|| {
             let element = self.find(css);
             let text = self.ask("GET", &format!("/element/{element}/text"), None)?;
@@ -155,7 +155,7 @@ impl Browser {
     }
 
     #[track_caller]
-    pub(super) fn click(&self, css: &str) {
+    pub(crate) fn click(&self, css: &str) {
         patiently(|| {
             let element = self.find(css);
             self.ask("POST", &format!("/element/{element}/click"), None).map(|_| ())
@@ -163,7 +163,7 @@ impl Browser {
     }
 
     #[track_caller]
-    pub(super) fn write(&self, css: &str, text: &str) {
+    pub(crate) fn write(&self, css: &str, text: &str) {
         patiently(|| {
             let element = self.find(css);
             let keys = json!({"text": text});
@@ -172,7 +172,7 @@ impl Browser {
     }
 
     /// Presses keys wherever the focus is.
-    pub(super) fn press(&self, keys: &[&str]) {
+    pub(crate) fn press(&self, keys: &[&str]) {
         let strokes: Vec<Json> = keys
             .iter()
             .flat_map(|key| {
@@ -185,13 +185,13 @@ impl Browser {
 
     /// What a function in the page returns.
     #[track_caller]
-    pub(super) fn run(&self, script: &str) -> Json {
+    pub(crate) fn run(&self, script: &str) -> Json {
         self.ask("POST", "/execute/sync", Some(&json!({"script": script, "args": []}))).unwrap()
     }
 
     /// What a function in the page gives to the function that it is given.
     #[track_caller]
-    pub(super) fn run_async(&self, script: &str) -> Json {
+    pub(crate) fn run_async(&self, script: &str) -> Json {
         let time = json!({"script": 240_000});
         self.ask("POST", "/timeouts", Some(&time)).unwrap();
         self.ask("POST", "/execute/async", Some(&json!({"script": script, "args": []}))).unwrap()
@@ -199,7 +199,7 @@ impl Browser {
 
     /// Waits until an address has this in it.
     #[track_caller]
-    pub(super) fn comes_to(&self, part: &str) {
+    pub(crate) fn comes_to(&self, part: &str) {
         patiently(|| match self.address() {
             address if address.contains(part) => Ok(()),
             address => Err(format!("{address} instead of {part}")),
@@ -208,7 +208,7 @@ impl Browser {
 
     /// Waits until an element's text has this in it.
     #[track_caller]
-    pub(super) fn shows(&self, css: &str, part: &str) {
+    pub(crate) fn shows(&self, css: &str, part: &str) {
         patiently(|| match self.text(css) {
             text if text.contains(part) => Ok(()),
             text => Err(format!("{css} has `{text}`, and not `{part}`")),
@@ -216,7 +216,7 @@ impl Browser {
     }
 
     /// What the console said since the last time: violations of the policy are there, too.
-    pub(super) fn complaints(&self) -> Vec<String> {
+    pub(crate) fn complaints(&self) -> Vec<String> {
         let log = self.ask("POST", "/se/log", Some(&json!({"type": "browser"}))).unwrap();
         let is_bad = |entry: &&Json| entry["level"] == "SEVERE" || entry["level"] == "WARNING";
         let told = log.as_array().unwrap().iter().filter(is_bad);
@@ -224,7 +224,7 @@ impl Browser {
     }
 
     /// Colours and width from now on.
-    pub(super) fn appear(&self, width: u32, is_dark: bool) {
+    pub(crate) fn appear(&self, width: u32, is_dark: bool) {
         let scheme = if is_dark { "dark" } else { "light" };
         let features = json!([{"name": "prefers-color-scheme", "value": scheme}]);
         self.command("Emulation.setEmulatedMedia", &json!({"features": features}));
@@ -239,14 +239,14 @@ impl Browser {
     }
 
     /// Puts a document in the place of the one that is open, with the rules of the latter.
-    pub(super) fn show_document(&self, html: &str) {
+    pub(crate) fn show_document(&self, html: &str) {
         let tree = self.command("Page.getFrameTree", &json!({}));
         let frame = &tree["frameTree"]["frame"]["id"];
         self.command("Page.setDocumentContent", &json!({"frameId": frame, "html": html}));
     }
 
     /// The page as a picture, from top to bottom.
-    pub(super) fn picture(&self, is_whole: bool) -> Vec<u8> {
+    pub(crate) fn picture(&self, is_whole: bool) -> Vec<u8> {
         let options = json!({"format": "png", "captureBeyondViewport": is_whole});
         let taken = self.command("Page.captureScreenshot", &options);
         let data = taken["data"].as_str().unwrap();
@@ -287,7 +287,7 @@ fn wanted(setup: Setup, profile: &Path) -> Json {
 }
 
 /// Where pictures of this run are kept.
-pub(super) fn keep_picture(name: &str, picture: &[u8]) -> PathBuf {
+pub(crate) fn keep_picture(name: &str, picture: &[u8]) -> PathBuf {
     let target = std::env::var_os("CARGO_TARGET_DIR")
         .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target"), PathBuf::from);
     let directory = target.join("screenshots");

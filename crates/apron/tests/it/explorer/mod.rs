@@ -1,7 +1,7 @@
 //! The explorer in a real browser: with scripts and without, by mouse and by keyboard, held to
 //! what people with other eyes and hands need.
 
-mod browser;
+pub(crate) mod browser;
 mod flows;
 mod plane;
 
@@ -229,7 +229,7 @@ fn the_keyboard_alone_is_enough() {
 }
 
 /// Whether a page has to be moved sideways.
-fn is_too_wide(browser: &Browser) -> bool {
+pub(crate) fn is_too_wide(browser: &Browser) -> bool {
     let script =
         "return document.documentElement.scrollWidth > document.documentElement.clientWidth";
     browser.run(script) == true
@@ -239,7 +239,8 @@ fn is_too_wide(browser: &Browser) -> bool {
 fn barriers(browser: &Browser, axe: &str) -> Vec<String> {
     let script = format!(
         "{axe}; const done = arguments[arguments.length - 1];
-         axe.run(document, {{resultTypes: ['violations']}}).then(
+         const preload = location.protocol !== 'file:';
+         axe.run(document, {{resultTypes: ['violations'], preload}}).then(
            found => done(found.violations.map(it => [it.impact, it.id, it.nodes.map(n => n.html).slice(0, 3)])),
            error => done([['serious', String(error), []]]));"
     );
@@ -250,7 +251,7 @@ fn barriers(browser: &Browser, axe: &str) -> Vec<String> {
 
 /// What is wrong with a page in both lights, wide and narrow; pictures of it are kept. A browser writes
 /// down that a page is not there, or not for the asker, which is no complaint where it is expected.
-fn complaints_about(
+pub(crate) fn complaints_about(
     browser: &Browser,
     axe: &str,
     name: &str,

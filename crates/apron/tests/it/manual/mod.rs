@@ -5,8 +5,11 @@
 //! with a title. `?` below a command stands for what is not written down yet: with `APRON_UPDATE=1`
 //! the test that types the page fills it in.
 
+mod help;
+mod looks;
 mod page;
 mod reference;
+mod server;
 mod shells;
 mod typed;
 mod typist;

@@ -53,7 +53,8 @@ fn describe_command(scratch: &Scratch, words: &[String], page: &mut String) {
     let listed = listed.take_while(|line| !line.is_empty());
     for line in listed.filter(|line| line.starts_with("  ") && !line.starts_with("   ")) {
         let name = line.split_whitespace().next().unwrap();
-        if name != "help" {
+        // What clap adds to commands with commands below them; `apron help` is ours.
+        if name != "help" || words.is_empty() {
             describe_command(scratch, &[words, &[name.to_owned()]].concat(), page);
         }
     }
@@ -214,7 +215,7 @@ fn sources_of(room: &str) -> Vec<(PathBuf, String)> {
 }
 
 /// Everything that a pattern finds in the sources of rooms.
-fn found_in(rooms: &[&str], pattern: &str) -> BTreeSet<String> {
+pub(super) fn found_in(rooms: &[&str], pattern: &str) -> BTreeSet<String> {
     let pattern = Regex::new(pattern).unwrap();
     let all = rooms.iter().flat_map(|room| sources_of(room));
     let texts: Vec<String> = all.map(|(_, text)| text).collect();

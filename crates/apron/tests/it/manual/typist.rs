@@ -2,16 +2,28 @@
 //! shell. Servers that a page starts run on until the page is over; ports are any that are free.
 
 use super::page::{PageStep, page_steps};
-use crate::readme::typed::Server;
-use crate::readme::{Shown, assert_shown, repository};
-use crate::support::{Scratch, linked, peer_path};
+use super::server::Server;
+use crate::readme::{Shown, assert_shown, missing_line, repository};
+use crate::support::{Scratch, linked, patiently, peer_path};
+use conformance_oci::{Selection, Target};
 use regex::Regex;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
-/// What begins a line that starts a server, and the last thing that it says before it serves.
-const SERVERS: [(&str, &str); 2] =
-    [("apron up", "stop with Ctrl-C"), ("apron registry serve", "  stop  Ctrl-C")];
+/// What begins a line that starts a server, the last thing that it says before it serves, and where it
+/// listens if it is not told.
+const SERVERS: [(&str, &str, &str); 3] = [
+    ("apron up", "stop with Ctrl-C", "127.0.0.1:6443"),
+    ("apron apiserver", "Runtime: ", "127.0.0.1:6443"),
+    ("apron registry serve", "  stop  Ctrl-C", "127.0.0.1:5000"),
+];
+/// Commands that are too large to be run within a test: these are looked at.
+const LOOKED_AT: [&str; 2] = ["make install", "make dist"];
+/// What begins lines about a catalog, which reads what is pushed in its own time.
+const FOLLOWERS: [&str; 3] = ["apron which ", "apron explain ", "curl --fail "];
+/// What asks a registry everything that its specification says.
+const CONFORMANCE: &str = "cargo run -p apron-conformance-oci -- ";
 
 /// The reader, where they are, and what runs.
 pub(super) struct Typist {
@@ -66,12 +78,21 @@ impl Typist {
     fn type_line(&mut self, shown: &Shown) -> String {
         self.typed += 1;
         let line = self.with_real_names(&shown.command);
-        let server = SERVERS.iter().find(|(start, _)| {
+        let server = SERVERS.iter().find(|(start, ..)| {
             line.strip_prefix(start).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
         });
-        let is_ended = line.contains("--exit-when-ready") || line.contains("--help");
-        if let Some((_, sign)) = server.filter(|_| !is_ended) {
-            return self.start_server(&line, sign);
+        let ends = ["--exit-when-ready", "--help", " export "];
+        let is_ended = ends.iter().any(|word| line.contains(word));
+        if let Some((start, sign, usual)) = server.filter(|_| !is_ended) {
+            return self.start_server(&line, (*start, *sign, *usual));
+        }
+        if LOOKED_AT.iter().any(|one| line.starts_with(one)) {
+            look_at_target(&line);
+            return String::new();
+        }
+        if let Some(address) = line.strip_prefix(CONFORMANCE) {
+            check_conformance(address);
+            return String::new();
         }
         if let Some((name, value)) = line.strip_prefix("export ").and_then(|it| it.split_once('='))
         {
@@ -85,10 +106,22 @@ impl Typist {
     fn run_line(&mut self, line: &str, shown: &Shown) -> String {
         let note = self.scratch.join(".place");
         let script = format!("{line}\ncode=$?; pwd > '{}'; exit $code", note.display());
-        let output = self.shell().args(["-c", &format!("exec 2>&1\n{script}")]).output().unwrap();
-        let printed = self.with_page_names(&String::from_utf8_lossy(&output.stdout));
+        let type_it = || {
+            let typed = self.shell().args(["-c", &format!("exec 2>&1\n{script}")]).output();
+            let typed = typed.unwrap();
+            let printed = self.with_page_names(&String::from_utf8_lossy(&typed.stdout));
+            (typed.status.code(), printed)
+        };
+        let (code, printed) = if FOLLOWERS.iter().any(|start| line.starts_with(start)) {
+            patiently(|| {
+                let (code, printed) = type_it();
+                let is_so = is_unanswered(shown) || missing_line(shown, &printed).is_none();
+                if code == Some(0) && is_so { Ok((code, printed)) } else { Err(printed) }
+            })
+        } else {
+            type_it()
+        };
         let is_failure = shown.lines.iter().any(|it| it.contains("error:"));
-        let code = output.status.code();
         assert_eq!(code == Some(0), !is_failure, "`{line}` ended with {code:?}:\n{printed}");
         if let Ok(place) = fs_err::read_to_string(&note) {
             self.place = PathBuf::from(place.trim());
@@ -108,22 +141,26 @@ impl Typist {
         shell
     }
 
-    fn start_server(&mut self, line: &str, sign: &str) -> String {
-        let is_plane = line.starts_with("apron up");
+    fn start_server(&mut self, line: &str, (start, sign, usual): (&str, &str, &str)) -> String {
         let asked = line.split(" --listen ").nth(1).and_then(|rest| rest.split(' ').next());
-        let asked = asked.unwrap_or(if is_plane { "127.0.0.1:6443" } else { "127.0.0.1:5000" });
+        let asked = asked.unwrap_or(usual);
         let line = line.replace(&format!(" --listen {asked}"), "");
-        let more = if is_plane { " --registry-listen 127.0.0.1:0" } else { "" };
+        let more = if start == "apron up" { " --registry-listen 127.0.0.1:0" } else { "" };
         let mut shell = self.shell();
         shell.args(["-c", &format!("exec {line} --listen 127.0.0.1:0{more}")]);
         let said = self.scratch.join(format!("said-{}", self.servers.len()));
         let server = Server::start(shell, said, sign);
         let real = |start: &str| server.rest(start).split(' ').next().unwrap().to_owned();
-        if is_plane {
-            self.addresses.push((asked.to_owned(), real("  API       https://")));
-            self.addresses.push(("127.0.0.1:5000".to_owned(), real("  registry  http://")));
-        } else {
-            self.addresses.push((asked.to_owned(), real("serving http://")));
+        match start {
+            "apron up" => {
+                self.addresses.push((asked.to_owned(), real("  API       https://")));
+                self.addresses.push(("127.0.0.1:5000".to_owned(), real("  registry  http://")));
+            }
+            "apron apiserver" => {
+                let address = real("Serving the Kubernetes API on https://");
+                self.addresses.push((asked.to_owned(), address));
+            }
+            _ => self.addresses.push((asked.to_owned(), real("serving http://"))),
         }
         let printed = self.with_page_names(&server.text());
         self.servers.push(server);
@@ -148,6 +185,25 @@ impl Typist {
             .fold(text.to_owned(), |text, (shown, real)| text.replace(real, shown));
         named.replace(&self.scratch.path().display().to_string(), "~")
     }
+}
+
+/// A target of make that is there, and whose recipe can be made.
+fn look_at_target(line: &str) {
+    let words = line.split(' ').skip(1);
+    let made = Command::new("make").arg("--dry-run").args(words).current_dir(repository()).output();
+    let made = made.unwrap();
+    assert!(made.status.success() && !made.stdout.is_empty(), "{line}: {made:?}");
+}
+
+/// Asks a registry everything that its specification says.
+fn check_conformance(address: &str) {
+    let manifest = fs_err::read_to_string(repository().join("conformance/oci/Cargo.toml")).unwrap();
+    assert!(manifest.contains("name = \"apron-conformance-oci\""), "{manifest}");
+    let mut target = Target::new(address.to_owned());
+    target.timeout = Duration::from_secs(600);
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let ran = runtime.block_on(conformance_oci::run(&target, &Selection::default())).unwrap();
+    assert_eq!(ran.summary().failed, 0, "{}", ran.to_text());
 }
 
 /// Whether a page says only how a command ends, and not what it prints.

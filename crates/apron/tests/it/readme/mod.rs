@@ -1,9 +1,8 @@
-//! What the README and the documents print is what apron prints: digests, sizes and all.
+//! What the README and the documents print is what apron prints: digests, sizes and all. `crate::manual` types them.
 
 mod named;
 mod rows;
 mod selected;
-pub(crate) mod typed;
 
 use crate::support::{Scratch, apron};
 use std::path::{Path, PathBuf};
@@ -17,31 +16,6 @@ pub(crate) fn repository() -> PathBuf {
 pub(crate) struct Shown {
     pub(crate) command: String,
     pub(crate) lines: Vec<String>,
-}
-
-/// The commands of a page in their order: those of console blocks with what they print, and those
-/// of indented blocks, of which nothing is shown.
-fn commands(page: &str) -> Vec<Shown> {
-    let mut found: Vec<Shown> = Vec::new();
-    let (mut is_console, mut is_fenced, mut was_blank) = (false, false, true);
-    for line in page.lines() {
-        if let Some(language) = line.strip_prefix("```") {
-            is_console = language == "console";
-            is_fenced = !is_fenced;
-        } else if is_console && is_fenced {
-            match (line.strip_prefix("$ "), found.last_mut()) {
-                (Some(command), _) => found.push(Shown::of(command)),
-                (None, Some(last)) => last.lines.push(line.to_owned()),
-                (None, None) => panic!("`{line}` comes before any command"),
-            }
-        } else if let Some(command) = line.strip_prefix("    ").filter(|_| !is_fenced && was_blank)
-        {
-            found.push(Shown::of(command));
-            continue;
-        }
-        was_blank = line.is_empty();
-    }
-    found
 }
 
 impl Shown {
@@ -69,6 +43,12 @@ fn fits(shown: &str, printed: &str) -> bool {
 /// Holds what was printed against what is shown, line by line.
 #[track_caller]
 pub(crate) fn assert_shown(shown: &Shown, printed: &str) {
+    let missing = missing_line(shown, printed);
+    assert!(missing.is_none(), "`{}` does not print `{}`", shown.command, missing.unwrap());
+}
+
+/// The first line that is shown and was not printed.
+pub(crate) fn missing_line<'a>(shown: &'a Shown, printed: &str) -> Option<&'a str> {
     let mut printed = printed.lines();
     let mut may_skip = false;
     for line in shown.lines.iter().map(|line| line.trim_end()).filter(|line| !line.is_empty()) {
@@ -81,26 +61,23 @@ pub(crate) fn assert_shown(shown: &Shown, printed: &str) {
         } else {
             printed.by_ref().find(|one| !one.is_empty()).filter(|one| fits(line, one))
         };
-        assert!(found.is_some(), "`{}` does not print `{line}`", shown.command);
+        if found.is_none() {
+            return Some(line);
+        }
         may_skip = false;
     }
+    None
 }
-
-/// A package with the mistakes that the README shows.
-const MISTAKES: &str = "apiVersion: meta.pkg.crossplane.io/v1\nkind: Configuration\nmetadata:\n  \
-    name: mine\nspec:\n  crossplane:\n    version: \">=v1.14.0-0\"\n  dependsOn:\n  \
-    - provider: example.org/p:v1.0.0\n    version: v1.0.0\n  - provider: example.org/q\n    \
-    version: v2.0.0\n  # meant differently\n  dependson: []\n";
 
 /// What is shown is checked, not read over: a figure, a word or a line that is not so is noticed.
 #[test]
 fn a_page_that_shows_what_is_not_so_is_noticed() {
-    let page =
-        "```console\n$ apron build\nbuilt mine\n  size    6.1 kB\n  digest  sha256:0f5e…\n```\n";
+    let page = "built mine\n  size    6.1 kB\n  digest  sha256:0f5e…\n";
     let printed = "built mine\n  size    6.1 kB\n  digest  sha256:0f5e78d3\n";
     let holds = |page: &str| {
-        let shown = commands(page);
-        std::panic::catch_unwind(|| assert_shown(&shown[0], printed)).is_ok()
+        let lines = page.lines().map(str::to_owned).collect();
+        let shown = Shown { command: "apron build".to_owned(), lines };
+        std::panic::catch_unwind(|| assert_shown(&shown, printed)).is_ok()
     };
     assert!(holds(page));
     for (right, wrong) in [("6.1", "6.2"), ("0f5e", "0f5f"), ("built", "made"), ("size", "sizes")] {
@@ -150,4 +127,20 @@ fn digests_are_shown_where_they_are_checked_and_nowhere_else() {
         });
         assert_eq!(digests.count(), 0, "{} shows a digest that nothing checks", page.display());
     }
+}
+
+/// Where a link of a document at the root leads, as far as it leads to a file.
+#[test]
+fn links_of_documents_at_the_root_lead_to_files() {
+    let mut count = 0;
+    for name in ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md", "STYLE.md"] {
+        let text = fs_err::read_to_string(repository().join(name)).unwrap();
+        let links = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+        for link in links.filter(|link| !link.contains("://")) {
+            let path = link.split('#').next().unwrap();
+            assert!(repository().join(path).exists(), "{name}: nothing is at {link}");
+            count += 1;
+        }
+    }
+    assert!(count > 20, "only {count} links were found");
 }

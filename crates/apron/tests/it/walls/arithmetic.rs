@@ -20,7 +20,7 @@ const CHAPTERS: [&str; 10] = [
 ];
 
 /// Chapters of `registry` that see requests, or keep what they bring.
-const REGISTRY: [&str; 6] = ["auth", "mirror", "query", "route", "storage", "v2"];
+const REGISTRY: [&str; 7] = ["auth", "forwarded", "mirror", "query", "route", "storage", "v2"];
 
 /// All of `journal`: what requests bring is counted there, and what disks give back.
 const JOURNAL: [&str; 7] =

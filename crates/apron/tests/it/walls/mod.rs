@@ -19,8 +19,9 @@ use std::process::Command;
 use std::sync::LazyLock;
 
 /// Rooms that compute and nothing else: no files, sockets, clock, environment or threads.
-const PURE: [&str; 11] = [
-    "api", "apply", "oci", "plan", "schema", "solver", "stack", "wire", "workload", "xpkg", "yaml",
+const PURE: [&str; 12] = [
+    "api", "apply", "manual", "oci", "plan", "schema", "solver", "stack", "wire", "workload",
+    "xpkg", "yaml",
 ];
 
 fn root() -> PathBuf {

@@ -12,6 +12,33 @@ fn names(directory: &Path) -> Vec<String> {
     entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
 }
 
+/// Images can be pulled again, so that a version that keeps them otherwise need not understand these.
+#[tokio::test]
+async fn images_of_another_format_are_removed_and_those_of_this_one_stay() {
+    let directory = tempfile::tempdir().unwrap();
+    let image = CraftedImage::of(&[&["bin/program=x"]]);
+    let store = Memory::new();
+    let raw = image.put(&store).await;
+    let identifier = Identifier::Digest(raw.digest.clone());
+    let cache = ImageCache::open(directory.path(), options()).unwrap();
+    drop(cache.pull(&store, &identifier, &|_| ()).await.unwrap());
+    drop(cache);
+    let note = directory.path().join("format");
+    assert_eq!(fs_err::read_to_string(&note).unwrap(), "1\n");
+    let is_there = || {
+        let cache = ImageCache::open(directory.path(), options()).unwrap();
+        cache.cached(&raw.digest).unwrap().is_some()
+    };
+    assert!(is_there());
+    // From before there was a note.
+    fs_err::remove_file(&note).unwrap();
+    assert!(is_there());
+    fs_err::write(&note, "2\n").unwrap();
+    assert!(!is_there());
+    assert_eq!(names(&directory.path().join("rootfs")), Vec::<String>::new());
+    assert_eq!(fs_err::read_to_string(&note).unwrap(), "1\n");
+}
+
 #[tokio::test]
 async fn an_image_is_pulled_once_and_found_again_without_its_store() {
     let directory = tempfile::tempdir().unwrap();

@@ -1,16 +1,16 @@
-//! Who is at the other end of a proxy: what a proxy says counts only if it is one of ours.
+//! The address of a client behind proxies: what a proxy says counts only if it is a trusted one. Which those are is
+//! for the shell to say.
 
-use ::registry::access::Peer;
+use crate::access::Peer;
 use axum::Router;
 use axum::extract::Request;
 use axum::http::header::{HeaderValue, STRICT_TRANSPORT_SECURITY};
 use axum::http::{HeaderMap, HeaderName};
 use axum::middleware::{Next, from_fn};
-use edge::network::Network;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// Who came over TLS once should not be talked into coming without, for a year.
+/// A client that came over TLS once should not be talked into coming without, for a year.
 const HSTS: HeaderValue = HeaderValue::from_static("max-age=31536000");
 
 const FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
@@ -22,21 +22,22 @@ const ALL: [HeaderName; 4] = [
     HeaderName::from_static("forwarded"),
 ];
 
-/// The service as it is behind proxies of ours, and over TLS; as it is if there is neither.
-pub(super) fn within(router: Router, proxies: Vec<Network>, secure: bool) -> Router {
-    if proxies.is_empty() && !secure {
-        return router;
-    }
-    let proxies: Arc<[Network]> = proxies.into();
+/// The service as it is behind trusted proxies; with `is_secure`, answers say that it has TLS.
+pub fn serve_behind_proxies(
+    router: Router,
+    is_proxy: impl Fn(IpAddr) -> bool + Send + Sync + 'static,
+    is_secure: bool,
+) -> Router {
+    let is_proxy = Arc::new(is_proxy);
     router.layer(from_fn(move |mut request: Request, next: Next| {
         let peer = request.extensions().get::<Peer>().copied();
-        let found = peer.map(|peer| client(request.headers_mut(), peer.0, &proxies));
+        let found = peer.map(|peer| client_address(request.headers_mut(), peer.0, &*is_proxy));
         if let Some(address) = found {
             request.extensions_mut().insert(Peer(address));
         }
         async move {
             let mut response = next.run(request).await;
-            if secure {
+            if is_secure {
                 response.headers_mut().insert(STRICT_TRANSPORT_SECURITY, HSTS);
             }
             response
@@ -44,18 +45,21 @@ pub(super) fn within(router: Router, proxies: Vec<Network>, secure: bool) -> Rou
     }))
 }
 
-/// The client's address: the last one in the chain of proxies that is not a proxy of ours.
+/// The client's address: the last one in the chain of proxies that is not a trusted proxy.
 /// Headers that only proxies should set are gone afterwards.
-fn client(headers: &mut HeaderMap, peer: IpAddr, proxies: &[Network]) -> IpAddr {
-    let trusted = |address: IpAddr| proxies.iter().any(|it| it.holds(address));
+fn client_address(
+    headers: &mut HeaderMap,
+    peer: IpAddr,
+    is_proxy: &dyn Fn(IpAddr) -> bool,
+) -> IpAddr {
     let mut found = peer;
-    if trusted(peer) {
+    if is_proxy(peer) {
         let values = headers.get_all(FOR).iter().filter_map(|value| value.to_str().ok());
         let chain: Vec<&str> = values.flat_map(|value| value.split(',')).map(str::trim).collect();
         for text in chain.iter().rev() {
             let Ok(address) = text.parse::<IpAddr>() else { break };
             found = address;
-            if !trusted(address) {
+            if !is_proxy(address) {
                 break;
             }
         }
@@ -72,13 +76,16 @@ mod tests {
 
     #[test]
     fn only_our_proxies_are_believed() {
-        let proxies = ["10.0.0.0/8", "::1"].map(|text| Network::parse(text).unwrap());
+        let is_proxy = |address: IpAddr| match address {
+            IpAddr::V4(address) => address.octets()[0] == 10,
+            IpAddr::V6(address) => address.is_loopback(),
+        };
         let check = |peer: &str, forwarded: &[&str], expected: &str| {
             let mut headers = HeaderMap::new();
             for value in forwarded {
                 headers.append(FOR, value.parse().unwrap());
             }
-            let found = client(&mut headers, peer.parse().unwrap(), &proxies);
+            let found = client_address(&mut headers, peer.parse().unwrap(), &is_proxy);
             assert_eq!(found.to_string(), expected, "{peer} {forwarded:?}");
             assert!(headers.is_empty());
         };
