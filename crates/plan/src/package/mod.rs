@@ -14,7 +14,7 @@ pub mod revisions;
 mod tests;
 
 use crate::image_config::Treatment;
-use crate::lock::{KindPins, KindSources};
+use crate::lock::{self, KindPins, KindSources};
 use crate::retention;
 use crate::signature::Trust;
 use crate::step::{Action, Expect, Need, Plan, Refusal, Step, Target, Wake};
@@ -75,6 +75,9 @@ pub fn step(world: &World) -> Step {
     }
     if metadata.is_paused() {
         return Step::Do(world.paused());
+    }
+    if let Some(successor) = lock::marked_successor(&world.package) {
+        return Step::Do(world.giving_way(successor));
     }
     if !can_be_labelled(&metadata.name) {
         return Step::Do(world.unnameable());
@@ -201,6 +204,22 @@ impl World {
         }
         let report = vec![format!("the annotation {ANNOTATION_PAUSED} stops all work on it")];
         Plan { actions, report, wake: Wake::OnChange }
+    }
+
+    /// A user installed the same by another name, and that package gets the revisions of this one,
+    /// which makes no more of them and goes once that one is well.
+    fn giving_way(&self, successor: &str) -> Plan {
+        let kind = self.kind.as_str();
+        let message = format!(
+            "it was installed automatically, and gives way to {kind} {successor}, which was installed \
+             by name"
+        );
+        let mut status = self.status();
+        let inactive =
+            self.condition(types::INSTALLED, false, reasons::INACTIVE, Some(message.clone()));
+        condition::set(status.conditions.get_or_insert_default(), inactive);
+        let actions = self.write(&status).into_iter().collect();
+        Plan { actions, report: vec![message], wake: Wake::OnChange }
     }
 
     /// The newest revision that was made of the image that is asked for, if it is active and has its

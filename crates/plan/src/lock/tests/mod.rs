@@ -8,5 +8,6 @@ mod limits;
 mod names;
 mod record;
 mod report;
+mod succession;
 mod vectors;
 mod waiting;
