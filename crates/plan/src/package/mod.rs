@@ -123,6 +123,27 @@ pub fn can_be_labelled(name: &str) -> bool {
     name.len() <= PACKAGE_NAME_SIZE_MAX
 }
 
+/// Whether a package may go by what the cache has for its image, instead of asking the registry: it
+/// was found to mean that for this very package, or the registry is never asked. What another package
+/// brought there may be private to that one, and its tag may mean something else by now.
+pub fn may_use_cached(package: &Package, revisions: &[Revision]) -> bool {
+    let Package { spec, status, .. } = package;
+    let identifier = status.as_ref().and_then(|status| status.current_identifier.as_ref());
+    Policy::parse(spec.package_pull_policy.as_deref()) == Policy::Never
+        || identifier == Some(&spec.package)
+        || revision_of_image(package, revisions).is_some()
+}
+
+/// The revision that was made of the image a package asks for, and stays: the one that stands for the
+/// package, or the newest. Its bytes are what the image means to the package until the registry is
+/// asked again, also when other packages found out something else.
+pub fn revision_of_image<'r>(package: &Package, revisions: &'r [Revision]) -> Option<&'r Revision> {
+    let living = revisions.iter().filter(|one| one.metadata.deletion_timestamp.is_none());
+    let of_image = living.filter(|one| one.spec.image == package.spec.package);
+    let current = package.status.as_ref().and_then(|status| status.current_revision.as_ref());
+    of_image.max_by_key(|one| (Some(&one.metadata.name) == current, one.spec.revision))
+}
+
 impl World {
     /// What a revision that is made of these bytes is called.
     fn revision_of(&self, digest: &oci::Digest) -> String {

@@ -1064,3 +1064,24 @@ fn h8_the_active_revision_has_the_highest_number_also_of_those_that_came_from_an
         assert!(!act(&mut world).contains("apply"));
     }
 }
+
+#[test]
+fn h6_what_is_cached_counts_for_the_package_that_it_was_fetched_for() {
+    let mut world = world(&json!({}));
+    let may = |world: &World| super::may_use_cached(&world.package, &world.revisions);
+    assert!(!may(&world), "another package brought it there");
+    act(&mut world);
+    let status = world.package.status.take();
+    assert!(may(&world), "a revision of its own was made of it");
+    let newest = super::revision_of_image(&world.package, &world.revisions).unwrap();
+    assert_eq!(newest.metadata.name, name("one"));
+    let deleted = Some("2026-01-01T00:00:00Z".to_owned());
+    world.revisions[0].metadata.deletion_timestamp = deleted;
+    assert!(!may(&world), "that one goes");
+    world.package.status = status;
+    assert!(may(&world), "it was what the image meant when it was last asked for");
+    world.package.spec.package = "registry.example.org/p:v2".to_owned();
+    assert!(!may(&world), "of another image nobody knows");
+    world.package.spec.package_pull_policy = Some("Never".to_owned());
+    assert!(may(&world), "the registry is never asked");
+}
