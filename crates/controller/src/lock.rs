@@ -137,6 +137,56 @@ impl Locks {
         Ok(learnt)
     }
 
+    /// Everything that decides about the lock, with packages that are only wished for; nothing while
+    /// there are neither packages nor a lock.
+    pub(crate) async fn observe(
+        &self,
+        hands: &Hands,
+        wished: Vec<Package>,
+    ) -> Result<Option<World>, cluster::Error> {
+        let group = hands.settings.group();
+        let (stable, beta) = (format!("{group}/v1"), format!("{group}/v1beta1"));
+        let (mut packages, mut revisions): (Vec<Package>, Vec<Revision>) = Default::default();
+        for kind in PackageKind::ALL {
+            let all = hands.cluster.list(&stable, kind.as_str(), Which::default()).await?;
+            let all = readable::<Package>(all, hands).into_iter();
+            packages.extend(all.map(Package::with_chosen_image));
+            let all = hands.cluster.list(&stable, &revision_of(kind), Which::default()).await?;
+            revisions.extend(readable(all, hands));
+        }
+        for wish in wished {
+            packages
+                .retain(|one| (&one.kind, &one.metadata.name) != (&wish.kind, &wish.metadata.name));
+            packages.push(wish);
+        }
+        let lock = current(hands).await?;
+        if lock.is_none() && packages.is_empty() {
+            return Ok(None);
+        }
+        let image_configs = hands.cluster.list(&beta, "ImageConfig", Which::default()).await?;
+        let mut known = self.memory().fresh();
+        known.revisions = cached(hands, &revisions).await;
+        known.failing = hands.verdicts.failing(&revisions);
+        Ok(Some(World {
+            lock,
+            packages,
+            revisions,
+            image_configs: readable(image_configs, hands),
+            pins: KindPins::default(),
+            known,
+            refused: Vec::new(),
+            settings: Settings {
+                crossplane_version: hands.settings.crossplane_version.clone(),
+                default_registry: hands.settings.default_registry.clone(),
+                group,
+                movement: hands.settings.movement,
+                moves_kept: hands.settings.moves_kept,
+                awaited: hands.settings.awaited(),
+            },
+            now: hands.now(),
+        }))
+    }
+
     fn memory(&self) -> std::sync::MutexGuard<'_, Memory> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -183,42 +233,7 @@ impl Kind for Locks {
     }
 
     async fn gather(&self, hands: &Hands, _: &str) -> Result<Option<World>, cluster::Error> {
-        let group = hands.settings.group();
-        let (stable, beta) = (format!("{group}/v1"), format!("{group}/v1beta1"));
-        let (mut packages, mut revisions): (Vec<Package>, Vec<Revision>) = Default::default();
-        for kind in PackageKind::ALL {
-            let all = hands.cluster.list(&stable, kind.as_str(), Which::default()).await?;
-            let all = readable::<Package>(all, hands).into_iter();
-            packages.extend(all.map(Package::with_chosen_image));
-            let all = hands.cluster.list(&stable, &revision_of(kind), Which::default()).await?;
-            revisions.extend(readable(all, hands));
-        }
-        let lock = current(hands).await?;
-        if lock.is_none() && packages.is_empty() {
-            return Ok(None);
-        }
-        let image_configs = hands.cluster.list(&beta, "ImageConfig", Which::default()).await?;
-        let mut known = self.memory().fresh();
-        known.revisions = cached(hands, &revisions).await;
-        known.failing = hands.verdicts.failing(&revisions);
-        Ok(Some(World {
-            lock,
-            packages,
-            revisions,
-            image_configs: readable(image_configs, hands),
-            pins: KindPins::default(),
-            known,
-            refused: Vec::new(),
-            settings: Settings {
-                crossplane_version: hands.settings.crossplane_version.clone(),
-                default_registry: hands.settings.default_registry.clone(),
-                group,
-                movement: hands.settings.movement,
-                moves_kept: hands.settings.moves_kept,
-                awaited: hands.settings.awaited(),
-            },
-            now: hands.now(),
-        }))
+        self.observe(hands, Vec::new()).await
     }
 
     /// What is decided about revisions is told at once; what waits for the lock to be written is

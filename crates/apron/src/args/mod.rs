@@ -21,6 +21,7 @@ mod packages;
 mod permissions;
 mod pin;
 pub(crate) mod registry;
+mod render;
 mod selecting;
 mod serving;
 mod stacks;
@@ -67,6 +68,7 @@ pub(crate) enum Command {
     Wait(wait::Request),
     Why(why::Request),
     Plan(Box<plan::Request>),
+    Render(Box<crate::command::render::Request>),
     Permissions(crate::command::permissions::Request),
     Up(crate::command::up::Request),
     Explorer(crate::command::explorer::Request),
