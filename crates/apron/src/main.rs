@@ -117,6 +117,7 @@ fn run(command: &Command, settings: &Settings) -> Outcome {
         Command::Adopt(request) => block_on(command::adopt::run(request, settings)),
         Command::Prune(request) => block_on(command::prune::run(request, settings)),
         Command::Pin(request) => block_on(command::pin::run(request, settings)),
+        Command::Render(request) => block_on(command::render::run(request, settings)),
         Command::Wait(request) => block_on(command::wait::run(request, settings)),
         Command::Why(request) => block_on(command::why::run(request, settings)),
         Command::Permissions(request) => block_on(command::permissions::run(request, settings)),

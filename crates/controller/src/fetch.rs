@@ -116,6 +116,9 @@ fn hint(advice: &store::Advice) -> Option<String> {
 /// What a person called `NAME.xpkg` had in it when it was last looked at.
 type Looked = HashMap<PathBuf, (Option<SystemTime>, u64, Digest)>;
 
+/// A tag by its reference, and the Secrets with the credentials that it was asked for with.
+type TagQuestion = (String, Vec<String>);
+
 /// Fetches packages into a cache.
 #[derive(Clone)]
 pub struct Fetcher {
@@ -131,7 +134,7 @@ pub struct Fetcher {
 #[derive(Default)]
 struct Shared {
     /// What tags meant, and when that was asked.
-    asked: Mutex<HashMap<String, (Instant, Digest)>>,
+    asked: Mutex<HashMap<TagQuestion, (Instant, Digest)>>,
     looked: Mutex<Looked>,
     /// A package is fetched by one at a time.
     busy: Mutex<HashMap<Digest, Arc<tokio::sync::Mutex<()>>>>,
@@ -161,18 +164,21 @@ impl Fetcher {
         self.client(keychain).repository(repository.clone())
     }
 
-    /// What a tag was found to mean less than a minute ago.
-    pub fn remembered(&self, reference: &Reference) -> Option<Digest> {
+    /// What a tag was found to mean less than a minute ago, with credentials of the same Secrets: what
+    /// is private to one package is not told to another.
+    pub fn remembered(&self, reference: &Reference, secrets: &[String]) -> Option<Digest> {
         let asked = self.shared.asked.lock().unwrap_or_else(PoisonError::into_inner);
-        let (then, digest) = asked.get(&reference.name())?;
+        let (then, digest) = asked.get(&(reference.name(), secrets.to_vec()))?;
         (then.elapsed() < RECHECK && self.cache.has(digest)).then(|| digest.clone())
     }
 
-    /// What a reference means now. The package is in the cache then.
+    /// What a reference means now, for a package with these Secrets and the credentials in them. The
+    /// package is in the cache then.
     pub async fn digest(
         &self,
         reference: &Reference,
         keychain: Keychain,
+        secrets: &[String],
     ) -> Result<Digest, FetchError> {
         let digest = if reference.repository().git_source().is_some() {
             self.build_from_git(reference).await?
@@ -184,7 +190,7 @@ impl Fetcher {
             digest
         };
         let mut asked = self.shared.asked.lock().unwrap_or_else(PoisonError::into_inner);
-        asked.insert(reference.name(), (Instant::now(), digest.clone()));
+        asked.insert((reference.name(), secrets.to_vec()), (Instant::now(), digest.clone()));
         Ok(digest)
     }
 

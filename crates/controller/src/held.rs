@@ -2,7 +2,6 @@
 
 use crate::Hands;
 use crate::cache::Contents;
-use api::pkg::LABEL_PACKAGE;
 use api::pkg::revision::Revision;
 use oci::{Digest, Identifier, Reference, Rules};
 use std::sync::Arc;
@@ -17,9 +16,7 @@ pub(crate) async fn held(hands: &Hands, revision: &Revision) -> Option<Arc<Conte
 /// The digest of that package. The directory of the cache is only searched if the image does not
 /// lead there.
 pub(crate) fn digest(hands: &Hands, revision: &Revision) -> Option<Digest> {
-    let package = revision.metadata.labels.get(LABEL_PACKAGE)?;
-    let is_right =
-        |digest: &Digest| xpkg::label::friendly_id(package, digest.hex()) == revision.metadata.name;
+    let is_right = |digest: &Digest| xpkg::label::is_made_of(&revision.metadata.name, digest.hex());
     let rules = Rules::weak().default_registry(&hands.settings.default_registry).git_sources();
     let reference = Reference::parse(&revision.spec.image, &rules).ok();
     let named = reference.and_then(|reference| match reference.identifier() {

@@ -56,8 +56,10 @@ pub mod lease;
 pub mod lock;
 pub mod metrics;
 pub mod package;
+mod published;
 pub mod queue;
 pub mod rehearsal;
+mod render;
 pub mod retention;
 pub mod revision;
 pub mod roles;
@@ -75,6 +77,8 @@ pub use kind::Kind;
 pub use kinds::CatalogAddress;
 pub use plan::authority;
 pub use plan::runtime::{AUTHORITY, Lifetimes, STARTING, UNESTABLISHED};
+pub use published::{published_settings, target as published_target};
+pub use render::render;
 
 use api::meta::{PackageKind, PermissionRequest};
 use api::stacks::{CLUSTER_INSTALL, NAMESPACE_INSTALL};
@@ -83,7 +87,7 @@ use cluster::{Cluster, Error};
 use fetch::Fetcher;
 use futures::FutureExt as _;
 use metrics::Metrics;
-pub use plan::lock::{Movement, is_automatic};
+pub use plan::lock::{Movement, Pinning, Rendered, is_automatic};
 pub use plan::revision::Unsupported;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -151,6 +155,8 @@ pub struct Settings {
     pub elects_leader: bool,
     /// How long the lease is good for, and who waits how long for it.
     pub lease: lease::Timing,
+    /// Whether to write down in the cluster how it is set up, for those who plan.
+    pub publishes_settings: bool,
     /// Whether to install the definitions of its kinds at the start.
     pub installs_definitions: bool,
     /// Whether the kinds of the first package system are this manager's business.
@@ -189,6 +195,7 @@ impl Settings {
             defers_definitions: false,
             elects_leader: false,
             lease: lease::Timing::default(),
+            publishes_settings: false,
             installs_definitions: true,
             manages_stacks: true,
             adopts_existing: false,
@@ -378,6 +385,10 @@ impl Manager {
             for kind in [CLUSTER_INSTALL, NAMESPACE_INSTALL] {
                 kinds.spawn(run::run(stacks::Installs(kind), hands, &mut watches, &stop));
             }
+        }
+        if hands.settings.publishes_settings {
+            let (publisher, told) = (Arc::clone(hands), stop.clone());
+            kinds.spawn(async move { published::run(&publisher, told).await });
         }
         let tidier = Arc::clone(hands);
         kinds.spawn(async move {

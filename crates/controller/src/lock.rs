@@ -137,6 +137,56 @@ impl Locks {
         Ok(learnt)
     }
 
+    /// Everything that decides about the lock, with packages that are only wished for; nothing while
+    /// there are neither packages nor a lock.
+    pub(crate) async fn observe(
+        &self,
+        hands: &Hands,
+        wished: Vec<Package>,
+    ) -> Result<Option<World>, cluster::Error> {
+        let group = hands.settings.group();
+        let (stable, beta) = (format!("{group}/v1"), format!("{group}/v1beta1"));
+        let (mut packages, mut revisions): (Vec<Package>, Vec<Revision>) = Default::default();
+        for kind in PackageKind::ALL {
+            let all = hands.cluster.list(&stable, kind.as_str(), Which::default()).await?;
+            let all = readable::<Package>(all, hands).into_iter();
+            packages.extend(all.map(Package::with_chosen_image));
+            let all = hands.cluster.list(&stable, &revision_of(kind), Which::default()).await?;
+            revisions.extend(readable(all, hands));
+        }
+        for wish in wished {
+            packages
+                .retain(|one| (&one.kind, &one.metadata.name) != (&wish.kind, &wish.metadata.name));
+            packages.push(wish);
+        }
+        let lock = current(hands).await?;
+        if lock.is_none() && packages.is_empty() {
+            return Ok(None);
+        }
+        let image_configs = hands.cluster.list(&beta, "ImageConfig", Which::default()).await?;
+        let mut known = self.memory().fresh();
+        known.revisions = cached(hands, &revisions).await;
+        known.failing = hands.verdicts.failing(&revisions);
+        Ok(Some(World {
+            lock,
+            packages,
+            revisions,
+            image_configs: readable(image_configs, hands),
+            pins: KindPins::default(),
+            known,
+            refused: Vec::new(),
+            settings: Settings {
+                crossplane_version: hands.settings.crossplane_version.clone(),
+                default_registry: hands.settings.default_registry.clone(),
+                group,
+                movement: hands.settings.movement,
+                moves_kept: hands.settings.moves_kept,
+                awaited: hands.settings.awaited(),
+            },
+            now: hands.now(),
+        }))
+    }
+
     fn memory(&self) -> std::sync::MutexGuard<'_, Memory> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -183,42 +233,7 @@ impl Kind for Locks {
     }
 
     async fn gather(&self, hands: &Hands, _: &str) -> Result<Option<World>, cluster::Error> {
-        let group = hands.settings.group();
-        let (stable, beta) = (format!("{group}/v1"), format!("{group}/v1beta1"));
-        let (mut packages, mut revisions): (Vec<Package>, Vec<Revision>) = Default::default();
-        for kind in PackageKind::ALL {
-            let all = hands.cluster.list(&stable, kind.as_str(), Which::default()).await?;
-            let all = readable::<Package>(all, hands).into_iter();
-            packages.extend(all.map(Package::with_chosen_image));
-            let all = hands.cluster.list(&stable, &revision_of(kind), Which::default()).await?;
-            revisions.extend(readable(all, hands));
-        }
-        let lock = current(hands).await?;
-        if lock.is_none() && packages.is_empty() {
-            return Ok(None);
-        }
-        let image_configs = hands.cluster.list(&beta, "ImageConfig", Which::default()).await?;
-        let mut known = self.memory().fresh();
-        known.revisions = cached(hands, &revisions).await;
-        known.failing = hands.verdicts.failing(&revisions);
-        Ok(Some(World {
-            lock,
-            packages,
-            revisions,
-            image_configs: readable(image_configs, hands),
-            pins: KindPins::default(),
-            known,
-            refused: Vec::new(),
-            settings: Settings {
-                crossplane_version: hands.settings.crossplane_version.clone(),
-                default_registry: hands.settings.default_registry.clone(),
-                group,
-                movement: hands.settings.movement,
-                moves_kept: hands.settings.moves_kept,
-                awaited: hands.settings.awaited(),
-            },
-            now: hands.now(),
-        }))
+        self.observe(hands, Vec::new()).await
     }
 
     /// What is decided about revisions is told at once; what waits for the lock to be written is
@@ -349,19 +364,26 @@ async fn cached(hands: &Hands, revisions: &[Revision]) -> BTreeMap<String, Conte
     known
 }
 
+/// With whose credentials a registry is asked.
+struct NamedKeychain {
+    keychain: Keychain,
+    /// The Secrets that they are from.
+    secrets: Vec<String>,
+}
+
 /// Where an image really is, and credentials for it; or why that cannot be said.
 async fn place(
     hands: &Hands,
     world: &World,
     image: &str,
-) -> Result<Result<(String, Keychain), String>, cluster::Error> {
+) -> Result<Result<(String, NamedKeychain), String>, cluster::Error> {
     let treatment = match treat(&world.image_configs, image, &hands.settings.default_registry) {
         Ok(treatment) => treatment,
         Err(error) => return Ok(Err(error.to_string())),
     };
     let secrets = secrets_for(hands, world, image, &treatment);
     let access = access(hands, &secrets).await?;
-    Ok(Ok((treatment.resolved, access.keychain)))
+    Ok(Ok((treatment.resolved, NamedKeychain { keychain: access.keychain, secrets })))
 }
 
 /// The Secrets to ask about an image with: those of the packages from the same repository, then the
@@ -387,10 +409,11 @@ type Asking = Result<Result<(String, Question), String>, cluster::Error>;
 
 /// Which tags a repository has.
 async fn tags(hands: &Hands, world: &World, repository: &Repository) -> Asking {
-    let (name, keychain) = match place(hands, world, &repository.to_string()).await? {
-        Ok(found) => found,
-        Err(why) => return Ok(Err(why)),
-    };
+    let (name, NamedKeychain { keychain, .. }) =
+        match place(hands, world, &repository.to_string()).await? {
+            Ok(found) => found,
+            Err(why) => return Ok(Err(why)),
+        };
     let repository = match Repository::parse(&name, &rules(hands)) {
         Ok(repository) => repository,
         Err(error) => return Ok(Err(error.to_string())),
@@ -407,10 +430,10 @@ async fn located(
     hands: &Hands,
     world: &World,
     reference: &Reference,
-) -> Result<Result<(Reference, Keychain), String>, cluster::Error> {
+) -> Result<Result<(Reference, NamedKeychain), String>, cluster::Error> {
     Ok(match place(hands, world, &reference.name()).await? {
-        Ok((name, keychain)) => Reference::parse(&name, &rules(hands))
-            .map(|reference| (reference, keychain))
+        Ok((name, asker)) => Reference::parse(&name, &rules(hands))
+            .map(|reference| (reference, asker))
             .map_err(|error| error.to_string()),
         Err(why) => Err(why),
     })
@@ -418,7 +441,8 @@ async fn located(
 
 /// What a tag means.
 async fn digest(hands: &Hands, world: &World, reference: &Reference) -> Asking {
-    let (reference, keychain) = match located(hands, world, reference).await? {
+    let (reference, NamedKeychain { keychain, .. }) = match located(hands, world, reference).await?
+    {
         Ok(found) => found,
         Err(why) => return Ok(Err(why)),
     };
@@ -437,14 +461,14 @@ async fn contents(hands: &Hands, world: &World, reference: &Reference) -> Asking
         let kept = kept(hands, image, reference).await.map(|one| Answer::Contents(Box::new(one)));
         return Ok(Ok((String::new(), async move { kept }.boxed())));
     }
-    let (reference, keychain) = match located(hands, world, reference).await? {
+    let (reference, asker) = match located(hands, world, reference).await? {
         Ok(found) => found,
         Err(why) => return Ok(Err(why)),
     };
     let (fetch, unsupported) = (hands.fetch.clone(), hands.settings.unsupported);
     let registry = reference.repository().registry().to_owned();
     let question = async move {
-        let found = fetched(&fetch, &reference, keychain).await;
+        let found = fetched(&fetch, &reference, asker).await;
         let (digest, found) = found.map_err(|error| error.text())?;
         let found = Contents::of(&revision::Contents::of(digest, &found.opened, unsupported))?;
         Ok(Answer::Contents(Box::new(found)))
@@ -484,12 +508,12 @@ async fn kept(hands: &Hands, image: &str, reference: &Reference) -> Result<Conte
 async fn fetched(
     fetch: &Fetcher,
     reference: &Reference,
-    keychain: Keychain,
+    NamedKeychain { keychain, secrets }: NamedKeychain,
 ) -> Result<(Digest, Arc<crate::cache::Contents>), FetchError> {
-    let digest = match (reference.identifier(), fetch.remembered(reference)) {
+    let digest = match (reference.identifier(), fetch.remembered(reference, &secrets)) {
         (Identifier::Digest(digest), _) => digest.clone(),
         (Identifier::Tag(_), Some(digest)) => digest,
-        (Identifier::Tag(_), None) => fetch.digest(reference, keychain.clone()).await?,
+        (Identifier::Tag(_), None) => fetch.digest(reference, keychain.clone(), &secrets).await?,
     };
     let found = fetch.contents(reference.repository(), &digest, keychain).await?;
     Ok((digest, found))

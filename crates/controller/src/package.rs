@@ -4,7 +4,7 @@ use crate::access::access;
 use crate::forbidden::Subject;
 use crate::kind::{Kind, Learnt, Wakes, Watch};
 use crate::revision::owners;
-use crate::{Hands, cluster, fetch, kinds, secrets, signature};
+use crate::{Hands, cluster, fetch, held, kinds, secrets, signature};
 use api::condition::types;
 use api::meta::PackageKind;
 use api::pkg::revision::Revision;
@@ -12,9 +12,9 @@ use api::pkg::{LABEL_PACKAGE, LocalReference, Package};
 use cluster::Which;
 use oci::{Digest, Identifier, Reference, Rules};
 use plan::image_config::{ImageConfigError, Treatment, treat};
-use plan::lock::KindPins;
+use plan::lock::{KindPins, is_automatic};
 use plan::package::pull::{Image, Policy, Unavailable};
-use plan::package::{Settings, World, can_be_labelled, step};
+use plan::package::{Settings, World, can_be_labelled, may_use_cached, revision_of_image, step};
 use plan::signature::Trust;
 use plan::step::{Need, Refusal, Step, Target};
 use serde::de::DeserializeOwned;
@@ -86,7 +86,7 @@ impl Kind for Packages {
         let revisions = self.revisions_of(hands, &api_version, key).await?;
         let treated = treatment(hands, &package.spec.package).await?;
         let (trust, treatment) = (Trust::of(&treated), treated.unwrap_or_default());
-        let image = known(hands, &package, &treatment);
+        let image = known(hands, &package, &revisions, &treatment);
         let settings = Settings {
             default_registry: hands.settings.default_registry.clone(),
             runs_packages: hands.settings.runs(self.0),
@@ -156,16 +156,25 @@ impl Kind for Packages {
 }
 
 /// What is known about the image of a package without asking anybody.
-fn known(hands: &Hands, package: &Package, treatment: &Treatment) -> Image {
+fn known(hands: &Hands, package: &Package, revisions: &[Revision], treatment: &Treatment) -> Image {
     let policy = Policy::parse(package.spec.package_pull_policy.as_deref());
+    let is_own = may_use_cached(package, revisions);
+    // What the lock found out a moment ago counts for the package that it brought for that. One that a
+    // user asks for is what the registry says now, as a plan has told.
+    let is_looked_up = is_own || is_automatic(package);
+    let own = revision_of_image(package, revisions).filter(|_| policy != Policy::Never);
+    let own = own.and_then(|revision| held::digest(hands, revision));
+    let secrets = pull_secrets(package.spec.package_pull_secrets.as_deref(), treatment);
     let package = &package.spec.package;
     let Some(reference) = parse(hands, package) else { return Image::default() };
     let cached = match reference.identifier() {
         Identifier::Tag(_) => hands.cache.tag(&reference.name()),
         Identifier::Digest(digest) => Some(digest.clone()).filter(|one| hands.cache.has(one)),
     };
+    let cached = own.or(cached.filter(|_| is_own));
     let resolved = parse(hands, treatment.name(package));
-    let asked = resolved.and_then(|resolved| hands.fetch.remembered(&resolved));
+    let resolved = resolved.filter(|_| is_looked_up);
+    let asked = resolved.and_then(|resolved| hands.fetch.remembered(&resolved, &secrets));
     // Somebody may have asked who looked for what packages need. For a package that would have
     // asked now, that is what it goes by from then on.
     let is_news = match policy {
@@ -214,7 +223,7 @@ pub(crate) async fn ask(
     };
     let mut access = access(hands, secrets).await?;
     let keychain = std::mem::take(&mut access.keychain);
-    let asked = match hands.fetch.digest(&resolved, keychain).await {
+    let asked = match hands.fetch.digest(&resolved, keychain, secrets).await {
         Ok(digest) => digest,
         Err(error) => return Ok(Err(access.explain(error))),
     };

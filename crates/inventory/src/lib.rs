@@ -4,6 +4,7 @@
 //!   API server ──► Cluster ──► Inventory ──► Installed ──► State, complaints, progress
 //!                                   └─ Lock ──► who needs whom
 //!                  definitions ──► what a package has there, and how many objects live by it
+//!                  roles ──► what packages may ask for
 //!                  pods ──► what is in the way of those that run a package, and which logs there are
 //! ```
 //!
@@ -17,12 +18,15 @@
 mod cluster;
 pub mod definitions;
 mod installed;
+mod log_lines;
 mod logged;
 mod pods;
+pub mod roles;
 mod state;
 
 pub use cluster::{Cluster, Resource, lower};
 pub use installed::{Installed, Inventory, Needed, Which, kind_named, reference, version};
+pub use log_lines::{LogLines, ReadPosition, split_time};
 pub use logged::{LoggedContainer, PodAbsence};
 pub use pods::{LogRun, LogTail, PodPlight, PodTrouble, RUNTIME_CONTAINER, RunEnd};
 pub use state::State;

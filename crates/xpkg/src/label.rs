@@ -33,6 +33,13 @@ pub fn friendly_id(name: &str, hash: &str) -> String {
     label_of(&[name, b"-", hash].concat(), LABEL_SIZE_MAX)
 }
 
+/// Whether a revision of this name was made of the bytes with this hash. Its package may have another
+/// name by now.
+pub fn is_made_of(revision: &str, hash: &str) -> bool {
+    let package = revision.rsplit_once('-').map_or("", |(package, _)| package);
+    friendly_id(package, hash) == revision
+}
+
 /// The path of a package file: `name` in `directory` with its extension replaced.
 ///
 /// Whatever follows the last dot of the name counts as its extension, so `v1.2` loses its `2`;

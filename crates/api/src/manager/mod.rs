@@ -15,6 +15,12 @@ pub const MANAGER_NAME: &str = "apron";
 pub const MANAGER_NAMESPACE: &str = "crossplane-system";
 /// The `ConfigMap` in that namespace with an administrator's choices of packages for kinds.
 pub const PINS: &str = "package-pins";
+/// The `ConfigMap` in a manager's namespace that says how it is set up; the suffix of the group tells
+/// managers apart.
+pub fn published_name(suffix: &str) -> String {
+    format!("package-manager.{suffix}")
+}
+
 /// The service account; packages' runtimes know it by upstream's name.
 const ACCOUNT: &str = "crossplane";
 /// Where the manager is asked how it is.
@@ -132,6 +138,9 @@ fn list_rules(suffix: &str) -> Json {
         // Which package an administrator chose for a kind.
         {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": [PINS],
          "verbs": ["get"]},
+        // How it is set up, for those who plan what it would do.
+        {"apiGroups": [""], "resources": ["configmaps"],
+         "resourceNames": [published_name(suffix)], "verbs": ["get", "create", "patch"]},
         // Its own namespace, if it is not there.
         {"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get", "create"]},
         // What it tells people about packages.

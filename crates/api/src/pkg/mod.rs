@@ -64,6 +64,9 @@ pub const ANNOTATION_UPGRADES: &str = "pkg.crossplane.io/dependency-version-upgr
 /// The annotation of a package that the manager brought because others need it, and that no user
 /// installed by name: `true`.
 pub const ANNOTATION_AUTOMATIC: &str = "pkg.crossplane.io/automatic";
+/// The annotation of an automatic package that makes room for one that a user installed by name: the
+/// name of that package, which gets its revisions.
+pub const ANNOTATION_SUCCESSOR: &str = "pkg.crossplane.io/gives-way-to";
 /// The annotation of a package that is asked for by a kind: the image that was chosen for it.
 pub const ANNOTATION_CHOSEN_PACKAGE: &str = "pkg.crossplane.io/chosen-package";
 /// The annotation of the same package with the kind that the image was chosen for.

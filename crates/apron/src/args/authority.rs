@@ -36,13 +36,20 @@ pub(crate) enum UnsupportedObjects {
 }
 
 /// The same, and where more is allowed.
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Debug, PartialEq, Eq)]
 pub(crate) struct AuthorityArguments {
     /// `ClusterRole` whose rules packages may ask for beyond their own kinds
     #[arg(long, value_name = "NAME", default_value = ALLOWED_ROLE)]
     provider_clusterrole: String,
     #[command(flatten)]
     open: OpenArguments,
+}
+
+impl Default for AuthorityArguments {
+    fn default() -> Self {
+        let (provider_clusterrole, open) = (ALLOWED_ROLE.to_owned(), OpenArguments::default());
+        Self { provider_clusterrole, open }
+    }
 }
 
 impl OpenArguments {

@@ -328,6 +328,7 @@ impl ManagerArguments {
                     deadline: self.election.renew_deadline,
                     retry: self.election.retry_period,
                 },
+                publishes_settings: true,
                 installs_definitions: self.install_crds,
                 manages_stacks: self.packages_v1,
                 adopts_existing: false,
@@ -347,7 +348,8 @@ mod tests {
         let understood = crate::args::parse(words.map(Into::into).into());
         let command = understood.map(|understood| understood.command);
         let Ok(Command::Manager(request)) = command else { panic!("no manager is asked for") };
-        let alone = controller::Settings::alone("one");
+        let alone =
+            controller::Settings { publishes_settings: true, ..controller::Settings::alone("one") };
         // C1: nothing is allowed but what the role says that gathers it.
         assert!(alone.allowed.is_empty());
         assert_eq!(alone.allowed_role.as_deref(), Some("crossplane:allowed-provider-permissions"));

@@ -22,6 +22,7 @@ mod packages;
 mod permissions;
 mod pin;
 pub(crate) mod registry;
+mod render;
 mod selecting;
 mod serving;
 mod stacks;
@@ -68,6 +69,7 @@ pub(crate) enum Command {
     Wait(wait::Request),
     Why(why::Request),
     Plan(Box<plan::Request>),
+    Render(Box<crate::command::render::Request>),
     Permissions(crate::command::permissions::Request),
     Up(crate::command::up::Request),
     Explorer(crate::command::explorer::Request),

@@ -8,6 +8,7 @@ use super::logs::LogsArguments;
 use super::permissions::PermissionsArguments;
 use super::pin::PinArguments;
 use super::registry::RegistryArguments;
+use super::render::RenderArguments;
 use crate::cluster::wait::Goal;
 use crate::command::change::Voice;
 use crate::command::{
@@ -38,6 +39,10 @@ pub(super) enum PackageWords {
     /// nothing is written: packages that come or move and why, what becomes of the definitions they
     /// bring, what their controllers may do, and what runs them.
     Plan(Box<PlanArguments>),
+    /// Print what is installed, and all that it needs, as objects for git
+    ///
+    /// Every package is named, pinned, and no longer automatic; with references, as it would be then.
+    Render(Box<RenderArguments>),
     /// Say what packages ask for beyond their own kinds; allow it, or take that back
     ///
     /// Packages get rights on the kinds they bring. Permissions beyond, and webhooks about kinds of
@@ -415,6 +420,7 @@ impl PackageWords {
             Self::Update(words) => Command::Update(words.into_request()?),
             Self::Permissions(words) => Command::Permissions(words.into_request()),
             Self::Plan(words) => Command::Plan(Box::new(words.into_request()?)),
+            Self::Render(words) => Command::Render(Box::new(words.into_request())),
             Self::Uninstall(words) => Command::Uninstall(uninstall::Request {
                 which: all(&words.names),
                 force: words.force,

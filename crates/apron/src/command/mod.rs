@@ -35,6 +35,7 @@ pub(crate) mod prune;
 pub(crate) mod pull;
 pub(crate) mod push;
 pub(crate) mod registry;
+pub(crate) mod render;
 pub(crate) mod status;
 pub(crate) mod uninstall;
 pub(crate) mod unpack;

@@ -181,7 +181,7 @@ fn l8_the_images_below_ours_are_arguments_of_the_build() {
 
 /// What the manager may do, and what for. A right that is not here is not asked of the user who installs
 /// the manager; `a_manager_with_the_rights_of_the_chart_works_…` shows that these are enough.
-const RIGHTS: [(&str, &str); 12] = [
+const RIGHTS: [(&str, &str); 13] = [
     (
         "*: * of apiextensions.crossplane.io, ops.crossplane.io, packages.crossplane.io, \
          pkg.crossplane.io, protection.crossplane.io",
@@ -199,6 +199,10 @@ const RIGHTS: [(&str, &str); 12] = [
     (
         "get: configmaps of core named package-pins",
         "which package an administrator chose for a kind",
+    ),
+    (
+        "create, get, patch: configmaps of core named package-manager.crossplane.io",
+        "how it is set up, for those who plan what it would do",
     ),
     ("create, get: namespaces of core", "its own namespace, if it is not there"),
     (

@@ -83,7 +83,7 @@ fn install(
     plan.actions.push(Action::Apply { object, expect: Expect::Absent });
 }
 
-fn known_kind(kind: &str) -> Option<PackageKind> {
+pub(super) fn known_kind(kind: &str) -> Option<PackageKind> {
     PackageKind::ALL.into_iter().find(|one| one.as_str() == kind)
 }
 
@@ -97,7 +97,11 @@ fn leaving(world: &World, question: &Question<'_>, change: &Change) -> bool {
 }
 
 /// The name upstream gives, or if another package has it, one that says where it is from.
-fn free_name(kind: PackageKind, name: &Name, taken: &BTreeSet<(String, String)>) -> (String, bool) {
+pub(super) fn free_name(
+    kind: PackageKind,
+    name: &Name,
+    taken: &BTreeSet<(String, String)>,
+) -> (String, bool) {
     let plain = to_dns_label(name.repository.path());
     let is_free = |label: &String| {
         !label.is_empty() && !taken.contains(&(kind.as_str().to_owned(), label.clone()))
@@ -144,7 +148,7 @@ pub(super) fn is_about(action: &Action, refused: &Target) -> bool {
         Action::Apply { object, .. } => {
             object["kind"] == refused.kind && object["metadata"]["name"] == refused.name
         }
-        Action::Merge { target, .. } => target == refused,
+        Action::Merge { target, .. } | Action::Delete { target, .. } => target == refused,
         _ => false,
     }
 }

@@ -4,7 +4,6 @@ use super::origins::normalise_kind;
 use crate::revision;
 use api::kind_reference::KindReference;
 use api::meta::{Dependency, Meta, Target, TargetKind};
-use api::pkg::Package;
 use api::pkg::lock::{self, Lock, LockPackage};
 use oci::Digest;
 use solver::Range;
@@ -91,9 +90,9 @@ impl Contents {
         self.resources.iter().any(|resource| resource.is_meant_by(kind) && serves(resource))
     }
 
-    /// What a lock remembers of a package that is in it.
-    pub(super) fn remembered(lock: &Lock, entry: &LockPackage, package: &Package) -> Self {
-        let package = &super::owner(&package.kind, &package.metadata.name);
+    /// What a lock remembers of a package that is in it, and that its record of owners knows by
+    /// these names.
+    pub(super) fn remembered(lock: &Lock, entry: &LockPackage, package: &[String]) -> Self {
         Self {
             digest: entry.digest.as_ref().unwrap_or(&entry.version).parse().ok(),
             kind: entry.kind.clone().or_else(|| entry.package_type.clone()).unwrap_or_default(),
@@ -115,9 +114,9 @@ fn granted_kinds(lock: &Lock, entry: &LockPackage) -> BTreeSet<String> {
     own.map(|one| normalise_kind(&one.package)).collect()
 }
 
-fn owned(owners: Option<&BTreeMap<String, String>>, package: &str) -> BTreeSet<String> {
+fn owned(owners: Option<&BTreeMap<String, String>>, package: &[String]) -> BTreeSet<String> {
     let owners = owners.into_iter().flatten();
-    owners.filter(|(_, owner)| *owner == package).map(|(name, _)| name.clone()).collect()
+    owners.filter(|(_, owner)| package.contains(owner)).map(|(name, _)| name.clone()).collect()
 }
 
 fn read(dependency: &lock::Dependency) -> Dependency {

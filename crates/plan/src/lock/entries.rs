@@ -64,7 +64,7 @@ fn granted<'m>(
     member: &'m Member<'_>,
     conflicts: &[Conflict],
 ) -> Option<(LockPackage, &'m Contents)> {
-    let refused = member.is_refused(conflicts);
+    let refused = member.is_refused(conflicts) || member.awaits_handover();
     match (&member.active, &member.previous) {
         (Some(active), _) if active.is_admitted || !refused => {
             let contents = active.contents.as_deref()?;

@@ -2,6 +2,7 @@
 
 use super::contents::Contents;
 use super::keepers::holder_of;
+use super::succession::{self, Predecessor};
 use super::{Counts, Verdict, Whose, World};
 use crate::image_config::{Name, Names};
 use crate::package::pull::Policy;
@@ -39,6 +40,10 @@ pub(super) struct Member<'a> {
     pub(super) unfit: Option<String>,
     /// Whether it asks for another package than the active one, which stays until somebody acts.
     is_elsewhere: bool,
+    /// The label of the package that it gives way to, if it was installed automatically.
+    pub(super) successor: Option<String>,
+    /// The automatic package that gives way to it.
+    pub(super) predecessor: Option<Predecessor<'a>>,
 }
 
 /// An active revision.
@@ -82,6 +87,7 @@ impl<'a> Members<'a> {
         let mut all: Vec<Member<'a>> = living.filter_map(member).collect();
         all.sort_by(|one, two| one.label.cmp(&two.label));
         give_way(&mut all, &world.known.failing);
+        succession::pair_members(world, &mut all);
         Self { all }
     }
 
@@ -89,21 +95,30 @@ impl<'a> Members<'a> {
         self.all.iter().find(|member| member.label == label)
     }
 
-    /// Those that count: of several for one source, who can never be installed does not.
+    /// Those that count: of several for one source, one that can never be installed does not, nor one
+    /// that gives way to another.
     pub(super) fn counting(&self) -> impl Iterator<Item = &Member<'a>> {
         let is_better = |one: &Member<'_>, than: &Member<'_>| {
             one.unfit.is_none() && one.name.source == than.name.source
         };
         self.all.iter().filter(move |member| {
-            member.unfit.is_none() || !self.all.iter().any(|one| is_better(one, member))
+            let is_useful =
+                member.unfit.is_none() || !self.all.iter().any(|one| is_better(one, member));
+            is_useful && member.successor.is_none()
         })
+    }
+
+    /// Those that give way to others, and could be installed.
+    pub(super) fn giving_way(&self) -> impl Iterator<Item = &Member<'a>> {
+        self.all.iter().filter(|member| member.successor.is_some() && member.unfit.is_none())
     }
 
     /// The package of a source: of several, the one that the solver goes by.
     pub(super) fn by_source(&self, source: &Source) -> Option<&Member<'a>> {
         let of_source = self.all.iter().filter(|member| member.name.source == *source);
         of_source.min_by_key(|member| {
-            (member.installed().is_none(), member.unfit.is_some(), &member.label)
+            let gives_way = member.successor.is_some();
+            (member.installed().is_none(), member.unfit.is_some(), gives_way, &member.label)
         })
     }
 }
@@ -134,7 +149,8 @@ impl<'a> Member<'a> {
         let before = before.filter_map(|one| entry(one));
         let previous = before.max_by(|one, two| one.name.cmp(&two.name)).map(|entry| {
             let lock = world.lock.as_ref();
-            let remember = |lock: &Lock| Contents::remembered(lock, entry, package);
+            let owners = succession::recorded_owners(world, package);
+            let remember = |lock: &Lock| Contents::remembered(lock, entry, &owners);
             let contents = world.known.revisions.get(&entry.name).cloned();
             let contents = contents.or_else(|| lock.map(remember)).unwrap_or_default();
             (entry, Pin::parse(&entry.version), contents)
@@ -168,6 +184,8 @@ impl<'a> Member<'a> {
             previous,
             unfit,
             is_elsewhere,
+            successor: None,
+            predecessor: None,
         })
     }
 
@@ -226,11 +244,15 @@ impl<'a> Member<'a> {
 
     pub(super) fn root(&self, world: &World) -> Root {
         let skipped = self.is_skipped();
+        let before = self.predecessor.as_ref().and_then(|one| one.pin.as_ref());
+        // What a package is to be that waits to be activated is not known yet.
+        let is_undecided = self.active.is_none() && is_held(self.package);
+        let want = before.filter(|_| is_undecided).unwrap_or_else(|| self.wish());
         Root {
             name: self.label.clone(),
             source: self.name.source.clone(),
-            want: Some(Want::Pin(self.wish().clone())),
-            installed: self.installed().cloned(),
+            want: Some(Want::Pin(want.clone())),
+            installed: self.installed().or(before).cloned(),
             tags: self.tags(),
             movement: self.movement(world),
             dependencies: if skipped { Dependencies::Skipped } else { Dependencies::Resolved },
@@ -242,6 +264,12 @@ impl<'a> Member<'a> {
     pub(super) fn is_refused(&self, conflicts: &[Conflict]) -> bool {
         let is_refused = !self.is_skipped() && self.refusal(conflicts).is_some();
         self.unfit.is_some() || self.is_passed_over() || is_refused
+    }
+
+    /// Whether it waits for the revisions of an automatic package, which it takes over first.
+    pub(super) fn awaits_handover(&self) -> bool {
+        let is_admitted = self.active.as_ref().is_some_and(|active| active.is_admitted);
+        !is_admitted && self.predecessor.as_ref().is_some_and(|one| one.has_revisions)
     }
 
     /// Whether what is active was not granted before, and is not what the package asks for any
@@ -278,7 +306,8 @@ impl<'a> Active<'a> {
             let (lock, entry) = (lock?, entry?);
             // Without a record of who owns what, a lock does not remember enough.
             lock.custom_resource_definitions.as_ref()?;
-            Some(Cow::Owned(Contents::remembered(lock, entry, package)))
+            let owners = succession::recorded_owners(world, package);
+            Some(Cow::Owned(Contents::remembered(lock, entry, &owners)))
         };
         let contents = world.known.revisions.get(&revision.metadata.name).map(Cow::Borrowed);
         let contents = contents.or_else(remembered).or_else(fetched);

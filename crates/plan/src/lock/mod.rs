@@ -30,8 +30,10 @@ mod kinds;
 mod members;
 mod origins;
 mod question;
+mod render;
 mod report;
 mod sources;
+mod succession;
 #[cfg(test)]
 mod tests;
 mod verdicts;
@@ -41,8 +43,10 @@ pub use entries::owner;
 pub use keepers::is_automatic;
 pub(crate) use kinds::choose_image;
 pub use kinds::{KindCandidate, KindPins, KindSources, Offered};
+pub use render::{Pinning, Rendered, render};
 pub use report::Report;
 pub use solver::Movement;
+pub(crate) use succession::marked_successor;
 
 use crate::step::{Action, Expect, Need, Plan, Refusal, Step, Target, Wake};
 use api::condition::{self, Condition, reasons, types};
@@ -230,6 +234,7 @@ fn settle(
         return Ok(Decided { plan, verdicts, report });
     }
     let mut plan = act::packages(world, members, question, &report);
+    succession::hand_over(world, members, &report.conflicts, &mut plan);
     // What was refused would be refused again.
     plan.actions
         .retain(|action| !world.refused.iter().any(|one| act::is_about(action, &one.target)));

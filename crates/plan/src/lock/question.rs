@@ -111,7 +111,7 @@ impl<'a> Question<'a> {
                 Err(why) => self.dismiss(&name.source, &pin, why),
             }
         }
-        for member in members.counting() {
+        for member in members.giving_way().chain(members.counting()) {
             let source = &member.name.source;
             if let Some((_, pin, contents)) = &member.previous {
                 self.insert(source, pin.clone(), contents);

@@ -38,9 +38,12 @@ pub(super) fn of(
                 let needs = active.contents.as_deref().map(|contents| judge.needs(contents));
                 Verdict::Conflict(needs.unwrap_or_default().counts, words(conflict))
             }
-            None => match &member.unfit {
-                Some(why) => Verdict::Conflict(Counts::default(), why.clone()),
-                None => judge.judge(active),
+            None => match (&member.unfit, &member.predecessor) {
+                (Some(why), _) => Verdict::Conflict(Counts::default(), why.clone()),
+                (None, Some(before)) if member.awaits_handover() => {
+                    Verdict::Waiting(Counts::default(), before.handover_message())
+                }
+                (None, _) => judge.judge(active),
             },
         };
         verdicts.insert(Whose::of(active.revision), verdict);

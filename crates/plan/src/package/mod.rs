@@ -14,7 +14,7 @@ pub mod revisions;
 mod tests;
 
 use crate::image_config::Treatment;
-use crate::lock::{KindPins, KindSources};
+use crate::lock::{self, KindPins, KindSources};
 use crate::retention;
 use crate::signature::Trust;
 use crate::step::{Action, Expect, Need, Plan, Refusal, Step, Target, Wake};
@@ -76,6 +76,9 @@ pub fn step(world: &World) -> Step {
     if metadata.is_paused() {
         return Step::Do(world.paused());
     }
+    if let Some(successor) = lock::marked_successor(&world.package) {
+        return Step::Do(world.giving_way(successor));
+    }
     if !can_be_labelled(&metadata.name) {
         return Step::Do(world.unnameable());
     }
@@ -118,6 +121,27 @@ pub fn step(world: &World) -> Step {
 /// nobody can ask for them.
 pub fn can_be_labelled(name: &str) -> bool {
     name.len() <= PACKAGE_NAME_SIZE_MAX
+}
+
+/// Whether a package may go by what the cache has for its image, instead of asking the registry: it
+/// was found to mean that for this very package, or the registry is never asked. What another package
+/// brought there may be private to that one, and its tag may mean something else by now.
+pub fn may_use_cached(package: &Package, revisions: &[Revision]) -> bool {
+    let Package { spec, status, .. } = package;
+    let identifier = status.as_ref().and_then(|status| status.current_identifier.as_ref());
+    Policy::parse(spec.package_pull_policy.as_deref()) == Policy::Never
+        || identifier == Some(&spec.package)
+        || revision_of_image(package, revisions).is_some()
+}
+
+/// The revision that was made of the image a package asks for, and stays: the one that stands for the
+/// package, or the newest. Its bytes are what the image means to the package until the registry is
+/// asked again, also when other packages found out something else.
+pub fn revision_of_image<'r>(package: &Package, revisions: &'r [Revision]) -> Option<&'r Revision> {
+    let living = revisions.iter().filter(|one| one.metadata.deletion_timestamp.is_none());
+    let of_image = living.filter(|one| one.spec.image == package.spec.package);
+    let current = package.status.as_ref().and_then(|status| status.current_revision.as_ref());
+    of_image.max_by_key(|one| (Some(&one.metadata.name) == current, one.spec.revision))
 }
 
 impl World {
@@ -201,6 +225,22 @@ impl World {
         }
         let report = vec![format!("the annotation {ANNOTATION_PAUSED} stops all work on it")];
         Plan { actions, report, wake: Wake::OnChange }
+    }
+
+    /// A user installed the same by another name, and that package gets the revisions of this one,
+    /// which makes no more of them and goes once that one is well.
+    fn giving_way(&self, successor: &str) -> Plan {
+        let kind = self.kind.as_str();
+        let message = format!(
+            "it was installed automatically, and gives way to {kind} {successor}, which was installed \
+             by name"
+        );
+        let mut status = self.status();
+        let inactive =
+            self.condition(types::INSTALLED, false, reasons::INACTIVE, Some(message.clone()));
+        condition::set(status.conditions.get_or_insert_default(), inactive);
+        let actions = self.write(&status).into_iter().collect();
+        Plan { actions, report: vec![message], wake: Wake::OnChange }
     }
 
     /// The newest revision that was made of the image that is asked for, if it is active and has its

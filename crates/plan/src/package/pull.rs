@@ -6,6 +6,9 @@
 //! | channel tag  | asked until it is cached    | asked every minute            | cache only      |
 //! | digest       | asked until it is cached: it is the same bytes for ever     | cache only      |
 //!
+//! What is cached counts for the packages that it was fetched for: another one asks the registry, with
+//! credentials of its own ([`may_use_cached`](super::may_use_cached)).
+//!
 //! Whoever asks fetches. Bytes that a revision was made of are not asked for on behalf of the
 //! package: that they can be had is the revision's business from then on.
 //!

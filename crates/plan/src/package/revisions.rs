@@ -5,7 +5,8 @@
 //! - `Automatic`: it is active, and no other is. `Manual`: it waits, and whichever was active stays
 //!   so until somebody activates another; then that one is, alone.
 //! - Numbers say who was active last: a new revision gets one more than the highest, and so does one
-//!   that becomes active, even if it has the highest already.
+//!   that becomes active, even if it has the highest already, and one that is active while the package
+//!   gets the revisions of another ([`crate::lock`]).
 //! - Of inactive revisions the limit allows the highest numbers stay, and 0 keeps them all; those
 //!   that never ran go before those that did. What is active, or asked for, always stays. So does
 //!   what still stands for the package while the active one has nothing yet, and it
@@ -174,7 +175,9 @@ fn states(
         // What the status says may be older than the states are: whoever was not active, is new.
         let is_new = is_active && (was != ACTIVE || before != Some(*name));
         let is_noted = is_active && was == ACTIVE && is_activated_by_hand(world, revision);
-        let is_raised = is_active && was != ACTIVE || is_noted || is_new && number < highest;
+        let is_overtaken = is_active && is_overtaken(world, revision);
+        let is_raised =
+            is_active && was != ACTIVE || is_noted || is_overtaken || is_new && number < highest;
         let number = if is_raised { highest + 1 } else { number };
         wanted.insert((*name).to_owned(), Wanted { state: state.to_owned(), number, is_noted });
     }
@@ -185,6 +188,16 @@ fn states(
         });
     }
     wanted
+}
+
+/// Whether the number of an active revision is another's, too, or not the highest though only the
+/// newest is ever active: the package got revisions of an automatic one that gave way to it.
+fn is_overtaken(world: &World, active: &Revision) -> bool {
+    let number = active.spec.revision;
+    let mut others = world.revisions.iter().filter(|one| one.metadata.name != active.metadata.name);
+    others.any(|one| {
+        one.spec.revision == number || !world.package.is_manual() && one.spec.revision > number
+    })
 }
 
 /// Whether somebody activated a revision since the status was written, and it has not got its number

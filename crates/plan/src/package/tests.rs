@@ -1030,3 +1030,58 @@ fn nothing_is_made_of_an_image_before_it_is_accepted() {
         assert_eq!(reasons, ["RewriteImage", "VerifyImage"]);
     }
 }
+
+#[test]
+fn h8_a_package_that_gives_way_makes_no_revisions() {
+    let mut world = world(&json!({}));
+    let annotations = &mut world.package.metadata.annotations;
+    annotations.insert("pkg.crossplane.io/automatic".to_owned(), "true".to_owned());
+    annotations.insert("pkg.crossplane.io/gives-way-to".to_owned(), "named".to_owned());
+    let told = act(&mut world);
+    let expected = "Installed=False InactivePackageRevision (it was installed automatically, and gives \
+                    way to Provider named, which was installed by name)";
+    assert!(told.contains(expected) && !told.contains("create"), "{told}");
+    assert!(!act(&mut world).contains("status"), "it is told once");
+    // What only says so is no automatic package.
+    world.package.metadata.annotations.remove("pkg.crossplane.io/automatic");
+    assert!(act(&mut world).contains("create"));
+}
+
+#[test]
+fn h8_the_active_revision_has_the_highest_number_also_of_those_that_came_from_another_package() {
+    let mut world = world(&json!({}));
+    act(&mut world);
+    let mut other = world.revisions[0].clone();
+    other.metadata.name = "t-p-1".to_owned();
+    other.spec.desired_state = "Inactive".to_owned();
+    for number in [1, 4] {
+        other.spec.revision = number;
+        let mut world = world.clone();
+        world.revisions.push(other.clone());
+        act(&mut world);
+        let own = world.revisions.iter().find(|one| one.metadata.name == name("one")).unwrap();
+        assert_eq!(own.spec.revision, number + 1);
+        assert!(!act(&mut world).contains("apply"));
+    }
+}
+
+#[test]
+fn h6_what_is_cached_counts_for_the_package_that_it_was_fetched_for() {
+    let mut world = world(&json!({}));
+    let may = |world: &World| super::may_use_cached(&world.package, &world.revisions);
+    assert!(!may(&world), "another package brought it there");
+    act(&mut world);
+    let status = world.package.status.take();
+    assert!(may(&world), "a revision of its own was made of it");
+    let newest = super::revision_of_image(&world.package, &world.revisions).unwrap();
+    assert_eq!(newest.metadata.name, name("one"));
+    let deleted = Some("2026-01-01T00:00:00Z".to_owned());
+    world.revisions[0].metadata.deletion_timestamp = deleted;
+    assert!(!may(&world), "that one goes");
+    world.package.status = status;
+    assert!(may(&world), "it was what the image meant when it was last asked for");
+    world.package.spec.package = "registry.example.org/p:v2".to_owned();
+    assert!(!may(&world), "of another image nobody knows");
+    world.package.spec.package_pull_policy = Some("Never".to_owned());
+    assert!(may(&world), "the registry is never asked");
+}

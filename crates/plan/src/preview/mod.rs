@@ -81,6 +81,9 @@ pub struct PackagePreview {
     pub to: String,
     /// Who needs it so; empty if only somebody asked for it.
     pub because: Vec<String>,
+    /// The package that was installed automatically, and whose place it takes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replaces: Option<String>,
     /// A revision that would wait for somebody to activate it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub awaits_activation: Option<String>,
@@ -176,6 +179,7 @@ impl PackagePreview {
     fn is_empty(&self) -> bool {
         self.action == Action::Keep
             && self.awaits_activation.is_none()
+            && self.replaces.is_none()
             && self.revisions_removed.is_empty()
             && self.objects.is_empty()
             && self.permissions_gained.is_empty()
@@ -213,6 +217,7 @@ impl<'a> Family<'a> {
             name: self.name.to_owned(),
             action: action(from.as_deref(), &to),
             because: self.because(),
+            replaces: self.replaced(),
             awaits_activation: self.awaits_activation(),
             revisions_removed: self.removed().map(|one| name(either(one)).to_owned()).collect(),
             objects: objects::of(self),
@@ -238,6 +243,13 @@ impl<'a> Family<'a> {
         needs
             .map(|one| format!("{} {} needs {}", called(&one.source), one.pin, one.wants))
             .collect()
+    }
+
+    /// The package that the revisions were of that are this one's afterwards.
+    fn replaced(&self) -> Option<String> {
+        let before = self.revisions.iter().filter_map(|one| one.before.as_ref());
+        let mut packages = before.map(|one| text(&one["metadata"]["labels"][LABEL_PACKAGE]));
+        packages.find(|package| *package != self.name).map(str::to_owned)
     }
 
     fn awaits_activation(&self) -> Option<String> {

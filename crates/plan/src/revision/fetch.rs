@@ -62,5 +62,5 @@ fn missing(world: &World, error: &Unavailable) -> Halt {
 }
 
 fn is_ours(world: &World, digest: &Digest) -> bool {
-    xpkg::label::friendly_id(world.package_name(), digest.hex()) == world.revision.metadata.name
+    xpkg::label::is_made_of(&world.revision.metadata.name, digest.hex())
 }

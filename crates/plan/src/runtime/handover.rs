@@ -28,7 +28,7 @@ use crate::control::{is_controlled_by, is_meant};
 use crate::step::{Action, Expect, Plan, Target, Wake, seconds, timestamp};
 use api::condition::{self, types};
 use api::pkg::revision::Revision;
-use api::pkg::{ANNOTATION_HANDOVER, ANNOTATION_STANDBY};
+use api::pkg::{ANNOTATION_BROUGHT_BY, ANNOTATION_HANDOVER, ANNOTATION_STANDBY};
 use oci::Digest;
 use serde_json::{Value as Json, json};
 use std::time::Duration;
@@ -171,11 +171,14 @@ impl World {
         }
     }
 
-    /// A revision before this one whose Deployment has pods.
-    pub(super) fn running_sibling(&self) -> Option<&Revision> {
+    /// A revision before this one whose Deployment has pods, and the Deployment.
+    pub(super) fn running_sibling(&self) -> Option<(&Revision, &Json)> {
         let mut running =
             self.deployments.iter().filter(|one| wished_pods(one) > 0 && !is_going(one));
-        running.find_map(|one| self.siblings.iter().find(|it| is_controlled_by(one, it)))
+        running.find_map(|one| {
+            let sibling = self.siblings.iter().find(|it| is_controlled_by(one, it))?;
+            Some((sibling, one))
+        })
     }
 
     /// Makes of the Deployment that is wanted what it may be now, while there are Deployments of
@@ -335,10 +338,24 @@ impl World {
             let next = self.deployments.iter().find(is_next);
             let is_own = |one: &&Json| one["kind"] == "Deployment" && !is_going(one);
             for own in self.owned.iter().filter(is_own) {
-                self.give_way(own, next, successor, &mut work);
+                match self.rename_package(own) {
+                    Some(renamed) => work.actions.push(renamed),
+                    None => self.give_way(own, next, successor, &mut work),
+                }
             }
         }
         Plan { actions: work.actions, report: work.report, wake: Wake::After(super::RETRY) }
+    }
+
+    /// Says of which package a Deployment is now, if that got the revision from another: it is how news
+    /// of the Deployment reaches the other revisions.
+    fn rename_package(&self, own: &Json) -> Option<Action> {
+        let mark = self.mark();
+        let marked = own["metadata"]["annotations"][ANNOTATION_BROUGHT_BY].as_str();
+        marked.is_some_and(|it| it != mark).then(|| {
+            let change = json!({"metadata": {"annotations": {ANNOTATION_BROUGHT_BY: mark}}});
+            Action::Merge { target: Target::of(own), change, expect: Expect::as_found(Some(own)) }
+        })
     }
 
     /// Scales a Deployment of this revision down for the next one's, or up again.

@@ -226,15 +226,19 @@ impl World {
         if let Some(successor) = successor.filter(|one| !handover::relieves(one)) {
             return self.stand_by(successor);
         }
-        let taken = successor.and_then(|one| Some(choose(self, one).ok()?.names(one).account));
+        let taken = successor.and_then(|one| Some(choose(self, one).ok()?.names(one)));
         for object in &self.owned {
             let name = object["metadata"]["name"].as_str();
             let goes = match object["kind"].as_str() {
                 Some("Deployment") => true,
                 // One that the next revision runs as, too, is taken over by it.
-                Some("ServiceAccount") => name != taken.as_deref(),
-                // Older managers had one for each revision.
-                Some("Service") => name == Some(&self.revision.metadata.name),
+                Some("ServiceAccount") => name != taken.as_ref().map(|it| it.account.as_str()),
+                // Older managers had one for each revision, and the package had another name if it
+                // gave way to this one.
+                Some("Service") => {
+                    name == Some(&self.revision.metadata.name)
+                        || taken.as_ref().is_some_and(|it| name != Some(it.service.as_str()))
+                }
                 _ => false,
             };
             if goes && object["metadata"]["deletionTimestamp"].is_null() {

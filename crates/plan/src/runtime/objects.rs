@@ -66,10 +66,16 @@ pub(super) fn service(world: &World, chosen: &Chosen<'_>, names: &Names) -> Json
     json!({"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec})
 }
 
-/// The Service while the pods of another revision answer.
-pub(super) fn lend_service(mut service: Json, sibling: &Revision) -> Json {
+/// The Service while the pods of another revision's Deployment answer. They are known as that has it:
+/// a revision may have been another package's when its pods were made.
+pub(super) fn lend_service(mut service: Json, sibling: &Revision, deployment: &Json) -> Json {
     service["metadata"]["ownerReferences"] = json!([controller(sibling)]);
-    service["spec"]["selector"][LABEL_REVISION] = json!(sibling.metadata.name);
+    let labels = &deployment["spec"]["selector"]["matchLabels"];
+    if labels[LABEL_REVISION] == sibling.metadata.name.as_str() {
+        service["spec"]["selector"] = labels.clone();
+    } else {
+        service["spec"]["selector"][LABEL_REVISION] = json!(sibling.metadata.name);
+    }
     service
 }
 

@@ -85,7 +85,7 @@ impl World {
         });
         // A Service that was lost meanwhile is made anew for these pods.
         let service = match self.running_sibling().filter(|_| !takes_calls) {
-            Some(sibling) => objects::lend_service(service, sibling),
+            Some((sibling, before)) => objects::lend_service(service, sibling, before),
             None => service,
         };
         if !is_lent && let Err(why) = self.make(&service, &mut work)? {

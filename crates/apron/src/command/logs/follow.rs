@@ -7,7 +7,6 @@
 //!                  └── active revision ◄───┘ when none has pods any more
 //! ```
 
-use super::lines::{LogLines, Seen, split_time};
 use super::{Request, describe_pod, find_absence};
 use crate::cluster::Cluster;
 use crate::cluster::pods::find_pods;
@@ -15,7 +14,7 @@ use crate::failure::{Failure, Outcome};
 use crate::output;
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
-use inventory::{Installed, Inventory, LoggedContainer};
+use inventory::{Installed, Inventory, LogLines, LoggedContainer, ReadPosition, split_time};
 use k8s_openapi::jiff::SignedDuration;
 use kube::api::LogParams;
 use std::cell::Cell;
@@ -33,7 +32,7 @@ enum Progress {
     Open,
     /// The stream has ended that was opened when this run was present: after these lines, and whether that was the end
     /// of the run's log.
-    Ended { run: i64, seen: Option<Seen>, is_whole: bool },
+    Ended { run: i64, seen: Option<ReadPosition>, is_whole: bool },
 }
 
 /// What a stream is to print.
@@ -41,14 +40,14 @@ struct StreamWish {
     one: LoggedContainer,
     parameters: LogParams,
     /// What is printed already.
-    seen: Option<Seen>,
+    seen: Option<ReadPosition>,
 }
 
 /// How a stream ended.
 struct StreamEnd {
     identity: String,
     run: i64,
-    seen: Option<Seen>,
+    seen: Option<ReadPosition>,
     is_whole: bool,
     /// Nothing reads what is printed any more.
     is_unread: bool,
@@ -151,13 +150,14 @@ impl Follower<'_> {
     fn choose_parameters(
         &self,
         one: &LoggedContainer,
-        seen: Option<Seen>,
+        seen: Option<ReadPosition>,
         is_wished_part: bool,
     ) -> LogParams {
         let wished = self.request.parameters(&one.container);
         // API servers count whole seconds, and the client rounds to them.
-        let a_moment_before =
-            |seen: Seen| seen.time.checked_sub(SignedDuration::from_secs(2)).unwrap_or(seen.time);
+        let a_moment_before = |seen: ReadPosition| {
+            seen.time.checked_sub(SignedDuration::from_secs(2)).unwrap_or(seen.time)
+        };
         let (tail_lines, since_seconds) =
             if is_wished_part { (wished.tail_lines, wished.since_seconds) } else { (None, None) };
         let since_time = seen.map(a_moment_before);
@@ -231,7 +231,7 @@ async fn print_stream(
             if printed.is_some_and(|printed| printed.has(time, &mut repeated)) {
                 continue;
             }
-            end.seen = Some(Seen::and(end.seen, time));
+            end.seen = Some(ReadPosition::and(end.seen, time));
         }
         let text = timed.filter(|_| !request.timestamps).map_or(line, |(_, text)| text);
         let prefix = if is_prefixed.get() { describe_pod(&one) } else { String::new() };
@@ -309,7 +309,7 @@ mod tests {
         Follower { request, progress: BTreeMap::new(), told: BTreeSet::new() }
     }
 
-    fn end_of(one: &LoggedContainer, seen: Option<Seen>, is_whole: bool) -> StreamEnd {
+    fn end_of(one: &LoggedContainer, seen: Option<ReadPosition>, is_whole: bool) -> StreamEnd {
         let (identity, run) = (one.identity.clone(), one.run);
         StreamEnd { identity, run, seen, is_whole, is_unread: false, refusal: None }
     }
@@ -335,7 +335,7 @@ mod tests {
         let mut follower = follow(&request);
         let running = container(0, &json!({"running": {}}));
         follower.choose_streams(std::slice::from_ref(&running), true);
-        let seen = Seen::and(None, "2026-01-31T12:00:00.5Z".parse().unwrap());
+        let seen = ReadPosition::and(None, "2026-01-31T12:00:00.5Z".parse().unwrap());
         let end = |is_whole| end_of(&running, Some(seen), is_whole);
         for is_whole in [false, true] {
             assert!(!follower.note_end(end(is_whole), false).unwrap());

@@ -1,7 +1,6 @@
 //! `logs`: what the programs of a package print, in whichever pods they run.
 
 mod follow;
-mod lines;
 
 use crate::args::cluster::ClusterArguments;
 use crate::cluster::Cluster;
@@ -11,9 +10,8 @@ use crate::failure::{Failure, Outcome};
 use crate::output;
 use crate::settings::Settings;
 use api::pkg::revision::Revision;
-use inventory::{Installed, Inventory, LoggedContainer, PodAbsence, Resource, Which};
+use inventory::{Installed, Inventory, LogLines, LoggedContainer, PodAbsence, Resource, Which};
 use kube::api::LogParams;
-use lines::LogLines;
 use serde_json::Value as Json;
 use std::time::Duration;
 

@@ -4,10 +4,9 @@
 //! What is allowed is the rules of one `ClusterRole`, which gathers others by a label; `allow`
 //! writes one of those, named after the package.
 
-mod roles;
 mod show;
 
-pub(crate) use roles::{ensure_gathered, gathered, read_allowed};
+pub(crate) use inventory::roles::{ensure_gathered, gathered, read_allowed};
 
 use crate::args::cluster::ClusterArguments;
 use crate::cluster::Cluster;
@@ -18,7 +17,7 @@ use api::meta::{PackageKind, PermissionRequest};
 use api::pkg::revision::{ACTIVE, Revision};
 use controller::authority::in_lines;
 use controller::authority::rules::beyond;
-use inventory::{Installed, Inventory, Which};
+use inventory::{Installed, Inventory, Which, roles};
 use show::Shown;
 
 /// What to do.

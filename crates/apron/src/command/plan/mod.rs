@@ -25,13 +25,14 @@ use controller::fetch::Fetcher;
 use controller::rehearsal::{
     Checks, Imagined, Preview, Rehearsed, Target, rehearse, standing_conflicts,
 };
-use controller::{CatalogAddress, Entry, Hands, Movement};
+use controller::{CatalogAddress, Entry, Hands, Movement, published_settings, published_target};
 use inventory::{Installed, Inventory, Which, reference};
 use serde_json::{Value as Json, json};
 use std::process::ExitCode;
 use std::sync::Arc;
 
 /// What to plan, and how to tell it.
+#[derive(Clone)]
 pub(crate) struct Request {
     pub(crate) kind: Option<PackageKind>,
     /// A reference, or the name of something that is installed.
@@ -82,13 +83,13 @@ pub(crate) enum Wish {
 }
 
 impl Wish {
-    fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         let (Self::Install { name, .. } | Self::Update { name, .. } | Self::Adopt { name, .. }) =
             self;
         name
     }
 
-    fn kind(&self) -> PackageKind {
+    pub(crate) fn kind(&self) -> PackageKind {
         let (Self::Install { kind, .. } | Self::Update { kind, .. } | Self::Adopt { kind, .. }) =
             self;
         *kind
@@ -122,7 +123,7 @@ pub(crate) async fn run(request: &Request, settings: &Settings) -> Outcome<ExitC
 
 /// What is meant: a reference to something that is installed is an update, to something else an
 /// install; a name of something that is installed, with a version, is an update.
-async fn wish(
+pub(crate) async fn wish(
     request: &Request,
     cluster: &Cluster,
     inventory: &Inventory,
@@ -172,6 +173,30 @@ pub(crate) async fn rehearsed(
     cluster: &Cluster,
     wish: &Wish,
 ) -> Outcome<Rehearsed> {
+    let PreparedRehearsal { hands, imagined, .. } = &prepare(request, settings, cluster).await?;
+    let rehearsed = async {
+        let before = standing_conflicts(hands).await?;
+        ask(hands, &cluster.group, wish).await?;
+        let rehearsed = rehearse(hands, imagined).await;
+        rehearsed.map(|rehearsed| Rehearsed { before, ..rehearsed })
+    };
+    rehearsed.await.map_err(|error| failed(&error))
+}
+
+/// A cluster that is only imagined, and a manager for it that is set up as the real one.
+pub(crate) struct PreparedRehearsal {
+    pub(crate) hands: Hands,
+    imagined: Imagined,
+    /// Where packages are kept meanwhile.
+    _packages: tempfile::TempDir,
+}
+
+/// Prepares a rehearsal, and says by whose settings it goes.
+pub(crate) async fn prepare(
+    request: &Request,
+    settings: &Settings,
+    cluster: &Cluster,
+) -> Outcome<PreparedRehearsal> {
     let packages = tempfile::tempdir().map_err(|error| Failure::file(&error))?;
     let cache = Cache::open(packages.path()).map_err(|error| {
         let hint = "make room in the directory of temporary files, or name another with TMPDIR";
@@ -179,14 +204,28 @@ pub(crate) async fn rehearsed(
     })?;
     let checks = if request.checks { Checks::Server } else { Checks::Nobody };
     let imagined = Imagined::new(cluster.client(), checks, now());
-    let hands = hands(request, settings, cluster, &imagined, cache).await?;
-    let rehearsed = async {
-        let before = standing_conflicts(&hands).await?;
-        ask(&hands, &cluster.group, wish).await?;
-        let rehearsed = rehearse(&hands, &imagined).await;
-        rehearsed.map(|rehearsed| Rehearsed { before, ..rehearsed })
-    };
-    rehearsed.await.map_err(|error| failed(&error))
+    let mut hands = hands(request, settings, cluster, &imagined, cache).await?;
+    if let Some(told) = published_settings(&hands).await.map_err(|error| failed(&error))? {
+        let Target { namespace, name, .. } = published_target(&told);
+        let place = format!("{}/{name}", namespace.unwrap_or_default());
+        output::say(format_args!("by the manager's settings, from ConfigMap {place}"));
+        hands.settings = told_besides(request, told);
+    }
+    Ok(PreparedRehearsal { hands, imagined, _packages: packages })
+}
+
+/// The manager's settings with what was said here: it says how things would be if that were told to
+/// the manager.
+fn told_besides(request: &Request, told: controller::Settings) -> controller::Settings {
+    let mut settings = told;
+    if request.authority != AuthorityArguments::default() {
+        settings = request.authority.clone().applied(settings);
+    }
+    if request.may_downgrade {
+        settings.movement = Movement::Any;
+    }
+    settings.catalogs.extend(request.catalogs.iter().cloned());
+    settings
 }
 
 async fn hands(
@@ -251,7 +290,7 @@ async fn ask(hands: &Hands, group: &str, wish: &Wish) -> Result<(), Error> {
     Ok(())
 }
 
-fn failed(error: &Error) -> Failure {
+pub(crate) fn failed(error: &Error) -> Failure {
     let hint = match error {
         Error::Refused(_) => {
             "a plan reads what the package manager reads: packages, definitions, roles, and secrets \

@@ -33,6 +33,9 @@ fn package(one: &PackagePreview) -> Vec<String> {
     let mut add = |line: String| lines.push(format!("    {line}"));
     add(dim(&one.to));
     one.because.iter().for_each(|because| add(format!("because {because}")));
+    if let Some(replaced) = &one.replaces {
+        add(format!("takes the place of {replaced}, which was installed automatically"));
+    }
     if let Some(revision) = &one.awaits_activation {
         add(format!("revision {revision} waits: apron activate {}", one.name));
     }

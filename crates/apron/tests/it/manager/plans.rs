@@ -5,6 +5,7 @@ use super::Scenario;
 use super::stage::Stage;
 use crate::support::{Ran, until};
 use serde_json::{Value as Json, json};
+use std::collections::BTreeMap;
 
 /// One after the other: a plan tells of everything that is going to happen, and what others have
 /// just asked for would be part of it.
@@ -13,6 +14,7 @@ pub(super) const ALL: &[Scenario] = &[("plans", |stage| {
     an_update_is_told_before_it_happens(stage);
     a_plan_that_cannot_be_says_why(stage);
     a_plan_can_be_checked_by_the_server(stage);
+    h6_a_plan_knows_how_the_manager_is_set_up(stage);
 })];
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
@@ -67,8 +69,8 @@ fn needing(reference: &str, range: &str) -> Json {
 
 /// What `apron plan` says to somebody who may only read.
 fn plan(stage: &Stage, words: &[&str]) -> Ran {
-    let first = ["plan", "--provider-clusterrole", "allowed-permissions"];
-    let words: Vec<&str> = first.iter().chain(words).copied().collect();
+    // The manager was told of another role for permissions than the usual one, and says so.
+    let words: Vec<&str> = ["plan"].iter().chain(words).copied().collect();
     stage.read_only(&words)
 }
 
@@ -180,4 +182,43 @@ fn kept(stage: &Stage, promised: &Json) {
             }
         }
     }
+}
+
+/// H6: the manager was told to move also what others keep, and a plan knows. H8: the same for git.
+fn h6_a_plan_knows_how_the_manager_is_set_up(stage: &Stage) {
+    let kind = "Configuration";
+    let [first, second] =
+        ["v1.0.0", "v2.0.0"].map(|version| stage.push(kind, "known-low", version));
+    stage.install(kind, "known-low", &json!({"package": first}));
+    stage.installed(kind, "known-low");
+    let repository = stage.registry.reference("known-low");
+    let needs = json!({"dependsOn": [{"configuration": repository, "version": ">=v2.0.0"}]});
+    let user = stage.push_package(kind, "known-user", "v1.0.0", &needs, &[]);
+    let told = plan(stage, &[&user]).ok();
+    let upgraded = "configuration known-low v1.0.0 is upgraded to v2.0.0";
+    assert!(told.stdout.contains(upgraded), "{}", told.all());
+    let place = "ConfigMap crossplane-system/package-manager.crossplane.io";
+    let by = format!("by the manager's settings, from {place}");
+    assert!(told.stderr.contains(&by), "{}", told.all());
+    let images = |words: &[&str]| {
+        let words: Vec<&str> = [&["render", "-o", "json"], words].concat();
+        let rendered: Json = serde_json::from_str(&stage.read_only(&words).ok().stdout).unwrap();
+        let items = rendered["items"].as_array().unwrap().clone();
+        assert!(items.iter().all(|one| one["status"].is_null()), "{items:?}");
+        let image = |one: &Json| {
+            let (name, image) = (&one["metadata"]["name"], &one["spec"]["package"]);
+            (name.as_str().unwrap().to_owned(), image.as_str().unwrap().to_owned())
+        };
+        items.iter().map(image).collect::<BTreeMap<String, String>>()
+    };
+    let rendered = images(&[&user]);
+    assert_eq!((&rendered["known-low"], &rendered["known-user"]), (&second, &user));
+    stage.install(kind, "known-user", &json!({"package": user}));
+    stage.installed(kind, "known-user");
+    assert_eq!(stage.package(kind, "known-low")["spec"]["package"], *second);
+    assert_eq!(images(&[]), rendered);
+    let pinned = &images(&["--digests"])["known-low"];
+    assert!(pinned.starts_with(&format!("{second}@sha256:")), "{pinned}");
+    let yaml = stage.read_only(&["render"]).ok().stdout;
+    assert!(yaml.contains(&format!("package: {second}")), "{yaml}");
 }

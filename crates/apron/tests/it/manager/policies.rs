@@ -13,6 +13,7 @@ use serde_json::{Value as Json, json};
 
 pub(super) const ALL: &[Scenario] = &[
     ("a version tag is followed by Always", a_version_tag_is_followed_by_always),
+    ("h6 a tag that was pushed again", h6_a_tag_that_was_pushed_again_is_asked_for_again),
     ("Never fetches nothing", never_fetches_nothing),
     ("a channel with manual activation", a_channel_with_manual_activation),
     ("activation while nothing can be fetched", activation_while_nothing_can_be_fetched),
@@ -83,6 +84,43 @@ fn a_version_tag_is_followed_by_always(stage: &Stage) {
         looked_at(stage, CONFIGURATION, kept, &changed);
         stage.states(CONFIGURATION, kept, &[(1, "Active")]);
     }
+}
+
+/// H6: what a tag meant to a package that is gone is nothing to the next one: it is installed as a
+/// plan says.
+fn h6_a_tag_that_was_pushed_again_is_asked_for_again(stage: &Stage) {
+    let tag = stage.registry.reference("edgy:edge");
+    let made_of = |version: &str| {
+        stage.push_as(CONFIGURATION, "edgy", version, &tag);
+        digest(stage, &tag).hex()[..12].to_owned()
+    };
+    let first = made_of("v1.0.0");
+    stage.install(CONFIGURATION, "edgy", &json!({"package": tag}));
+    stage.installed(CONFIGURATION, "edgy");
+    assert!(stage.revisions(CONFIGURATION, "edgy")[0].2.ends_with(&first));
+    let second = made_of("v1.1.0");
+    assert_ne!(first, second);
+    // To the package that has it, it means what it meant, whatever another one finds out.
+    stage.install(CONFIGURATION, "edgy-too", &json!({"package": tag}));
+    let other = until("another one is told what it means now", || {
+        stage.revisions(CONFIGURATION, "edgy-too").pop()
+    });
+    assert!(other.2.ends_with(&second), "{other:?}");
+    let change = json!({"spec": {"revisionHistoryLimit": 7}});
+    let changed = stage.merge(CONFIGURATION, "edgy", &change);
+    looked_at(stage, CONFIGURATION, "edgy", &changed);
+    stage.states(CONFIGURATION, "edgy", &[(1, "Active")]);
+    for package in ["edgy", "edgy-too"] {
+        let path = format!("{}/{package}", packages(CONFIGURATION));
+        delete(stage, &path);
+        until(&format!("{package} is gone"), || {
+            let is_gone = stage.is_absent(&path);
+            (is_gone && stage.revisions(CONFIGURATION, package).is_empty()).then_some(())
+        });
+    }
+    stage.install(CONFIGURATION, "edgy", &json!({"package": tag}));
+    stage.installed(CONFIGURATION, "edgy");
+    assert!(stage.revisions(CONFIGURATION, "edgy")[0].2.ends_with(&second));
 }
 
 /// What is there can be activated, whatever the package asks for meanwhile.

@@ -20,6 +20,7 @@ pub(super) const ALL: &[Scenario] = &[
     ("a private mirror serves revisions", a_private_mirror_serves_revisions),
     ("pull secrets open a private registry", pull_secrets_open_a_private_registry),
     ("other pull secrets are tried", other_pull_secrets_are_tried),
+    ("h6 what is private stays so", h6_what_is_private_takes_credentials_of_its_own),
     ("a private package is moved with its own secret", a_private_package_is_moved),
     ("a registry is known by its certificate", a_registry_is_known_by_its_certificate),
     ("only Always follows a channel", only_always_follows_a_channel),
@@ -384,6 +385,29 @@ fn other_pull_secrets_are_tried(stage: &Stage) {
     stage.merge("Configuration", "relocked", &change);
     is_installed(stage, "Configuration", "relocked");
     healthy(stage, "Configuration", "relocked");
+}
+
+/// What another package fetched with its credentials a moment ago is no help.
+fn h6_what_is_private_takes_credentials_of_its_own(stage: &Stage) {
+    let kind = "Configuration";
+    let private = Private::start();
+    let package = private.push(stage, kind, "close");
+    stage.secret("close", ".dockerconfigjson", &private.credentials());
+    let secrets = json!([{"name": "close"}]);
+    stage.install(kind, "close", &json!({"package": package, "packagePullSecrets": secrets}));
+    is_installed(stage, kind, "close");
+    let listed = until("the lock has it", || super::dependencies::entry(stage, kind, "close"));
+    let repository = private.served.reference("team/close");
+    let pinned = format!("{repository}@{}", listed["digest"].as_str().unwrap());
+    for (name, image) in [("pries-tag", package), ("pries-digest", pinned)] {
+        stage.install(kind, name, &json!({"package": image}));
+        until(&format!("{name} is told to name a secret"), || {
+            let said = condition(&stage.package(kind, name), "Installed")?;
+            let message = said["message"].as_str().unwrap_or_default().to_owned();
+            message.contains("name a secret with credentials").then_some(())
+        });
+        assert_eq!(stage.revisions(kind, name), [], "{name}");
+    }
 }
 
 /// Which versions there are is asked with the secret of the package that is to be moved.

@@ -155,7 +155,7 @@ impl Cluster {
         panic!("it never ends: {:#?}", self.asked);
     }
 
-    fn find_out(&mut self, need: Need) {
+    pub(super) fn find_out(&mut self, need: Need) {
         match need {
             Need::Tags(repository) => {
                 self.asked.push(format!("tags of {repository}"));
@@ -374,7 +374,9 @@ impl Cluster {
         match action {
             Action::Apply { object, expect } => self.apply(&object, &expect),
             Action::Delete { target, .. } => {
-                self.world.revisions.retain(|one| one.metadata.name != target.name);
+                let is_it = |kind: &str, name: &str| (kind, name) == (&target.kind, &target.name);
+                self.world.revisions.retain(|one| !is_it(&one.kind, &one.metadata.name));
+                self.world.packages.retain(|one| !is_it(&one.kind, &one.metadata.name));
             }
             Action::Status { target, status, .. } => {
                 let mut packages = self.world.packages.iter_mut();
@@ -394,9 +396,17 @@ impl Cluster {
                 self.world.lock = serde_json::from_value(lock).unwrap();
                 self.prune();
             }
+            Action::Merge { target, change, .. } if target.kind.ends_with("Revision") => {
+                let mut all = self.world.revisions.iter_mut();
+                let it = all.find(|one| one.metadata.name == target.name).unwrap();
+                *it = merged(it, &change);
+            }
             Action::Merge { target, change, .. } => {
-                let image = change["spec"]["package"].as_str().unwrap();
-                self.install(&target.kind, &target.name, image);
+                let mut all = self.world.packages.iter_mut();
+                let is_it =
+                    |it: &Package| it.kind == target.kind && it.metadata.name == target.name;
+                let it = all.find(|it| is_it(it)).unwrap();
+                *it = merged(it, &change);
             }
             Action::Event { .. } => {}
             other => panic!("no business of a lock: {other:?}"),
@@ -564,6 +574,15 @@ fn show_action(action: &Action) -> Option<String> {
             Some(format!("create {kind} {name} {}", text(&object["spec"]["package"])))
         }
         Action::Merge { target, change, .. } if target.kind == "Lock" => lock(change),
+        Action::Merge { target, change, .. } if target.kind.ends_with("Revision") => {
+            let of = text(&change["metadata"]["labels"]["pkg.crossplane.io/package"]);
+            Some(format!("pass {} {} on to {of}", target.kind, target.name))
+        }
+        Action::Merge { target, change, .. } if change["spec"].is_null() => {
+            let to = &change["metadata"]["annotations"]["pkg.crossplane.io/gives-way-to"];
+            Some(format!("mark {} {} for {to}", target.kind, target.name))
+        }
+        Action::Delete { target, .. } => Some(format!("delete {} {}", target.kind, target.name)),
         Action::Merge { target, change, .. } => Some(format!(
             "set {} {} {}",
             target.kind,
@@ -574,6 +593,12 @@ fn show_action(action: &Action) -> Option<String> {
         Action::Status { .. } => None,
         other => panic!("no business of a lock: {other:?}"),
     }
+}
+
+fn merged<T: serde::Serialize + serde::de::DeserializeOwned>(seen: &T, change: &Json) -> T {
+    let mut object = serde_json::to_value(seen).unwrap();
+    merge(&mut object, change);
+    serde_json::from_value(object).unwrap()
 }
 
 fn merge(into: &mut Json, change: &Json) {

@@ -7,6 +7,8 @@ mod kinds;
 mod limits;
 mod names;
 mod record;
+mod render;
 mod report;
+mod succession;
 mod vectors;
 mod waiting;

@@ -426,3 +426,38 @@ fn a_service_that_is_lost_leads_to_what_runs_when_it_is_made_again() {
     assert_eq!(service["spec"]["selector"]["pkg.crossplane.io/revision"], "p-1", "given back");
     assert_eq!(lose(&mut family), "p-1");
 }
+
+/// The package that has the revisions now has another name than the one they were made for: an
+/// automatic package gave way to it.
+#[test]
+fn h8_what_another_package_ran_is_handed_over_too() {
+    let mut family = Family::upgraded(world());
+    for world in &mut family.0 {
+        let labels = &mut world.revision.metadata.labels;
+        labels.insert("pkg.crossplane.io/package".to_owned(), "named".to_owned());
+        world.revision.metadata.owner_references[0].name = "named".to_owned();
+    }
+    family.share();
+    let told = family.look(0);
+    assert!(told.starts_with("merge Deployment p-1"), "{told}");
+    let before = live(&family.0[0], "Deployment", "p-1").unwrap();
+    let mark = &before["metadata"]["annotations"]["pkg.crossplane.io/brought-by"];
+    assert_eq!(mark, "provider.pkg.crossplane.io/named");
+    assert_eq!(before["spec"]["replicas"], 1, "its pods stay for now");
+    family.look(1);
+    family.look(1);
+    let service = live(&family.0[1], "Service", "named").unwrap();
+    let pods = &before_selector(&family);
+    assert_eq!(&service["spec"]["selector"], pods, "it leads to the pods that run");
+    family.settles("");
+    assert_eq!(family.running(), ["p-2"]);
+    for (kind, name) in [("Deployment", "p-1"), ("ServiceAccount", "p-1"), ("Service", "p")] {
+        assert!(live(&family.0[1], kind, name).is_none(), "{kind} {name}");
+    }
+    assert!(live(&family.0[1], "Service", "named").is_some());
+    assert!(family.health(1).starts_with("True"));
+}
+
+fn before_selector(family: &Family) -> Json {
+    live(&family.0[0], "Deployment", "p-1").unwrap()["spec"]["selector"]["matchLabels"].clone()
+}

@@ -1,12 +1,11 @@
 //! The roles by which permissions are allowed.
 
-use crate::cluster::Cluster;
-use crate::failure::Outcome;
+use crate::cluster::{Cluster, Resource, lower};
+use crate::installed::{Inventory, Which};
 use api::meta::{PackageKind, PermissionRequest};
 use controller::authority::rules::to_json;
 use controller::authority::{ALLOWED_LABEL, ALLOWED_ROLE, Allowed, Place};
-use inventory::{Inventory, Which};
-use inventory::{Resource, lower};
+use ground::failure::Outcome;
 use serde_json::{Value as Json, json};
 
 const RBAC: &str = "rbac.authorization.k8s.io";
@@ -17,8 +16,8 @@ fn cluster_roles() -> Resource {
     Resource::of_group(RBAC, "v1", "clusterroles")
 }
 
-/// The role of everything that is allowed: empty, until somebody makes one with its label.
-pub(crate) fn gathered(labels: Option<&Json>) -> Json {
+/// The role of everything that is allowed: empty, until there is one with its label.
+pub fn gathered(labels: Option<&Json>) -> Json {
     let mut role = json!({
         "apiVersion": format!("{RBAC}/v1"), "kind": "ClusterRole",
         "metadata": {"name": ALLOWED_ROLE},
@@ -30,8 +29,8 @@ pub(crate) fn gathered(labels: Option<&Json>) -> Json {
     role
 }
 
-/// Makes that role, if it is not there. One that somebody else made stays as it is.
-pub(crate) async fn ensure_gathered(cluster: &Cluster) -> Outcome {
+/// Makes that role, if it is not there. One that is there stays as it is.
+pub async fn ensure_gathered(cluster: &Cluster) -> Outcome {
     let roles = cluster_roles();
     if cluster.get::<Json>(&roles, ALLOWED_ROLE).await?.is_none() {
         cluster.create(&roles, ALLOWED_ROLE, &gathered(None)).await?;
@@ -40,7 +39,7 @@ pub(crate) async fn ensure_gathered(cluster: &Cluster) -> Outcome {
 }
 
 /// What packages may ask for, as that role says.
-pub(crate) async fn read_allowed(cluster: &Cluster) -> Outcome<Allowed> {
+pub async fn read_allowed(cluster: &Cluster) -> Outcome<Allowed> {
     let role: Option<Json> = cluster.get(&cluster_roles(), ALLOWED_ROLE).await?;
     let place = Place::Gathered { is_there: role.is_some() };
     let permissions = role.as_ref().map(rules).unwrap_or_default();
@@ -53,7 +52,7 @@ fn rules(role: &Json) -> Vec<PermissionRequest> {
 }
 
 /// What the role for a package is called. Packages of another group are others.
-pub(super) fn name(cluster: &Cluster, kind: PackageKind, package: &str) -> String {
+pub fn name(cluster: &Cluster, kind: PackageKind, package: &str) -> String {
     let kind = lower(kind);
     let group = cluster.group.strip_prefix("pkg.").filter(|suffix| *suffix != api::crd::SUFFIX);
     match group {
@@ -63,7 +62,7 @@ pub(super) fn name(cluster: &Cluster, kind: PackageKind, package: &str) -> Strin
 }
 
 /// Writes the role for a package: these rules, and no others.
-pub(super) async fn write(
+pub async fn write(
     cluster: &Cluster,
     kind: PackageKind,
     package: &str,
@@ -79,7 +78,7 @@ pub(super) async fn write(
 }
 
 /// Deletes the role for a package; false if there is none.
-pub(super) async fn delete(cluster: &Cluster, kind: PackageKind, package: &str) -> Outcome<bool> {
+pub async fn delete(cluster: &Cluster, kind: PackageKind, package: &str) -> Outcome<bool> {
     cluster.delete(&cluster_roles(), &name(cluster, kind, package)).await
 }
 
@@ -90,7 +89,7 @@ async fn labelled(cluster: &Cluster) -> Outcome<Vec<Json>> {
 }
 
 /// What is allowed by other roles than these.
-pub(super) async fn written_by_others(
+pub async fn written_by_others(
     cluster: &Cluster,
     names: &[String],
 ) -> Outcome<Vec<PermissionRequest>> {
@@ -102,7 +101,7 @@ pub(super) async fn written_by_others(
 }
 
 /// Packages that something was allowed for and that are not installed.
-pub(super) async fn left_behind(cluster: &Cluster, inventory: &Inventory) -> Outcome<Vec<String>> {
+pub async fn left_behind(cluster: &Cluster, inventory: &Inventory) -> Outcome<Vec<String>> {
     let mut left = Vec::new();
     for role in labelled(cluster).await? {
         let written = role["metadata"]["name"].as_str().unwrap_or_default();

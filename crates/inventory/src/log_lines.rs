@@ -9,18 +9,19 @@ use std::pin::Pin;
 const LINE_SIZE_MAX: u32 = 1 << 20;
 
 /// The lines of a log.
-pub(super) struct LogLines<R> {
+pub struct LogLines<R> {
     log: Pin<Box<R>>,
     line: Vec<u8>,
 }
 
 impl<R: AsyncBufRead> LogLines<R> {
-    pub(super) fn new(log: R) -> Self {
+    /// The lines of a log, from its beginning.
+    pub fn new(log: R) -> Self {
         Self { log: Box::pin(log), line: Vec::new() }
     }
 
     /// The next line without its end; none at the end of the log.
-    pub(super) async fn read_line(&mut self) -> io::Result<Option<&[u8]>> {
+    pub async fn read_line(&mut self) -> io::Result<Option<&[u8]>> {
         self.line.clear();
         let mut limited = self.log.as_mut().take(u64::from(LINE_SIZE_MAX));
         if limited.read_until(b'\n', &mut self.line).await? == 0 {
@@ -32,20 +33,21 @@ impl<R: AsyncBufRead> LogLines<R> {
 
 /// How far a log was printed: up to a time, and so many of the lines that have it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Seen {
-    pub(super) time: Timestamp,
+pub struct ReadPosition {
+    /// The time of the last line.
+    pub time: Timestamp,
     lines: u64,
 }
 
-impl Seen {
+impl ReadPosition {
     /// The same with one line more.
-    pub(super) fn and(seen: Option<Self>, time: Timestamp) -> Self {
+    pub fn and(seen: Option<Self>, time: Timestamp) -> Self {
         let before = seen.filter(|seen| seen.time == time).map_or(0, |seen| seen.lines);
         Self { time, lines: before + 1 }
     }
 
     /// Whether a line of a log that is read again was printed; `repeated` counts those of the last time.
-    pub(super) fn has(self, time: Timestamp, repeated: &mut u64) -> bool {
+    pub fn has(self, time: Timestamp, repeated: &mut u64) -> bool {
         if time == self.time {
             *repeated += 1;
             return *repeated <= self.lines;
@@ -55,7 +57,7 @@ impl Seen {
 }
 
 /// A line apart from the time that it begins with, if it does.
-pub(super) fn split_time(line: &[u8]) -> Option<(Timestamp, &[u8])> {
+pub fn split_time(line: &[u8]) -> Option<(Timestamp, &[u8])> {
     let end = line.iter().position(|byte| *byte == b' ').unwrap_or(line.len());
     let (time, rest) = line.split_at_checked(end)?;
     let time = std::str::from_utf8(time).ok()?.parse().ok()?;
@@ -84,8 +86,9 @@ mod tests {
         let at = |seconds: i64| Timestamp::from_second(seconds).unwrap();
         let times = [1, 2, 2, 2, 3];
         for cut in 0..=times.len() {
-            let seen =
-                times[..cut].iter().fold(None, |seen, time| Some(Seen::and(seen, at(*time))));
+            let seen = times[..cut]
+                .iter()
+                .fold(None, |seen, time| Some(ReadPosition::and(seen, at(*time))));
             let mut repeated = 0;
             let is_new = |time: &i64| !seen.is_some_and(|seen| seen.has(at(*time), &mut repeated));
             assert_eq!(times.iter().copied().filter(is_new).count(), times.len() - cut);
