@@ -112,3 +112,59 @@ async fn connect(stream: TcpStream, peer: IpAddr, porter: &impl Porter, mut talk
         talk.with(stream).await;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustls::ServerConfig;
+    use rustls::crypto::aws_lc_rs::default_provider;
+    use rustls::server::ResolvesServerCertUsingSni;
+    use tokio::time::Instant;
+
+    /// A porter with TLS, whose certificate no handshake gets to.
+    struct Locked(TlsAcceptor);
+
+    impl Porter for Locked {
+        type Seat = ();
+
+        fn seat(&self, _: IpAddr) -> Option<()> {
+            Some(())
+        }
+
+        fn acceptor(&self) -> Option<TlsAcceptor> {
+            Some(self.0.clone())
+        }
+
+        fn know(&self, _: IpAddr, _: &[CertificateDer<'_>]) -> Extensions {
+            Extensions::new()
+        }
+    }
+
+    fn locked() -> Locked {
+        let config = ServerConfig::builder_with_provider(Arc::new(default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_cert_resolver(Arc::new(ResolvesServerCertUsingSni::new()));
+        Locked(TlsAcceptor::from(Arc::new(config)))
+    }
+
+    /// M2: a client that begins no handshake, or never ends it, is not waited for.
+    #[tokio::test(start_paused = true)]
+    async fn m2_a_handshake_that_does_not_end_is_given_up() {
+        for said in [&b""[..], b"\x16", b"\x16\x03\x01\x02\x00\x01\x00"] {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+            let (stream, peer) = listener.accept().await.unwrap();
+            assert_eq!(client.try_write(said).unwrap(), said.len());
+            let (_tell, stop) = watch::channel(false);
+            let talk = Talk { router: Router::new(), streams: 1, known: Extensions::new(), stop };
+            let start = Instant::now();
+            let porter = locked();
+            let talking = connect(stream, peer.ip(), &porter, talk);
+            let talked = tokio::time::timeout(Duration::from_secs(3600), talking).await;
+            talked.expect("the server gives the handshake up");
+            assert_eq!(start.elapsed().as_secs(), HANDSHAKE_TIME_MAX.as_secs(), "{said:?}");
+        }
+    }
+}

@@ -31,6 +31,10 @@ mod tests {
     /// M2: a server that accepts more than it has files for can do nothing any more.
     #[test]
     fn m2_the_limit_is_raised_and_connections_leave_files_for_others() {
+        let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+        // Where both limits are the same already, nothing would have to be raised.
+        let current = Some(maximum.unwrap_or(1 << 20).saturating_sub(1));
+        setrlimit(Resource::Nofile, Rlimit { current, maximum }).unwrap();
         let files = raise_limit();
         let limit = getrlimit(Resource::Nofile);
         assert_eq!(limit.current, limit.maximum);

@@ -252,3 +252,29 @@ fn stamps(settings: &Settings) -> [Stamp; 2] {
     let users = stamp(&settings.directory.join(USERS_FILE));
     [users, settings.htpasswd.as_deref().and_then(stamp)]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// L2: whether a user exists is not told by whether a password is hashed at all.
+    #[tokio::test]
+    async fn l2_the_password_of_a_user_that_does_not_exist_is_hashed_too() {
+        let directory = tempfile::tempdir().unwrap();
+        let change = |users: &mut Users| users.set_password("alice", "alice's password");
+        Users::change(directory.path(), change).unwrap();
+        let credentials = Credentials::open(&Settings::new(directory.path())).ok().unwrap();
+        let hashers = u32::try_from(HASHING_MAX).unwrap();
+        let taken = credentials.hashing.acquire_many(hashers).await.unwrap();
+        for name in ["alice", "mallory", "", "no/name"] {
+            let mut checking = Box::pin(credentials.check(None, name, "a guess"));
+            assert!(futures::poll!(&mut checking).is_pending(), "{name:?} waits for its turn");
+        }
+        drop(taken);
+        for name in ["alice", "mallory"] {
+            let checked = credentials.check(None, name, "a guess").await;
+            assert_eq!(checked.err(), Some(Failure::Wrong), "{name}");
+        }
+        assert!(credentials.check(None, "alice", "alice's password").await.is_ok());
+    }
+}

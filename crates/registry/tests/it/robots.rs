@@ -202,6 +202,21 @@ async fn a_robot_signs_in_with_a_token_of_an_issuer_we_trust() {
     assert_eq!(issuer.asked.load(Ordering::SeqCst), 2, "keys are fetched once");
 }
 
+/// L3: whoever tries tokens on and on keeps no robot at the same address out.
+#[tokio::test]
+async fn l3_wrong_tokens_keep_no_robot_out_that_has_a_right_one() {
+    let issuer = Issuer::new();
+    let world = trusting(&issuer);
+    let good = issuer.token(|_| {});
+    let wrong = issuer.token(|it| it["aud"] = json!("other"));
+    let mut slowed = 0;
+    for _ in 0..300 {
+        slowed += usize::from(ask_from(&world, 1, &wrong).await.status.as_u16() == 429);
+    }
+    assert!(slowed > 100, "whoever tries on and on is told to wait");
+    ask_from(&world, 1, &good).await.is(200);
+}
+
 #[tokio::test]
 async fn a_token_that_is_not_quite_right_lets_nobody_in() {
     let issuer = Issuer::new();

@@ -187,6 +187,16 @@ mod tests {
     }
 
     #[test]
+    fn m4_uploads_of_before_a_restart_have_places() {
+        let (ledger, holder) = (Ledger::default(), Holder::new("mallory", None));
+        let kept: Vec<Stake> =
+            (0..UPLOADS_PER_HOLDER_MAX).map(|_| ledger.reenter(&holder, &name(), 1)).collect();
+        assert!(ledger.enter(&holder, &name()).is_none());
+        drop(kept);
+        assert!(ledger.enter(&holder, &name()).is_some());
+    }
+
+    #[test]
     fn m4_mirrors_have_places_that_all_users_together_cannot_take() {
         let ledger = Ledger::default();
         let users: Vec<Vec<Stake>> =
