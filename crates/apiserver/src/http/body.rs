@@ -1,8 +1,10 @@
 //! A request's body as an object.
 
+use std::time::Duration;
+
 use axum::body::Body;
 use bytes::Bytes;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::negotiate;
 use super::query::FieldValidation;
@@ -14,9 +16,18 @@ use schema::object::{json_type_name, lines, meta, strict};
 /// The biggest body accepted.
 pub const BODY_MAX: usize = 3 << 20;
 
-/// Reads all of a body, unless it is too big.
+/// How long a body may take to arrive, which is as long as upstream lets a request take. A body that is
+/// waited for keeps a connection and its user's share of the server.
+const ARRIVAL_TIME_MAX: Duration = Duration::from_secs(60);
+
+/// Reads all of a body, unless it is too big or too slow.
 pub async fn read(body: Body) -> Result<Bytes, Failure> {
-    axum::body::to_bytes(body, BODY_MAX).await.map_err(|_| {
+    let reading = axum::body::to_bytes(body, BODY_MAX);
+    let Ok(read) = tokio::time::timeout(ARRIVAL_TIME_MAX, reading).await else {
+        let message = "Timeout: request did not complete within the allotted timeout";
+        return Err(Failure::new(504, "Timeout", message).with(json!({})));
+    };
+    read.map_err(|_| {
         let message = format!("Request entity too large: limit is {BODY_MAX}");
         Failure::new(413, "RequestEntityTooLarge", message)
     })

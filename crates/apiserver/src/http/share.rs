@@ -340,6 +340,32 @@ mod tests {
         assert!(shares.take(&nobody, Some(&there)).await.is_ok());
     }
 
+    /// M2: a request whose body never comes gives its share back.
+    #[tokio::test(start_paused = true)]
+    async fn m2_a_body_that_does_not_come_is_not_waited_for() {
+        use axum::body::Body;
+        use futures::StreamExt as _;
+        let server = crate::testing::server(crate::log::Log::in_memory()).await;
+        let half = || futures::stream::iter([Ok::<_, std::convert::Infallible>("{")]);
+        let started = tokio::time::Instant::now();
+        let asked = (0..LIMITS.flow).map(|_| {
+            let groups = vec!["system:authenticated".to_owned()];
+            let identity = crate::Identity { user: "slow".to_owned(), groups, credential: None };
+            let path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+            let request = http::Request::post(path).header("content-type", "application/json");
+            let body = Body::from_stream(half().chain(futures::stream::pending()));
+            let request = request.extension(identity).body(body).unwrap();
+            tower::ServiceExt::oneshot(server.router(), request)
+        });
+        let answers = futures::future::join_all(asked);
+        let answers = tokio::time::timeout(Duration::from_secs(3600), answers).await;
+        for answer in answers.expect("an answer comes without the body") {
+            assert_eq!(answer.unwrap().status(), 504);
+        }
+        assert_eq!(started.elapsed().as_secs(), 60);
+        assert!(server.shares.lock().flows.is_empty());
+    }
+
     /// M2: the router lets nobody in beyond their share.
     #[tokio::test]
     async fn m2_the_router_refuses_whoever_has_more_than_a_share() {

@@ -76,7 +76,7 @@ impl Client {
         // An upload may go to another host, which has no business with our credentials.
         let home = same_origin(&call.url, &self.base(repository).await?);
         if !home {
-            return self.follow(call, None).await;
+            return self.follow(call, None).await.map(foreign);
         }
         let shown = self.authorization(repository, &call.scopes).await?;
         let response = self.follow(call, shown.clone()).await?;

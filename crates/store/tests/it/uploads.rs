@@ -392,6 +392,30 @@ async fn l4_uploads_are_not_led_astray() {
     }
 }
 
+/// L4: nor is what answers where a registry has an upload go on.
+#[tokio::test]
+async fn l4_answers_to_uploads_elsewhere_are_not_told() {
+    let error_of = |status: u16, body: &'static str| async move {
+        let (client, log) = stub(Keychain::anonymous(), move |_, request| {
+            match (request.method().as_str(), request.uri().host()) {
+                ("HEAD", _) => answer(404, &[], ""),
+                (_, Some("r.io")) => answer(202, &[("location", "https://inside.org/u")], ""),
+                _ => answer(status, &[], body),
+            }
+        });
+        let put = client.repository(repository("r.io/a")).put_blob(&descriptor(), &source()).await;
+        assert!(log.lines().iter().any(|line| line.contains("inside.org")), "{:?}", log.lines());
+        chain(&put.unwrap_err())
+    };
+    for status in [400, 401, 403, 404, 418] {
+        let told = error_of(status, "role=prod-admin key=AKIA123").await;
+        assert!(!told.contains("AKIA"), "{status}: {told}");
+    }
+    let listed = r#"{"errors":[{"code":"DENIED","message":"no"}],"secret":"AKIA123"}"#;
+    let told = error_of(403, listed).await;
+    assert!(told.contains("no (DENIED)") && !told.contains("AKIA"), "{told}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_upload_waits_as_long_as_it_is_asked_to() {
     let (client, _) =

@@ -4,7 +4,7 @@
 
 use super::Scenario;
 use super::stage::Stage;
-use crate::support::{Ran, command, patiently, shared, until};
+use crate::support::{Ran, patiently, shared, until};
 use serde_json::{Value as Json, json};
 
 pub(super) const ALL: &[Scenario] = &[
@@ -26,7 +26,7 @@ const GROUPS: [&str; 2] = ["pkg.crossplane.io/", "apiextensions.crossplane.io/"]
 
 fn a_provider_that_upstream_built_becomes_healthy(stage: &Stage) {
     let reference = stage.push_by_upstream("provider-nop", "v0.5.0");
-    stage.install("Provider", "upstream-nop", &json!({"package": reference}));
+    commands_install(stage, "upstream-nop", &reference);
     stage.installed("Provider", "upstream-nop");
     let definition = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/\
                       nopresources.nop.crossplane.io";
@@ -39,7 +39,7 @@ fn a_provider_that_upstream_built_becomes_healthy(stage: &Stage) {
 
 fn a_function_that_upstream_built_becomes_healthy(stage: &Stage) {
     let reference = stage.push_by_upstream("function-auto-ready", "v0.6.0");
-    stage.install("Function", "upstream-ready", &json!({"package": reference}));
+    commands_install(stage, "upstream-ready", &reference);
     stage.installed("Function", "upstream-ready");
     let service = "/api/v1/namespaces/crossplane-system/services/upstream-ready";
     let service = until("it has a service", || stage.ask(service));
@@ -66,6 +66,22 @@ fn a_configuration_that_upstream_built_becomes_healthy(stage: &Stage) {
     stage.installed("Configuration", "upstream-platform");
 }
 
+/// Looks beforehand at what an installation would change, and installs; neither complains.
+fn commands_install(stage: &Stage, name: &str, reference: &str) {
+    for words in [&["plan", reference][..], &["install", reference, name]] {
+        does_not_complain(stage.apron(words), words);
+    }
+}
+
+/// Whether a command did what it was told to, without a word of complaint.
+#[track_caller]
+fn does_not_complain(ran: Ran, words: &[&str]) {
+    let said = ran.ok().all();
+    for word in ["warning:", "error:", "hint:"] {
+        assert!(!said.contains(word), "{words:?}: {said}");
+    }
+}
+
 /// What was said of them: conditions, events, findings, and what commands print.
 pub(super) fn nothing_is_complained_of(stage: &Stage) {
     let is_there = |(kind, name, _): &&(&str, &str, &str)| !stage.package(kind, name).is_null();
@@ -76,13 +92,8 @@ pub(super) fn nothing_is_complained_of(stage: &Stage) {
         let revisions = stage.revisions(kind, name);
         assert_eq!(revisions.len(), 1, "{revisions:?}");
         conditions_become_good(|| stage.package(&format!("{kind}Revision"), &revisions[0].2));
-        for words in [["lint", source], ["status", name]] {
-            let mut command = command(&stage.scratch);
-            let ran = command.env("KUBECONFIG", stage.kubeconfig()).args(words).output().unwrap();
-            let ran = Ran::from(ran).ok();
-            for word in ["warning:", "error:", "hint:"] {
-                assert!(!ran.all().contains(word), "{words:?}: {}", ran.all());
-            }
+        for words in [["lint", source], ["status", name], ["why", name]] {
+            does_not_complain(stage.apron(&words), &words);
         }
     }
     let lock = "/apis/pkg.crossplane.io/v1beta1/locks/lock";
