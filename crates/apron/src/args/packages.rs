@@ -8,15 +8,17 @@ use super::logs::LogsArguments;
 use super::permissions::PermissionsArguments;
 use super::pin::PinArguments;
 use super::registry::RegistryArguments;
+use super::stacks::ObjectArguments;
 use crate::cluster::wait::Goal;
 use crate::command::change::Voice;
+use crate::command::list::ListedKind;
 use crate::command::{
     activate, adopt, install, list, plan, prune, status, uninstall, update, wait, why,
 };
 use crate::output::{Format, ObjectFormat};
 use api::meta::PackageKind;
 use clap::{Args, Subcommand};
-use inventory::{Which, kind_named};
+use inventory::{Which, install_kind_named, kind_named};
 use std::time::Duration;
 
 /// What can be done with packages in a cluster.
@@ -26,6 +28,10 @@ pub(super) enum PackageWords {
     ///
     /// The package's kind is read from the registry, unless it is said: `apron install provider
     /// REFERENCE` works where the cluster can reach the registry and this machine cannot.
+    ///
+    /// For a package of the first format (`.registry/`) an install object is made: a
+    /// `ClusterPackageInstall` or a `PackageInstall`, as the package says it needs rights. Either can be
+    /// said as KIND, too: `apron install clusterpackageinstall REFERENCE`.
     Install(Box<InstallArguments>),
     /// Change the version of an installed package
     ///
@@ -122,6 +128,8 @@ pub(super) struct InstallArguments {
     /// Install it whatever version of Crossplane it asks for
     #[arg(long)]
     ignore_crossplane_constraints: bool,
+    #[command(flatten, next_help_heading = "Packages of the first format")]
+    object: ObjectArguments,
     /// Form of the result
     #[arg(long, short, value_enum, default_value_t)]
     output: ObjectFormat,
@@ -199,6 +207,8 @@ pub(super) struct PlanArguments {
     /// Let the API server check every object in a dry run, too, which needs the right to write them
     #[arg(long)]
     check: bool,
+    #[command(flatten, next_help_heading = "Packages of the first format")]
+    object: ObjectArguments,
     /// Plan for a manager that may move packages to lower versions
     #[arg(long)]
     enable_dependency_version_downgrades: bool,
@@ -241,9 +251,9 @@ pub(super) struct UninstallArguments {
 
 #[derive(Args)]
 pub(super) struct ListArguments {
-    /// Only this kind: provider, configuration or function
+    /// Only this kind: provider, configuration, function, clusterpackageinstall or packageinstall
     #[arg(value_name = "KIND", value_parser = kind)]
-    kind: Option<PackageKind>,
+    kind: Option<ListedKind>,
     /// Form of the result
     #[arg(long, short, value_enum, default_value_t)]
     output: ObjectFormat,
@@ -369,8 +379,14 @@ pub(super) struct WhyArguments {
     cluster: ClusterArguments,
 }
 
-fn kind(word: &str) -> Result<PackageKind, String> {
-    kind_named(word).ok_or_else(|| format!("`{word}` is not provider, configuration or function"))
+fn kind(word: &str) -> Result<ListedKind, String> {
+    let install = || install_kind_named(word).map(ListedKind::Install);
+    kind_named(word).map(ListedKind::Package).or_else(install).ok_or_else(|| {
+        format!(
+            "`{word}` is not provider, configuration, function, clusterpackageinstall or \
+             packageinstall"
+        )
+    })
 }
 
 /// The kind that comes first, if it does and something follows.
@@ -385,7 +401,9 @@ fn take_kind(words: &mut Vec<String>) -> Option<PackageKind> {
 fn refuse_misread(package: &str, name: Option<&str>) -> Result<(), clap::Error> {
     let wrong = match name {
         // With a dot it is rather a file than a kind with its group.
-        None if !package.contains('.') && kind_named(package).is_some() => {
+        None if !package.contains('.')
+            && (kind_named(package).is_some() || install_kind_named(package).is_some()) =>
+        {
             format!(
                 "`{package}` is a kind, and a reference is missing: give [KIND] REFERENCE [NAME]\n"
             )
@@ -494,13 +512,14 @@ impl PruneArguments {
 
 impl InstallArguments {
     fn into_request(mut self) -> Result<install::Request, clap::Error> {
+        let object = self.object.into_options(&mut self.words)?;
         let kind = take_kind(&mut self.words);
         let mut words = self.words.into_iter();
         let (package, name) = (words.next().unwrap_or_default(), words.next());
         if words.next().is_some() {
             return Err(too_many("[KIND] REFERENCE [NAME]"));
         }
-        if kind.is_none() && self.crd.is_none() {
+        if kind.is_none() && object.kind.is_none() && self.crd.is_none() {
             refuse_misread(&package, name.as_deref())?;
         }
         let (mut options, wait) = self.options.into_options();
@@ -517,6 +536,7 @@ impl InstallArguments {
             name,
             naming: install::Naming::Path,
             options,
+            object,
             wait,
             voice: Voice::Apron(self.output),
             cluster: self.cluster,
@@ -527,6 +547,7 @@ impl InstallArguments {
 
 impl PlanArguments {
     fn into_request(mut self) -> Result<plan::Request, clap::Error> {
+        let object = self.object.into_options(&mut self.words)?;
         let kind = take_kind(&mut self.words);
         let mut words = self.words.into_iter();
         let (first, second) = (words.next().unwrap_or_default(), words.next());
@@ -535,6 +556,7 @@ impl PlanArguments {
         }
         Ok(plan::Request {
             kind,
+            object,
             first,
             second,
             is_detailed: self.detailed_exitcode,

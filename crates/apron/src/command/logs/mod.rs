@@ -6,7 +6,6 @@ mod lines;
 use crate::args::cluster::ClusterArguments;
 use crate::cluster::Cluster;
 use crate::cluster::pods::find_pods;
-use crate::command::activate;
 use crate::failure::{Failure, Outcome};
 use crate::output;
 use crate::settings::Settings;
@@ -57,7 +56,7 @@ impl Request {
     fn choose_revision<'a>(&self, one: &'a Installed) -> Outcome<&'a Revision> {
         one.check_logged()?;
         match &self.revision {
-            Some(named) => activate::find(one, named),
+            Some(named) => one.revision_named(named),
             None => one.logged_revision(),
         }
     }
