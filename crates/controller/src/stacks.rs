@@ -6,19 +6,21 @@ use crate::kind::{Kind, Learnt, Meta, Wakes, Watch};
 use crate::package::typed;
 use crate::{Hands, held, kinds};
 use api::condition::types;
-use api::object::ObjectMeta;
 use api::pkg::LABEL_PACKAGE;
 use api::pkg::revision::Revision;
 use api::stacks::{
     CLUSTER_INSTALL, NAMESPACE_INSTALL, PackageInstall, RECORD, STACKS_VERSION, TEMPLATE_RECORD,
 };
-use plan::adoption;
-use plan::stacks::image::{bare_source, install_image};
+use plan::stacks::image::bare_source;
 use plan::stacks::{
-    ANNOTATION_INSTALLS, InstallSettings, InstallWorld, decide_install, provider_name,
+    InstallSettings, InstallWorld, LABEL_COPIED_FOR, NamedSecret, choose_provider, decide_install,
+    named_secrets, needs_copies,
 };
 use plan::step::{Need, Refusal, Step, Target};
 use serde_json::Value as Json;
+
+pub use plan::stacks::ANNOTATION_INSTALLS;
+pub use plan::stacks::image::install_image;
 
 /// Install objects of one kind.
 pub struct Installs(pub &'static str);
@@ -26,6 +28,7 @@ pub struct Installs(pub &'static str);
 const PROVIDER: &str = "Provider";
 const REVISION: &str = "ProviderRevision";
 const RUNTIME_CONFIG: &str = "DeploymentRuntimeConfig";
+const SECRET: &str = "Secret";
 
 impl Installs {
     fn target(&self, hands: &Hands, key: &str) -> Option<Target> {
@@ -82,8 +85,10 @@ impl Kind for Installs {
             group: hands.settings.group(),
             stacks_group: hands.settings.stacks_group(),
             default_registry: hands.settings.default_registry.clone(),
+            namespace: hands.settings.namespace.clone(),
         };
-        let mut world = InstallWorld { settings, now: hands.now(), ..InstallWorld::default() };
+        let mut world =
+            InstallWorld { install, settings, now: hands.now(), ..InstallWorld::default() };
         for kind in [CLUSTER_INSTALL, NAMESPACE_INSTALL] {
             let all = hands.cluster.list(&target.api_version, kind, Which::default()).await?;
             for one in all {
@@ -93,14 +98,9 @@ impl Kind for Installs {
         let of_kind = |kind: &str| Target { kind: kind.to_owned(), ..target.clone() };
         world.record = hands.cluster.get(&of_kind(RECORD)).await?;
         world.template_record = hands.cluster.get(&of_kind(TEMPLATE_RECORD)).await?;
-        let provider = match install_image(&install.spec, &world.settings.default_registry) {
-            Ok(image) => Some(provider_name(&image)),
-            Err(_) => find_provider(hands, key).await?,
-        };
-        if let Some(provider) = provider {
-            gather_provider(hands, &provider, &mut world).await?;
-        }
-        Ok(Some(InstallWorld { install, ..world }))
+        gather_provider(hands, &mut world).await?;
+        gather_secrets(hands, &target, &mut world).await?;
+        Ok(Some(world))
     }
 
     fn step(&self, world: &InstallWorld) -> Step {
@@ -146,33 +146,17 @@ fn owning_installs(meta: &Meta, kind: &str) -> Wakes {
     Wakes::These(owners.map(|one| format!("{namespace}/{}", one.name)).collect())
 }
 
-/// The Provider that was made for an install object, when that does not say its image.
-async fn find_provider(hands: &Hands, key: &str) -> Result<Option<String>, cluster::Error> {
-    let api_version = format!("{}/v1", hands.settings.group());
-    let all = hands.cluster.list_metadata(&api_version, PROVIDER, Which::default()).await?;
-    let is_its_own = |one: &ObjectMeta| {
-        let named = one.annotations.get(ANNOTATION_INSTALLS);
-        named.is_some_and(|named| named.split(',').any(|it| it == key))
-    };
-    Ok(all.iter().map(adoption::metadata_of).find(is_its_own).map(|one| one.name))
-}
-
-/// The Provider of that name, how it is run, and what is in its package.
-async fn gather_provider(
-    hands: &Hands,
-    name: &str,
-    world: &mut InstallWorld,
-) -> Result<(), cluster::Error> {
+/// The Provider that an install object goes by, how it is run, and what is in its package.
+async fn gather_provider(hands: &Hands, world: &mut InstallWorld) -> Result<(), cluster::Error> {
     let group = &world.settings.group;
     let (stable, beta) = (format!("{group}/v1"), format!("{group}/v1beta1"));
-    let target = |api_version: &str, kind: &str, name: &str| Target {
-        api_version: api_version.to_owned(),
-        kind: kind.to_owned(),
-        namespace: None,
-        name: name.to_owned(),
-    };
-    world.provider = hands.cluster.get(&target(&stable, PROVIDER, name)).await?;
-    world.runtime_config = hands.cluster.get(&target(&beta, RUNTIME_CONFIG, name)).await?;
+    let providers = hands.cluster.list(&stable, PROVIDER, Which::default()).await?;
+    let configurations = hands.cluster.list(&beta, RUNTIME_CONFIG, Which::default()).await?;
+    world.choice = choose_provider(world, &providers, &configurations);
+    let Some(name) = world.choice.name.clone() else { return Ok(()) };
+    let is_it = |one: &Json| one["metadata"]["name"] == *name;
+    world.provider = providers.into_iter().find(is_it);
+    world.runtime_config = configurations.into_iter().find(is_it);
     let labels = format!("{LABEL_PACKAGE}={name}");
     let which = Which { labels: Some(&labels), ..Which::default() };
     let revisions = hands.cluster.list(&stable, REVISION, which).await?;
@@ -184,6 +168,34 @@ async fn gather_provider(
     let asked = world.provider.as_ref().and_then(|it| it["spec"]["package"].as_str());
     if let Some(found) = revisions.iter().find(|it| asked == Some(it.spec.image.as_str())) {
         world.contents = read_record(hands, found).await;
+    }
+    Ok(())
+}
+
+/// The pull secrets that an install object names, and what was copied of them.
+async fn gather_secrets(
+    hands: &Hands,
+    install: &Target,
+    world: &mut InstallWorld,
+) -> Result<(), cluster::Error> {
+    let (Some(uid), true) =
+        (&world.install.metadata.uid, needs_copies(&world.install, &world.settings))
+    else {
+        return Ok(());
+    };
+    let labels = format!("{LABEL_COPIED_FOR}={uid}");
+    let namespace = Some(hands.settings.namespace.as_str());
+    let which = Which { namespace, labels: Some(&labels) };
+    world.copies = hands.cluster.list("v1", SECRET, which).await?;
+    for name in named_secrets(&world.install) {
+        let target = Target {
+            api_version: "v1".to_owned(),
+            kind: SECRET.to_owned(),
+            name: name.to_owned(),
+            ..install.clone()
+        };
+        let found = hands.cluster.get(&target).await?;
+        world.secrets.push(NamedSecret { name: name.to_owned(), found });
     }
     Ok(())
 }

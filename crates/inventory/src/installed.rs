@@ -1,6 +1,7 @@
 //! What is installed in a cluster, as values: packages, their revisions, and the lock.
 
 use crate::cluster::{Cluster, Resource, lower};
+use crate::installs::{FoundObject, InstallObject, gather_installs};
 use api::meta::PackageKind;
 use api::pkg::lock::{self, Dependency, Lock, LockPackage};
 use api::pkg::revision::{ACTIVE, Revision};
@@ -18,6 +19,8 @@ const KINDS: [PackageKind; 3] =
 pub struct Inventory {
     /// The packages, by kind.
     pub packages: Vec<Installed>,
+    /// Install objects of the first package system.
+    pub installs: Vec<InstallObject>,
     /// Whether the cluster has all kinds of packages.
     pub is_complete: bool,
     /// Kind and name of packages that are gone, though revisions of theirs are not.
@@ -110,8 +113,11 @@ impl Inventory {
         let (mut packages, mut leaving, mut known) = (Vec::new(), Vec::new(), 0);
         let each = KINDS.map(|kind| of_kind(cluster, kind));
         let locks = Resource::of_group(&cluster.group, "v1beta1", "locks");
-        let (found, lock) =
-            futures::join!(futures::future::join_all(each), cluster.get(&locks, lock::NAME));
+        let (found, installs, lock) = futures::join!(
+            futures::future::join_all(each),
+            gather_installs(cluster),
+            cluster.get(&locks, lock::NAME),
+        );
         for found in found {
             if let Some((found, gone)) = found? {
                 known += 1;
@@ -123,7 +129,7 @@ impl Inventory {
             return Err(cluster.without_packages());
         }
         let (is_complete, lock) = (known == KINDS.len(), lock?.unwrap_or_default());
-        Ok(Self { packages, is_complete, leaving, lock })
+        Ok(Self { packages, installs: installs?, is_complete, leaving, lock })
     }
 
     /// Why not everybody has what they need, if that is so.
@@ -143,7 +149,20 @@ impl Inventory {
             found.push(Installed::new(kind, json, &revisions)?);
         }
         let lock = serde_json::from_value(lock).unwrap_or_default();
-        Ok(Self { packages: found, is_complete: true, leaving: Vec::new(), lock })
+        Ok(Self { packages: found, is_complete: true, lock, ..Self::default() })
+    }
+
+    /// The same with install objects of a kind, and the records that packages have.
+    pub fn with_installs(
+        mut self,
+        kind: &'static str,
+        installs: Vec<Json>,
+        records: &[Json],
+    ) -> Outcome<Self> {
+        for json in installs {
+            self.installs.push(InstallObject::read(kind, json, records)?);
+        }
+        Ok(self)
     }
 
     /// Whether nothing is left of a package.
@@ -151,11 +170,24 @@ impl Inventory {
         let is_it = |(kind, name): &(PackageKind, String)| {
             *name == which.name && which.kind.is_none_or(|it| it == *kind)
         };
-        !self.packages.iter().any(|one| which.fits(one)) && !self.leaving.iter().any(is_it)
+        let is_there = self.packages.iter().any(|one| which.fits(one))
+            || !self.fitting_installs(which).is_empty();
+        !is_there && !self.leaving.iter().any(is_it)
     }
 
-    /// The package that is meant.
+    /// The package that is meant; that of an install object, if one is named.
     pub fn find(&self, which: &Which) -> Outcome<&Installed> {
+        match self.find_object(which)? {
+            FoundObject::Package(one) => Ok(one),
+            FoundObject::Install(install) => install.provider(self).ok_or_else(|| {
+                let message = format!("{} has brought no package yet", install.id());
+                Failure::new(message, format!("see why with `apron status {}`", install.id()))
+            }),
+        }
+    }
+
+    /// The package that is called so itself.
+    pub(crate) fn find_package(&self, which: &Which) -> Outcome<&Installed> {
         let found: Vec<&Installed> = self.packages.iter().filter(|one| which.fits(one)).collect();
         match found.as_slice() {
             [one] => Ok(one),
@@ -170,7 +202,9 @@ impl Inventory {
 
     fn missing(&self, which: &Which) -> Failure {
         let message = format!("{} is not installed", which.told());
-        let names: Vec<&str> = self.packages.iter().map(Installed::name).take(10).collect();
+        let names = self.packages.iter().map(|one| one.name().to_owned());
+        let names = self.installs.iter().map(InstallObject::key).chain(names);
+        let names: Vec<String> = names.take(10).collect();
         let hint = match names.as_slice() {
             [] => "nothing is; `apron install REFERENCE` installs a package".to_owned(),
             names => format!("these are: {}", names.join(", ")),

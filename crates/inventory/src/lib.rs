@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!   API server ──► Cluster ──► Inventory ──► Installed ──► State, complaints, progress
-//!                                   └─ Lock ──► who needs whom
+//!                                   ├─ install objects ──► the Provider that each became, its record
+//!                                   └─ Lock ──► who needs whom, why a package is there
 //!                  definitions ──► what a package has there, and how many objects live by it
 //!                  roles ──► what packages may ask for
 //!                  pods ──► what is in the way of those that run a package, and which logs there are
@@ -17,16 +18,24 @@
 
 mod cluster;
 pub mod definitions;
+mod forest;
+mod history;
 mod installed;
 mod log_lines;
+mod installs;
 mod logged;
 mod pods;
 pub mod roles;
 mod state;
+mod versions;
+mod why;
 
 pub use cluster::{Cluster, Resource, lower};
+pub use forest::{count_objects, revision_state};
 pub use installed::{Installed, Inventory, Needed, Which, kind_named, reference, version};
 pub use log_lines::{LogLines, ReadPosition, split_time};
+pub use installs::{FoundObject, InstallObject, InstallShown, InstallWish, install_kind_named};
 pub use logged::{LoggedContainer, PodAbsence};
 pub use pods::{LogRun, LogTail, PodPlight, PodTrouble, RUNTIME_CONTAINER, RunEnd};
 pub use state::State;
+pub use why::{Explanation, NeedReason};

@@ -168,7 +168,12 @@ impl Installed {
             && let Some(waiting) = self.next()
         {
             let (name, revision) = (self.name(), &waiting.metadata.name);
-            all = vec![format!("revision {revision} waits to be activated: apron activate {name}")];
+            let waits = if self.is_for_installs() {
+                format!("revision {revision} waits for its install object")
+            } else {
+                format!("revision {revision} waits to be activated: apron activate {name}")
+            };
+            all = vec![waits];
         }
         all
     }
@@ -176,6 +181,9 @@ impl Installed {
     /// That another version waits to be activated than the one that is, if one does.
     fn waits(&self) -> Option<String> {
         let version = installed::version(&self.waiting()?.spec.image);
+        if self.is_for_installs() {
+            return Some(format!("{version} waits for its install object"));
+        }
         Some(format!("{version} waits to be activated: apron activate {}", self.name()))
     }
 

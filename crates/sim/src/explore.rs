@@ -6,7 +6,7 @@ use crate::history::{self, History};
 use crate::pack::Failure;
 use crate::picture::{self, Picture};
 use crate::scenarios::Scenario;
-use crate::stage::{Setting, Snapshot, Stage};
+use crate::stage::{ManagedKinds, Setting, Snapshot, Stage};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
@@ -108,8 +108,11 @@ pub fn prepare<'a>(base: &Snapshot, scenario: &'a Scenario) -> Result<Prepared<'
         if scenario.is_start {
             return Ok(base.clone());
         }
-        let is_hosted = scenario.is_hosted;
-        let setting = Setting { pushes: true, is_hosted, ..Setting::default() };
+        let (is_hosted, kinds) = (scenario.is_hosted, scenario.kinds);
+        // Definitions of install objects are not among those that every simulation begins with.
+        let installs_definitions = kinds != ManagedKinds::Packages;
+        let setting =
+            Setting { installs_definitions, pushes: true, is_hosted, kinds, ..Setting::default() };
         let mut stage = Stage::open(base, setting).await?;
         (scenario.before)(&mut stage).await?;
         stage.settle().await?;
@@ -130,8 +133,8 @@ pub fn play(
     bend: Option<Bend>,
 ) -> Result<Outcome, Failure> {
     let (installs_definitions, pushes) = (scenario.is_start, scenario.pushes);
-    let is_hosted = scenario.is_hosted;
-    let setting = Setting { installs_definitions, pushes, is_hosted, schedule, bend };
+    let (is_hosted, kinds) = (scenario.is_hosted, scenario.kinds);
+    let setting = Setting { installs_definitions, pushes, is_hosted, kinds, schedule, bend };
     on_a_clock(async {
         let mut stage = Stage::open(from, setting).await?;
         if scenario.is_start {

@@ -3,6 +3,7 @@
 use crate::gate::Gate;
 use crate::pack::Failure;
 use crate::place::Place;
+use crate::stage::ManagedKinds;
 use controller::cache::Cache;
 use controller::fetch::Fetcher;
 use controller::{Hands, Manager, Settings, Voice};
@@ -34,11 +35,12 @@ impl Life {
         place: &Place,
         gate: Gate,
         cache: PathBuf,
-        installs_definitions: bool,
+        (installs_definitions, kinds): (bool, ManagedKinds),
         diary: &Diary,
     ) -> Result<Self, Failure> {
         let client = kube::Client::new(gate.clone(), "default");
-        let settings = Settings { installs_definitions, ..settings() };
+        let manages_stacks = kinds == ManagedKinds::InstallObjects;
+        let settings = Settings { installs_definitions, manages_stacks, ..settings() };
         let hands = hands(place, client, cache, settings, diary)?;
         let (stop, told) = watch::channel(false);
         let task = tokio::spawn(async move {

@@ -13,10 +13,12 @@ use xpkg::locate::PACKAGE_FILE;
 /// Any error: nothing here is expected to fail.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// A package: its metadata, and what it brings.
+/// A package: its metadata, and what it brings; or the files of one of the first format.
 #[derive(Clone, Debug)]
 pub struct Package {
     documents: Vec<Json>,
+    /// Files below `.registry/`, with their contents.
+    registry_files: Vec<(String, Json)>,
 }
 
 impl Package {
@@ -26,7 +28,12 @@ impl Package {
             "apiVersion": "meta.pkg.crossplane.io/v1", "kind": kind,
             "metadata": {"name": name}, "spec": {},
         });
-        Self { documents: vec![meta] }
+        Self { documents: vec![meta], registry_files: Vec::new() }
+    }
+
+    /// A package of the first format: what its `.registry/` holds.
+    pub fn of_registry_files(files: Vec<(String, Json)>) -> Self {
+        Self { documents: Vec::new(), registry_files: files }
     }
 
     /// With an object in it.
@@ -87,15 +94,30 @@ impl Package {
         documents.flat_map(|one| format!("---\n{one}\n").into_bytes()).collect()
     }
 
+    /// What is in its layer.
+    fn layer_files(&self) -> Vec<(String, Vec<u8>)> {
+        if self.registry_files.is_empty() {
+            return vec![(PACKAGE_FILE.to_owned(), self.text())];
+        }
+        let files = self.registry_files.iter();
+        let file = |(path, content): &(String, Json)| {
+            (format!(".registry/{path}"), content.to_string().into_bytes())
+        };
+        files.map(file).collect()
+    }
+
     /// Pushes it into a registry.
     pub async fn push(&self, registry: &axum::Router, reference: &str) -> Result<Digest, Failure> {
-        let text = self.text();
         let mut writer = LayerWriter::new(Vec::new())?;
-        writer.start_file(PACKAGE_FILE, text.len() as u64)?;
-        writer.write_all(&text)?;
+        for (path, text) in self.layer_files() {
+            writer.start_file(&path, text.len() as u64)?;
+            writer.write_all(&text)?;
+        }
         let (bytes, layer) = writer.finish()?;
         let descriptor = layer.descriptor.clone();
-        let image = assemble(None, &[PackageLayer { layer, role: "base".to_owned() }])?;
+        // A package of the first format is found by its files alone.
+        let role = if self.registry_files.is_empty() { "base" } else { "" };
+        let image = assemble(None, &[PackageLayer { layer, role: role.to_owned() }])?;
         let reference = Reference::parse(reference, &Rules::weak())?;
         let settings = Settings { plain_http: true, ..Settings::default() };
         let client = Client::new(transport(registry.clone()), Keychain::anonymous(), settings);

@@ -60,6 +60,16 @@ impl Snapshot {
     }
 }
 
+/// Which kinds a manager looks after.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ManagedKinds {
+    /// Packages, revisions and what runs them.
+    #[default]
+    Packages,
+    /// Those, and install objects of the first package system.
+    InstallObjects,
+}
+
 /// How a manager is to be started, and what is to happen to it.
 #[derive(Clone, Default)]
 pub struct Setting {
@@ -69,6 +79,8 @@ pub struct Setting {
     pub pushes: bool,
     /// Whether there is a node, and Deployments become pods; otherwise they are available at once.
     pub is_hosted: bool,
+    /// Which kinds the manager looks after.
+    pub kinds: ManagedKinds,
     /// What happens to its calls in its first life, or to those of the node.
     pub schedule: Option<Schedule>,
     /// What is done to its calls in all of its lives.
@@ -120,7 +132,8 @@ impl Stage {
         let gate = Gate::new(server, &turnstile, of_manager, bend, probe);
         let (first, diary) = (gate.clone(), Diary::default());
         let path = PathBuf::from(cache.path());
-        let life = Life::begin(&place, gate, path, setting.installs_definitions, &diary)?;
+        let work = (setting.installs_definitions, setting.kinds);
+        let life = Life::begin(&place, gate, path, work, &diary)?;
         let pushed = from.pushed.clone();
         let node = setting.is_hosted.then(|| {
             let machine = SharedMachine::new(from.machine.clone().without_notes(), clock);
@@ -309,8 +322,8 @@ impl Stage {
         let (server, bend) = (self.place.server.clone(), self.setting.bend.clone());
         let gate = Gate::new(server, &self.turnstile, None, bend, probe);
         let path = PathBuf::from(self.cache.path());
-        let installs = self.setting.installs_definitions;
-        self.life = Life::begin(&self.place, gate, path, installs, &self.diary)?;
+        let work = (self.setting.installs_definitions, self.setting.kinds);
+        self.life = Life::begin(&self.place, gate, path, work, &self.diary)?;
         Ok(())
     }
 

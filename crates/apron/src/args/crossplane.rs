@@ -6,6 +6,7 @@ use super::kubectl::Kind;
 use super::packages::OptionArguments;
 use super::registry::RegistryArguments;
 use crate::command::change::Voice;
+use crate::command::install_object::ObjectOptions;
 use crate::command::{build, extract, init, install, push, update, version};
 use crate::directory::{Links, Metadata, Selecting};
 use crate::output::Format;
@@ -209,6 +210,7 @@ impl Arguments {
                 let (mut options, wait) = words.options.into_options();
                 options.runtime_config = words.runtime_config;
                 Command::Install(Box::new(install::Request {
+                    object: ObjectOptions::default(),
                     crd: None,
                     catalog: None,
                     package: words.package,

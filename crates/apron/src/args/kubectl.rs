@@ -6,6 +6,7 @@ use super::cluster::{ClusterArguments, Impersonation};
 use super::packages::OptionArguments;
 use super::registry::RegistryArguments;
 use crate::command::change::Voice;
+use crate::command::install_object::ObjectOptions;
 use crate::command::{build, install, push, update, version};
 use crate::directory::Selecting;
 use crate::output::Format;
@@ -140,6 +141,7 @@ impl Arguments {
                     name,
                     naming: install::Naming::Last,
                     options,
+                    object: ObjectOptions::default(),
                     wait,
                     voice: Voice::Kubectl,
                     cluster: ClusterArguments::upstream(Impersonation::default()),

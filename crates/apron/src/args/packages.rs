@@ -9,15 +9,17 @@ use super::permissions::PermissionsArguments;
 use super::pin::PinArguments;
 use super::registry::RegistryArguments;
 use super::render::RenderArguments;
+use super::stacks::ObjectArguments;
 use crate::cluster::wait::Goal;
 use crate::command::change::Voice;
+use crate::command::list::ListedKind;
 use crate::command::{
     activate, adopt, install, list, plan, prune, status, uninstall, update, wait, why,
 };
 use crate::output::{Format, ObjectFormat};
 use api::meta::PackageKind;
 use clap::{Args, Subcommand};
-use inventory::{Which, kind_named};
+use inventory::{Which, install_kind_named, kind_named};
 use std::time::Duration;
 
 /// What can be done with packages in a cluster.
@@ -27,6 +29,10 @@ pub(super) enum PackageWords {
     ///
     /// The package's kind is read from the registry, unless it is said: `apron install provider
     /// REFERENCE` works where the cluster can reach the registry and this machine cannot.
+    ///
+    /// For a package of the first format (`.registry/`) an install object is made: a
+    /// `ClusterPackageInstall` or a `PackageInstall`, as the package says it needs rights. Either can be
+    /// said as KIND, too: `apron install clusterpackageinstall REFERENCE`.
     Install(Box<InstallArguments>),
     /// Change the version of an installed package
     ///
@@ -127,6 +133,8 @@ pub(super) struct InstallArguments {
     /// Install it whatever version of Crossplane it asks for
     #[arg(long)]
     ignore_crossplane_constraints: bool,
+    #[command(flatten, next_help_heading = "Packages of the first format")]
+    object: ObjectArguments,
     /// Form of the result
     #[arg(long, short, value_enum, default_value_t)]
     output: ObjectFormat,
@@ -204,6 +212,8 @@ pub(super) struct PlanArguments {
     /// Let the API server check every object in a dry run, too, which needs the right to write them
     #[arg(long)]
     check: bool,
+    #[command(flatten, next_help_heading = "Packages of the first format")]
+    object: ObjectArguments,
     /// Plan for a manager that may move packages to lower versions
     #[arg(long)]
     enable_dependency_version_downgrades: bool,
@@ -246,9 +256,9 @@ pub(super) struct UninstallArguments {
 
 #[derive(Args)]
 pub(super) struct ListArguments {
-    /// Only this kind: provider, configuration or function
+    /// Only this kind: provider, configuration, function, clusterpackageinstall or packageinstall
     #[arg(value_name = "KIND", value_parser = kind)]
-    kind: Option<PackageKind>,
+    kind: Option<ListedKind>,
     /// Form of the result
     #[arg(long, short, value_enum, default_value_t)]
     output: ObjectFormat,
@@ -374,8 +384,14 @@ pub(super) struct WhyArguments {
     cluster: ClusterArguments,
 }
 
-fn kind(word: &str) -> Result<PackageKind, String> {
-    kind_named(word).ok_or_else(|| format!("`{word}` is not provider, configuration or function"))
+fn kind(word: &str) -> Result<ListedKind, String> {
+    let install = || install_kind_named(word).map(ListedKind::Install);
+    kind_named(word).map(ListedKind::Package).or_else(install).ok_or_else(|| {
+        format!(
+            "`{word}` is not provider, configuration, function, clusterpackageinstall or \
+             packageinstall"
+        )
+    })
 }
 
 /// The kind that comes first, if it does and something follows.
@@ -390,7 +406,9 @@ fn take_kind(words: &mut Vec<String>) -> Option<PackageKind> {
 fn refuse_misread(package: &str, name: Option<&str>) -> Result<(), clap::Error> {
     let wrong = match name {
         // With a dot it is rather a file than a kind with its group.
-        None if !package.contains('.') && kind_named(package).is_some() => {
+        None if !package.contains('.')
+            && (kind_named(package).is_some() || install_kind_named(package).is_some()) =>
+        {
             format!(
                 "`{package}` is a kind, and a reference is missing: give [KIND] REFERENCE [NAME]\n"
             )
@@ -500,13 +518,14 @@ impl PruneArguments {
 
 impl InstallArguments {
     fn into_request(mut self) -> Result<install::Request, clap::Error> {
+        let object = self.object.into_options(&mut self.words)?;
         let kind = take_kind(&mut self.words);
         let mut words = self.words.into_iter();
         let (package, name) = (words.next().unwrap_or_default(), words.next());
         if words.next().is_some() {
             return Err(too_many("[KIND] REFERENCE [NAME]"));
         }
-        if kind.is_none() && self.crd.is_none() {
+        if kind.is_none() && object.kind.is_none() && self.crd.is_none() {
             refuse_misread(&package, name.as_deref())?;
         }
         let (mut options, wait) = self.options.into_options();
@@ -523,6 +542,7 @@ impl InstallArguments {
             name,
             naming: install::Naming::Path,
             options,
+            object,
             wait,
             voice: Voice::Apron(self.output),
             cluster: self.cluster,
@@ -533,6 +553,7 @@ impl InstallArguments {
 
 impl PlanArguments {
     fn into_request(mut self) -> Result<plan::Request, clap::Error> {
+        let object = self.object.into_options(&mut self.words)?;
         let kind = take_kind(&mut self.words);
         let mut words = self.words.into_iter();
         let (first, second) = (words.next().unwrap_or_default(), words.next());
@@ -541,6 +562,7 @@ impl PlanArguments {
         }
         Ok(plan::Request {
             kind,
+            object,
             first,
             second,
             is_detailed: self.detailed_exitcode,

@@ -2,11 +2,44 @@
 
 use super::Command;
 use super::registry::RegistryArguments;
+use crate::command::install_object::ObjectOptions;
 use crate::command::{convert, unpack};
 use crate::output::Format;
 use clap::Args;
+use inventory::install_kind_named;
 use oci::Platform;
 use std::path::PathBuf;
+
+/// What is said of install objects.
+#[derive(Args)]
+pub(super) struct ObjectArguments {
+    /// Namespace of the install object [default: default]
+    #[arg(long, value_name = "NAME")]
+    install_namespace: Option<String>,
+    /// Registry that the package and its controller's images come from, if they name none; with
+    /// clusterpackageinstall or packageinstall as KIND
+    #[arg(long, value_name = "REGISTRY")]
+    source: Option<String>,
+}
+
+impl ObjectArguments {
+    /// What is said, with the kind that comes before the reference, if one does.
+    pub(super) fn into_options(
+        self,
+        words: &mut Vec<String>,
+    ) -> Result<ObjectOptions, clap::Error> {
+        let kind = words.first().filter(|_| words.len() > 1);
+        let kind = kind.and_then(|word| install_kind_named(word));
+        if kind.is_some() {
+            words.remove(0);
+        } else if self.source.is_some() {
+            let message = "--source is for install objects: give clusterpackageinstall or \
+                           packageinstall before the reference\n";
+            return Err(clap::Error::raw(clap::error::ErrorKind::ArgumentConflict, message));
+        }
+        Ok(ObjectOptions { kind, namespace: self.install_namespace, source: self.source })
+    }
+}
 
 /// What to unpack.
 #[derive(Args)]

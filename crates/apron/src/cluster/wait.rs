@@ -6,7 +6,7 @@ use crate::args::duration;
 use crate::failure::{Failure, Outcome};
 use crate::output;
 use api::condition::{Condition, types};
-use inventory::{Installed, Inventory, Which};
+use inventory::{FoundObject, Installed, Inventory, Which};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -33,13 +33,13 @@ pub(crate) enum Goal {
 
 impl Goal {
     fn is_met(self, which: &Which, inventory: &Inventory) -> bool {
-        let found = inventory.find(which).ok();
+        let named = inventory.find_object(which).ok();
+        let is_well = || named.is_some_and(|one| one.state(inventory).is_well());
+        let found = named.and_then(|one| one.package(inventory));
         match self {
             Self::Deleted => inventory.is_gone(which),
-            Self::Healthy => found.is_some_and(|one| one.state().is_well()),
-            Self::Updated => {
-                found.is_some_and(|one| one.state().is_well() && one.waiting().is_none())
-            }
+            Self::Healthy => is_well(),
+            Self::Updated => is_well() && found.is_some_and(|one| one.waiting().is_none()),
             Self::Installed => found.is_some_and(|one| {
                 let installed = one.condition(types::INSTALLED);
                 let is_now = |it: &&Condition| !it.is_past(one.package.metadata.generation);
@@ -124,8 +124,11 @@ async fn explain_pods(
 
 /// Says what has changed since the last look.
 fn tell(which: &[Which], inventory: &Inventory, seen: &mut BTreeMap<String, String>) {
-    for one in which.iter().filter_map(|it| inventory.find(it).ok()) {
-        for one in inventory.closure(one).into_iter().rev() {
+    for one in which.iter().filter_map(|it| inventory.find_object(it).ok()) {
+        let below = one.package(inventory).map(|one| inventory.closure(one)).unwrap_or_default();
+        let below = below.into_iter().rev().map(FoundObject::Package);
+        let install = Some(one).filter(|one| matches!(one, FoundObject::Install(_)));
+        for one in below.chain(install) {
             let (id, progress) = (one.id(), one.progress(inventory));
             if seen.get(&id) != Some(&progress) {
                 output::say(format_args!("{} {progress}", output::bold(&id)));
@@ -148,7 +151,9 @@ fn overdue(which: &[Which], goal: Goal, time: Duration, found: Outcome<Inventory
         [one] => format!("see more with `apron status {}`", one.name),
         _ => "see more with `apron status`".to_owned(),
     };
-    let is_stuck = |one: &&Which| inventory.find(one).is_ok_and(Installed::needs_user_action);
+    let is_stuck = |one: &&Which| {
+        inventory.find_object(one).is_ok_and(|one| one.needs_user_action(&inventory))
+    };
     let hint = if goal != Goal::Deleted && open.iter().all(is_stuck) {
         see
     } else {
@@ -156,7 +161,7 @@ fn overdue(which: &[Which], goal: Goal, time: Duration, found: Outcome<Inventory
     };
     let mut failure = Failure::new(message, hint);
     for one in open {
-        match inventory.find(one) {
+        match inventory.find_object(one) {
             Ok(one) => failure.causes.push(format!("{} is {}", one.id(), one.progress(&inventory))),
             Err(_) if goal == Goal::Deleted => {
                 failure.causes.push(format!("revisions of {} are still there", one.name));

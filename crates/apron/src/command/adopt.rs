@@ -8,6 +8,7 @@ use crate::args::authority::AuthorityArguments;
 use crate::args::cluster::ClusterArguments;
 use crate::args::registry::RegistryArguments;
 use crate::cluster::Cluster;
+use crate::command::install_object::ObjectOptions;
 use crate::command::login;
 use crate::command::plan::{self, Wish};
 use crate::failure::{Failure, Outcome};
@@ -64,6 +65,7 @@ async fn in_the_way(
 ) -> Outcome<(Vec<Adoption>, Vec<String>)> {
     let (kind, name) = (one.kind, one.name().to_owned());
     let plan = plan::Request {
+        object: ObjectOptions::default(),
         catalogs: Vec::new(),
         kind: Some(kind),
         first: name.clone(),

@@ -3,8 +3,6 @@
 use crate::cluster::Cluster;
 use crate::failure::Outcome;
 use crate::output::{self, ObjectFormat};
-use api::meta::PackageKind;
-use inventory::lower;
 use serde_json::{Value as Json, json};
 
 /// Who asked.
@@ -24,7 +22,8 @@ pub(crate) struct Change {
     pub(crate) word: &'static str,
     /// What we call it.
     pub(crate) said: &'static str,
-    pub(crate) kind: PackageKind,
+    /// Its kind, as people write it.
+    pub(crate) kind: String,
     pub(crate) name: String,
     /// What comes after our word for it.
     pub(crate) detail: String,
@@ -58,19 +57,28 @@ impl Change {
         object
     }
 
+    /// The API group of the object; that of packages, if it does not say.
+    fn group<'a>(&'a self, cluster: &'a Cluster) -> &'a str {
+        let written = self.object["apiVersion"].as_str().and_then(|it| it.split_once('/'));
+        match written {
+            Some((group, _)) => group,
+            None => &cluster.group,
+        }
+    }
+
     /// Tells it.
     pub(crate) fn tell(&self, voice: Voice, cluster: &Cluster) -> Outcome {
-        let (kind, name, word) = (lower(self.kind), &self.name, self.word);
+        let (kind, name, word) = (&self.kind, &self.name, self.word);
         match voice {
             Voice::Crossplane => output::print(format_args!("{kind}/{name} {word}")),
             Voice::Kubectl => {
-                output::print(format_args!("{kind}.{}/{name} {word}", cluster.group));
+                output::print(format_args!("{kind}.{}/{name} {word}", self.group(cluster)));
             }
             Voice::Apron(ObjectFormat::Text | ObjectFormat::Wide) => {
                 output::print(format_args!("{} {}", self.said, self.detail));
             }
             Voice::Apron(ObjectFormat::Name) => {
-                output::print(format_args!("{kind}.{}/{name}", cluster.group));
+                output::print(format_args!("{kind}.{}/{name}", self.group(cluster)));
             }
             Voice::Apron(ObjectFormat::Json) => return output::print_json(&self.shown()),
             Voice::Apron(ObjectFormat::Yaml) => return output::print_yaml(&self.shown()),
@@ -88,7 +96,7 @@ mod tests {
         let change = |name: &str| Change {
             word: "deleted",
             said: "uninstalled",
-            kind: PackageKind::Provider,
+            kind: "provider".to_owned(),
             name: name.to_owned(),
             detail: String::new(),
             object: json!({"metadata": {"name": name, "managedFields": [{"manager": "m"}]}}),

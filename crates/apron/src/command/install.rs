@@ -6,12 +6,14 @@ use crate::cluster::Cluster;
 use crate::cluster::wait::{self, Goal};
 use crate::command::catalog::resolve;
 use crate::command::change::{Change, Voice};
+use crate::command::install_object::{self, ObjectOptions};
 use crate::command::permissions;
 use crate::failure::{Failure, Outcome};
 use crate::git::{self, GitSettings};
 use crate::output;
 use crate::place::{self, Opened, Place};
 use crate::settings::Settings;
+use crate::stacks;
 use api::meta::PackageKind;
 use api::pkg::PACKAGE_NAME_SIZE_MAX;
 use controller::authority;
@@ -19,8 +21,10 @@ use inventory::{Inventory, Which, reference};
 use inventory::{Resource, lower};
 use oci::Reference;
 use serde_json::{Value as Json, json};
+use stack::VersionTag;
 use std::time::Duration;
 use store::remote::Client;
+use xpkg::open::OpenError;
 
 /// What to install, and how.
 #[derive(Clone)]
@@ -36,6 +40,8 @@ pub(crate) struct Request {
     /// What the object is called if nobody says so.
     pub(crate) naming: Naming,
     pub(crate) options: Options,
+    /// What is said of the object if the package is of the first format.
+    pub(crate) object: ObjectOptions,
     /// How long to wait until it is healthy; not at all if it is not said.
     pub(crate) wait: Option<Duration>,
     pub(crate) voice: Voice,
@@ -82,6 +88,10 @@ pub(crate) async fn run(request: &Request, settings: &Settings) -> Outcome {
 }
 
 async fn install_package(request: &Request, settings: &Settings) -> Outcome {
+    if let Some(kind) = request.object.kind {
+        let cluster = Cluster::connect(&request.cluster, settings).await?;
+        return install_object::install(request, kind, &cluster).await;
+    }
     if let Some(source) = git::parse_source(&request.package)? {
         let (pinned, kind, package) = pin_source(&source, request, settings).await?;
         let request = Request { package: pinned.name(), kind: Some(kind), ..request.clone() };
@@ -109,7 +119,10 @@ async fn pin_source(
         Failure::new("the build ended early", "run the command again").because(&error)
     })??;
     let opened = place::open(&Place::File(file), &request.registry, settings).await?;
-    let (kind, package) = read_opened(&opened, settings).await?;
+    let FoundPackage::Today(kind, package) = read_opened(&opened, settings).await? else {
+        let hint = "push what `apron build` makes of it to a registry, and install that";
+        return Err(Failure::new(format!("{source} is a package of the first format"), hint));
+    };
     let pinned = git::parse_source(&format!("{}@{commit}", source.repository()))?;
     let pinned = pinned.ok_or_else(|| Failure::new("no commit was found", "name a commit"))?;
     if request.kind.is_some_and(|wanted| wanted != kind) {
@@ -117,7 +130,7 @@ async fn pin_source(
         return Err(Failure::new(format!("{source} is a {}", kind.as_str()), hint));
     }
     output::say(format_args!("{} is commit {commit}", source.identifier()));
-    Ok((pinned, kind, package))
+    Ok((pinned, kind, *package))
 }
 
 /// Installs what a reference names; `read` is what is in it, if that was read already.
@@ -136,7 +149,7 @@ async fn install_reference(
         (kind, read)
     } else {
         let read = read_package(parsed, &cluster, &request.registry, settings).await;
-        let (kind, package) = read.map_err(|mut failure| {
+        let read = read.map_err(|mut failure| {
             // An image that is not there cannot be installed under another kind, either.
             if place::is_missing(&failure, parsed) {
                 return failure;
@@ -146,8 +159,14 @@ async fn install_reference(
             failure.hint = format!("{}; {what}: {words}", failure.hint);
             failure
         })?;
-        (kind, Some(package))
+        match read {
+            FoundPackage::Today(kind, package) => (kind, Some(*package)),
+            FoundPackage::First(kind) => {
+                return install_object::install(request, kind, &cluster).await;
+            }
+        }
     };
+    request.object.refuse_today()?;
     request.options.check(kind)?;
     let name = match (&request.name, request.naming) {
         (Some(name), _) => name.clone(),
@@ -165,6 +184,7 @@ async fn install_reference(
     }
     if let Some(object) = make(request, &cluster, &which, kind).await? {
         let detail = format!("{} {}", lower(kind), output::bold(&name));
+        let kind = lower(kind);
         Change { word: "created", said: "installed", kind, name, detail, object }
             .tell(request.voice, &cluster)?;
     }
@@ -196,35 +216,48 @@ pub(super) fn refuse_long(name: &str, (verb, package): (&str, &str)) -> Outcome 
     ))
 }
 
+/// What an image turned out to be.
+pub(super) enum FoundPackage {
+    /// A package of today.
+    Today(PackageKind, Box<xpkg::open::Opened>),
+    /// A package of the first format, by the kind of install object that gives it the rights it needs.
+    First(&'static str),
+}
+
 /// Reads the package, from where the cluster would, to see what it is and what it asks for.
 pub(super) async fn read_package(
     reference: &Reference,
     cluster: &Cluster,
     registry: &RegistryArguments,
     settings: &Settings,
-) -> Outcome<(PackageKind, xpkg::open::Opened)> {
+) -> Outcome<FoundPackage> {
     let keychain = crate::registry::keychain(registry, settings).await?;
     let transport = cluster.transport(registry, settings)?;
     let client = Client::new(transport, keychain, crate::registry::remote(registry));
     read_opened(&Opened::of(&client, reference), settings).await
 }
 
-async fn read_opened(
-    opened: &Opened,
-    settings: &Settings,
-) -> Outcome<(PackageKind, xpkg::open::Opened)> {
+async fn read_opened(opened: &Opened, settings: &Settings) -> Outcome<FoundPackage> {
     let located = place::locate(opened, None, settings).await?;
     let limits = xpkg::Limits::default();
-    let package = xpkg::open::package_yaml(&located.layers, &limits)
-        .and_then(|reader| xpkg::open::read(reader, &limits))
-        .map_err(|error| place::unreadable(&opened.name, &error))?;
+    let read = xpkg::open::package_yaml(&located.layers, &limits)
+        .and_then(|reader| xpkg::open::read(reader, &limits));
+    if matches!(read, Err(OpenError::NotAPackage))
+        && let Some(found) =
+            stacks::read_image(&opened.name, &located.layers, VersionTag::Untagged)?
+    {
+        let sound = found.require_sound()?;
+        let scope = sound.app.find_text("permissionScope");
+        return Ok(FoundPackage::First(api::stacks::install_kind(scope)));
+    }
+    let package = read.map_err(|error| place::unreadable(&opened.name, &error))?;
     let kind = package.meta().map(api::meta::Meta::kind).ok_or_else(|| {
         Failure::new(
             format!("{} does not say what kind of package it is", opened.name),
             "`apron lint` says what is wrong with it",
         )
     })?;
-    Ok((kind, package))
+    Ok(FoundPackage::Today(kind, Box::new(package)))
 }
 
 /// Tells what the package manager is going to refuse to a package, unless it was told to go by

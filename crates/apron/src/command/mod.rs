@@ -23,6 +23,7 @@ pub(crate) mod image;
 pub(crate) mod init;
 pub(crate) mod inspect;
 pub(crate) mod install;
+pub(crate) mod install_object;
 pub(crate) mod lint;
 pub(crate) mod list;
 pub(crate) mod login;

@@ -51,7 +51,11 @@ fn wished_package(
     wish: &plan::Wish,
     reference: &str,
 ) -> Outcome<Package> {
-    let (kind, name) = (wish.kind(), wish.name());
+    let name = wish.name();
+    let Some(kind) = wish.kind() else {
+        let hint = "commit its install object: `apron help first-format` shows one";
+        return Err(Failure::new(format!("{reference} is a package of the first format"), hint));
+    };
     if let Ok(one) = inventory.find(&Which { kind: Some(kind), name: name.to_owned() }) {
         let mut package = one.package.clone();
         reference.clone_into(&mut package.spec.package);

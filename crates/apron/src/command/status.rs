@@ -7,13 +7,13 @@ use crate::failure::{Failure, Outcome};
 use crate::output::tree::{self, Branch};
 use crate::output::{self, ObjectFormat, bold, dim};
 use crate::settings::Settings;
-use api::condition::{self, types};
 use api::pkg::revision::{ACTIVE, Revision};
 use explorer::plane::{PlaneNeed, PlanePackage, PlaneRevision};
-use inventory::{Installed, Inventory, Needed, PodTrouble, Which, lower, reference, version};
+use inventory::{
+    FoundObject, InstallObject, InstallShown, Installed, Inventory, Needed, PodTrouble, Which,
+    count_objects, revision_state, version,
+};
 use serde::Serialize;
-use xpkg::constraint::Constraint;
-use xpkg::version::Version;
 
 /// What to show.
 pub(crate) struct Request {
@@ -27,21 +27,22 @@ pub(crate) struct Request {
 pub(crate) async fn run(request: &Request, settings: &Settings) -> Outcome {
     let cluster = Cluster::connect(&request.cluster, settings).await?;
     let inventory = Inventory::gather(&cluster).await?;
-    let roots: Vec<&Installed> = if request.which.is_empty() {
-        roots(&inventory)
+    let roots: Vec<FoundObject<'_>> = if request.which.is_empty() {
+        let installs = inventory.installs.iter().map(FoundObject::Install);
+        installs.chain(inventory.roots().into_iter().map(FoundObject::Package)).collect()
     } else {
-        request.which.iter().map(|which| inventory.find(which)).collect::<Outcome<_>>()?
+        request.which.iter().map(|which| inventory.find_object(which)).collect::<Outcome<_>>()?
     };
-    let all: Vec<&Installed> = distinct(&inventory, &roots);
+    let all = packages_of(&inventory, &roots);
     let troubles = match request.format {
         ObjectFormat::Name => Vec::new(),
         _ => Box::pin(find_logged_troubles(&cluster, &all)).await,
     };
     let drawing = Drawing { inventory: &inventory, troubles: &troubles, is_wide: false };
-    show(request.format, &cluster.group, &drawing, &roots)?;
+    show(request.format, &cluster, &drawing, &roots)?;
     let named = if request.which.is_empty() { &[][..] } else { &roots };
-    let ill: Vec<String> =
-        named.iter().filter(|one| !one.state().is_well()).map(|one| one.id()).collect();
+    let ill = named.iter().filter(|one| !one.state(&inventory).is_well());
+    let ill: Vec<String> = ill.map(|one| one.id()).collect();
     if ill.is_empty() {
         return Ok(());
     }
@@ -54,7 +55,8 @@ pub(crate) async fn run(request: &Request, settings: &Settings) -> Outcome {
 
 /// Draws packages of an inventory.
 pub(super) fn draw(inventory: &Inventory, which: &[Which]) -> Outcome {
-    let roots: Outcome<Vec<&Installed>> = which.iter().map(|it| inventory.find(it)).collect();
+    let roots: Outcome<Vec<FoundObject<'_>>> =
+        which.iter().map(|it| inventory.find_object(it)).collect();
     Drawing { inventory, troubles: &Vec::new(), is_wide: false }.draw_trees(&roots?);
     Ok(())
 }
@@ -68,47 +70,46 @@ struct PackageStatus {
     pods: Vec<PodTrouble>,
 }
 
-fn show(format: ObjectFormat, group: &str, drawing: &Drawing<'_>, roots: &[&Installed]) -> Outcome {
-    let all = distinct(drawing.inventory, roots);
-    let report =
-        || -> Vec<PackageStatus> { all.iter().map(|one| drawing.report_status(one)).collect() };
+/// A package or an install object, for programs.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum ObjectStatus<'a> {
+    Package(Box<PackageStatus>),
+    Install(Box<InstallShown<'a>>),
+}
+
+/// The packages of these and what they need, each once.
+fn packages_of<'a>(inventory: &'a Inventory, roots: &[FoundObject<'a>]) -> Vec<&'a Installed> {
+    let packages: Vec<&Installed> =
+        roots.iter().filter_map(|root| root.package(inventory)).collect();
+    inventory.closures(&packages)
+}
+
+fn show(
+    format: ObjectFormat,
+    cluster: &Cluster,
+    drawing: &Drawing<'_>,
+    roots: &[FoundObject<'_>],
+) -> Outcome {
+    let packages = packages_of(drawing.inventory, roots);
+    let installs = roots.iter().filter(|one| matches!(one, FoundObject::Install(_))).copied();
+    let all = installs.chain(packages.iter().copied().map(FoundObject::Package));
+    let all: Vec<FoundObject<'_>> = all.collect();
+    let report = || -> Vec<ObjectStatus<'_>> {
+        let told = all.iter().map(|one| match one {
+            FoundObject::Package(one) => ObjectStatus::Package(drawing.report_status(one).into()),
+            FoundObject::Install(one) => ObjectStatus::Install(one.shown(drawing.inventory).into()),
+        });
+        told.collect()
+    };
     match format {
         ObjectFormat::Json => return output::print_json(&report()),
         ObjectFormat::Yaml => return output::print_yaml(&report()),
-        ObjectFormat::Name => {
-            for one in &all {
-                output::print(format_args!("{}.{group}/{}", lower(one.kind), one.name()));
-            }
-        }
+        ObjectFormat::Name => all.iter().for_each(|one| output::print(one.full_name(cluster))),
         ObjectFormat::Text => drawing.draw_trees(roots),
         ObjectFormat::Wide => Drawing { is_wide: true, ..*drawing }.draw_trees(roots),
     }
     Ok(())
-}
-
-/// Packages and what they need, each once.
-fn distinct<'a>(inventory: &'a Inventory, roots: &[&'a Installed]) -> Vec<&'a Installed> {
-    let mut kept: Vec<&Installed> = Vec::new();
-    for one in roots.iter().flat_map(|root| inventory.closure(root)) {
-        if !kept.iter().any(|other| other.id() == one.id()) {
-            kept.push(one);
-        }
-    }
-    kept
-}
-
-/// Packages that nobody needs, and one of each circle.
-fn roots(inventory: &Inventory) -> Vec<&Installed> {
-    let is_root = |one: &&Installed| inventory.needed_by(one).is_empty();
-    let mut roots: Vec<&Installed> = inventory.packages.iter().filter(is_root).collect();
-    for one in &inventory.packages {
-        let is_shown =
-            roots.iter().any(|root| inventory.closure(root).iter().any(|it| it.id() == one.id()));
-        if !is_shown {
-            roots.push(one);
-        }
-    }
-    roots
 }
 
 /// Everything there is to say about a package.
@@ -134,9 +135,9 @@ fn report_revision(one: &Revision) -> PlaneRevision {
     PlaneRevision {
         name: one.metadata.name.clone(),
         number: one.spec.revision,
-        state: state_of(one),
+        state: revision_state(one),
         version: version(&one.spec.image),
-        objects: objects_of(one),
+        objects: count_objects(one),
     }
 }
 
@@ -146,44 +147,9 @@ fn report_need(it: &Needed<'_>) -> PlaneNeed {
         constraints: it.dependency.constraints.clone(),
         installed: it.installed.map(Installed::id),
         version: it.installed.map(Installed::version),
-        satisfied: fits(it).unwrap_or(it.installed.is_some() || it.is_external()),
+        satisfied: it.fits().unwrap_or(it.installed.is_some() || it.is_external()),
         reason: it.dependency.reason.clone(),
     }
-}
-
-/// What a revision is, and not only what it is to be: one that never had anything in the cluster is
-/// not called active.
-fn state_of(one: &Revision) -> String {
-    let said = condition::find(one.conditions(), types::REVISION_HEALTHY);
-    let said = said.filter(|it| !it.is_past(one.metadata.generation));
-    match one.spec.desired_state.as_str() {
-        "" => "undecided".to_owned(),
-        ACTIVE if one.is_present() => "active".to_owned(),
-        ACTIVE if said.is_some_and(|it| it.status == "False") => "not installed".to_owned(),
-        ACTIVE => "installing".to_owned(),
-        state => state.to_lowercase(),
-    }
-}
-
-/// How many of its objects are in the cluster; those that it only means to bring have no identity yet.
-fn objects_of(one: &Revision) -> usize {
-    let objects = one.status.iter().flat_map(|it| it.object_refs.iter().flatten());
-    objects.filter(|it| it.uid.is_some()).count()
-}
-
-/// Whether what is installed will do; nothing if that cannot be told.
-fn fits(it: &Needed<'_>) -> Option<bool> {
-    let installed = it.installed?;
-    if it.is_on_kind() {
-        return None;
-    }
-    let constraints = &it.dependency.constraints;
-    let reference = reference(installed.image())?;
-    if constraints.starts_with("sha256:") {
-        return Some(reference.identifier().to_string() == *constraints);
-    }
-    let version = Version::parse(reference.identifier().as_tag()?).ok()?;
-    Some(Constraint::parse(constraints).ok()?.matches(&version))
 }
 
 struct Drawing<'a> {
@@ -193,15 +159,31 @@ struct Drawing<'a> {
 }
 
 impl Drawing<'_> {
-    fn draw_trees(&self, roots: &[&Installed]) {
+    fn draw_trees(&self, roots: &[FoundObject<'_>]) {
         if roots.is_empty() {
             output::say("nothing is installed; `apron install REFERENCE` installs a package");
         }
         let mut seen = Vec::new();
         for root in roots {
-            let tree = self.package(root, None, &mut seen);
+            let tree = match root {
+                FoundObject::Package(one) => self.package(one, None, &mut seen),
+                FoundObject::Install(one) => self.install(one, &mut seen),
+            };
             tree::lines(&tree).into_iter().for_each(output::print);
         }
+    }
+
+    /// An install object with its record, and the Provider that it became.
+    fn install(&self, one: &InstallObject, seen: &mut Vec<String>) -> Branch {
+        let about = if self.is_wide { one.package() } else { one.version(self.inventory) };
+        let (kind, state) = (one.kind.to_lowercase(), one.state(self.inventory).word());
+        let complaints = one.complaints(self.inventory);
+        let mut below: Vec<Branch> =
+            complaints.into_iter().map(|it| Branch::leaf(format!("! {it}"))).collect();
+        below.extend(one.record_line().map(Branch::leaf));
+        let provider = one.provider(self.inventory);
+        below.extend(provider.map(|provider| self.package(provider, None, seen)));
+        Branch { line: format!("{kind} {} {about}: {state}", bold(one.key())), below }
     }
 
     fn report_status(&self, one: &Installed) -> PackageStatus {
@@ -248,7 +230,7 @@ impl Drawing<'_> {
         let dependency = needed.dependency;
         let constraints = needed.wants();
         match needed.installed {
-            Some(one) if fits(needed) == Some(false) => {
+            Some(one) if needed.fits() == Some(false) => {
                 self.package(one, Some(format!("(does not fit {constraints})")), seen)
             }
             Some(one) => self.package(one, Some(format!("({constraints})")), seen),
@@ -267,53 +249,12 @@ impl Drawing<'_> {
 }
 
 fn revision(one: &Revision) -> Branch {
-    let state = state_of(one);
-    let objects = output::count(objects_of(one), "object");
+    let state = revision_state(one);
+    let objects = output::count(count_objects(one), "object");
     let about = match one.spec.desired_state.as_str() {
         ACTIVE => format!("{state}, {objects}"),
         _ => state,
     };
     let version = version(&one.spec.image);
     Branch::leaf(format!("revision {} {} {version}: {about}", one.spec.revision, one.metadata.name))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    #[test]
-    fn only_what_is_in_the_cluster_is_called_active() {
-        let revision = |state: &str, healthy: Option<&str>, uid: Option<&str>| -> Revision {
-            let conditions: Vec<_> = healthy
-                .map(|status| {
-                    json!({"type": "RevisionHealthy", "status": status, "reason": "R",
-                           "lastTransitionTime": "2026-01-31T12:00:00Z"})
-                })
-                .into_iter()
-                .collect();
-            let object = json!({"apiVersion": "v1", "kind": "K", "name": "n", "uid": uid});
-            let revision = json!({
-                "apiVersion": "pkg.crossplane.io/v1", "kind": "ProviderRevision",
-                "metadata": {"name": "p-1"},
-                "spec": {"image": "p:v1", "revision": 1, "desiredState": state},
-                "status": {"conditions": conditions, "objectRefs": [object]},
-            });
-            serde_json::from_value(revision).unwrap()
-        };
-        for (state, healthy, uid, said) in [
-            ("Active", Some("True"), Some("u"), "active"),
-            ("Active", Some("True"), None, "active"),
-            ("Active", Some("False"), None, "not installed"),
-            // An object of it may be in the way of an update, but it is there.
-            ("Active", Some("False"), Some("u"), "active"),
-            ("Active", None, None, "installing"),
-            ("Inactive", Some("True"), Some("u"), "inactive"),
-            ("", None, None, "undecided"),
-        ] {
-            let revision = revision(state, healthy, uid);
-            assert_eq!(state_of(&revision), said, "{state} {healthy:?} {uid:?}");
-            assert_eq!(objects_of(&revision), usize::from(uid.is_some()), "only what is there");
-        }
-    }
 }

@@ -8,10 +8,8 @@ use crate::command::login;
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, ObjectFormat};
 use crate::settings::Settings;
-use controller::is_automatic;
 use inventory::definitions::{self, Definition, total};
-use inventory::lower;
-use inventory::{Installed, Inventory, Which};
+use inventory::{FoundObject, Installed, Inventory, Which};
 use std::io::IsTerminal as _;
 use std::time::Duration;
 
@@ -37,14 +35,15 @@ pub(crate) struct Request {
 pub(crate) async fn run(request: &Request, settings: &Settings) -> Outcome {
     let cluster = Cluster::connect(&request.cluster, settings).await?;
     let inventory = Inventory::gather(&cluster).await?;
-    let found: Outcome<Vec<&Installed>> =
-        request.which.iter().map(|which| inventory.find(which)).collect();
+    let found: Outcome<Vec<FoundObject<'_>>> =
+        request.which.iter().map(|which| inventory.find_object(which)).collect();
     let found = found?;
-    for one in &found {
-        refuse_needed(request, &inventory, one, &found)?;
+    let going = inventory.going_with(&found);
+    if !request.force {
+        inventory.refuse_needed(&found, &going)?;
     }
     let mut lost = Vec::new();
-    for one in &found {
+    for one in &going {
         lost.extend(definitions::owned(&cluster, one).await?);
     }
     if !request.dry_run && !is_agreed(request, &lost)? {
@@ -53,17 +52,18 @@ pub(crate) async fn run(request: &Request, settings: &Settings) -> Outcome {
     }
     let (mut gone, mut failed) = (Vec::new(), None);
     for one in &found {
+        let (resource, name) = one.address(&cluster);
         if !request.dry_run
-            && let Err(failure) = cluster.delete(&cluster.packages(one.kind), one.name()).await
+            && let Err(failure) = cluster.delete(&resource, name).await
         {
             failed = Some(failure);
             break;
         }
-        gone.push(change(request, one));
+        gone.push(change(request, *one));
     }
     tell_all(&gone, request.format, &cluster)?;
     if request.dry_run {
-        show(request, &lost, &needless_packages(&inventory, &found));
+        show(request, &lost, &inventory.needless_without(&going));
     }
     if let Some(failure) = failed {
         return Err(failure);
@@ -75,47 +75,11 @@ pub(crate) async fn run(request: &Request, settings: &Settings) -> Outcome {
     Ok(())
 }
 
-fn change(request: &Request, one: &Installed) -> Change {
-    let (kind, name) = (one.kind, one.name().to_owned());
+fn change(request: &Request, one: FoundObject<'_>) -> Change {
+    let (kind, name) = one.kind_and_name();
     let said = if request.dry_run { "would uninstall" } else { "uninstalled" };
-    let detail = format!("{} {}", lower(kind), output::bold(&name));
-    Change { word: "deleted", said, kind, name, detail, object: one.json.clone() }
-}
-
-/// What others need stays, unless they go, too.
-fn refuse_needed(
-    request: &Request,
-    inventory: &Inventory,
-    one: &Installed,
-    going: &[&Installed],
-) -> Outcome {
-    let stays = |other: &&Installed| !going.iter().any(|it| it.id() == other.id());
-    let users: Vec<String> =
-        inventory.needed_by(one).into_iter().filter(stays).map(Installed::id).collect();
-    if users.is_empty() || request.force {
-        return Ok(());
-    }
-    let verb = if users.len() == 1 { "needs" } else { "need" };
-    Err(Failure::new(
-        format!("{} {verb} {}", users.join(" and "), one.id()),
-        "uninstall them together, or this one alone with --force; the package manager may bring \
-         it back",
-    ))
-}
-
-/// Packages that the package manager brought for others, and that only what goes needs.
-fn needless_packages<'a>(inventory: &'a Inventory, going: &[&'a Installed]) -> Vec<&'a Installed> {
-    let mut all = going.to_vec();
-    let is_of = |all: &[&Installed], one: &Installed| all.iter().any(|it| it.id() == one.id());
-    loop {
-        let next = inventory.packages.iter().find(|one| {
-            let users = inventory.needed_by(one);
-            let is_left = !users.is_empty() && users.into_iter().all(|it| is_of(&all, it));
-            is_left && is_automatic(&one.package) && !is_of(&all, one)
-        });
-        let Some(next) = next else { return all.split_off(going.len()) };
-        all.push(next);
-    }
+    let detail = format!("{kind} {}", output::bold(&name));
+    Change { word: "deleted", said, kind, name, detail, object: one.json().clone() }
 }
 
 /// The definitions that go, those with objects each with the first of them; and packages that stay

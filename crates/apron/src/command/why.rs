@@ -7,9 +7,7 @@ use crate::failure::Outcome;
 use crate::output::tree::{self, Branch};
 use crate::output::{self, Format, bold, dim};
 use crate::settings::Settings;
-use controller::is_automatic;
-use inventory::{self, Installed, Inventory, Needed, Which};
-use serde::Serialize;
+use inventory::{Explanation, Inventory};
 
 /// About which package.
 pub(crate) struct Request {
@@ -19,39 +17,11 @@ pub(crate) struct Request {
     pub(crate) cluster: ClusterArguments,
 }
 
-/// What there is to say.
-#[derive(Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Why {
-    /// What it is called in the cluster, if it is there.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    id: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    version: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    state: Option<&'static str>,
-    /// Whether the package manager brought it for others, and no user by name.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    is_automatic: Option<bool>,
-    needed_by: Vec<Need>,
-    /// What is in the way.
-    messages: Vec<String>,
-}
-
-/// Somebody who needs it.
-#[derive(Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Need {
-    id: String,
-    version: String,
-    constraints: String,
-}
-
 /// Says why.
 pub(crate) async fn run(request: &Request, settings: &Settings) -> Outcome {
     let cluster = Cluster::connect(&request.cluster, settings).await?;
     let inventory = Inventory::gather(&cluster).await?;
-    let why = explain(&inventory, &request.name)?;
+    let why = inventory.explain(&request.name)?;
     if request.format == Format::Json {
         return output::print_json(&why);
     }
@@ -59,63 +29,7 @@ pub(crate) async fn run(request: &Request, settings: &Settings) -> Outcome {
     Ok(())
 }
 
-fn explain(inventory: &Inventory, name: &str) -> Outcome<Why> {
-    let found = match inventory.find(&Which::parse(name)) {
-        Err(missing) => find_by_repository(inventory, name).ok_or(missing),
-        found => found,
-    };
-    let needed_by = match &found {
-        Ok(one) => needs(inventory, |it| it.installed.is_some_and(|it| it.id() == one.id())),
-        Err(_) => {
-            needs(inventory, |it| it.installed.is_none() && is_called(&it.dependency.package, name))
-        }
-    };
-    let unresolved = inventory.unresolved().map(str::to_owned);
-    match found {
-        Ok(one) => Ok(Why {
-            id: Some(one.id()),
-            version: Some(one.version()),
-            state: Some(one.state().word()),
-            is_automatic: Some(is_automatic(&one.package)),
-            needed_by,
-            messages: one.complaints().into_iter().chain(unresolved).collect(),
-        }),
-        Err(missing) if needed_by.is_empty() => Err(missing),
-        Err(_) => Ok(Why {
-            id: None,
-            version: None,
-            state: None,
-            is_automatic: None,
-            needed_by,
-            messages: unresolved.into_iter().collect(),
-        }),
-    }
-}
-
-/// What was installed from a repository, whatever it is called in the cluster.
-fn find_by_repository<'a>(inventory: &'a Inventory, name: &str) -> Option<&'a Installed> {
-    let reference = inventory::reference(name).filter(|_| name.contains('/'))?;
-    inventory.of_repository(reference.repository()).into_iter().next()
-}
-
-/// Everybody who needs something like that.
-fn needs(inventory: &Inventory, like: impl Fn(&Needed<'_>) -> bool) -> Vec<Need> {
-    let mut found = Vec::new();
-    for one in &inventory.packages {
-        for needed in inventory.needs(one).iter().filter(|it| like(it)) {
-            let constraints = needed.wants();
-            found.push(Need { id: one.id(), version: one.version(), constraints });
-        }
-    }
-    found
-}
-
-/// Whether a repository is called so: in full, or by the last part of its path.
-fn is_called(repository: &str, name: &str) -> bool {
-    repository == name || repository.rsplit('/').next() == Some(name)
-}
-
-fn draw(name: &str, why: &Why) -> Branch {
+fn draw(name: &str, why: &Explanation) -> Branch {
     let line = match (&why.id, &why.version, why.state) {
         (Some(id), Some(version), Some(state)) => format!("{} {version}: {state}", bold(id)),
         _ => format!("{} is not installed", bold(name)),
@@ -126,7 +40,11 @@ fn draw(name: &str, why: &Why) -> Branch {
         let constraints = dim(format_args!("({})", need.constraints));
         below.push(Branch::leaf(format!("{} {} needs it {constraints}", need.id, need.version)));
     }
+    let brought = why.made_for.iter().map(|id| format!("{id} asks for it"));
+    let became = why.became.iter().map(|id| format!("it became {id}"));
+    below.extend(brought.chain(became).map(Branch::leaf));
     let note = match (why.is_automatic, why.needed_by.is_empty()) {
+        _ if !why.made_for.is_empty() => None,
         (Some(true), true) => {
             Some("nothing needs it any more: the package manager brought it for others")
         }
@@ -144,6 +62,7 @@ mod tests {
     use super::*;
     use api::meta::PackageKind;
     use api::pkg::ANNOTATION_AUTOMATIC;
+    use inventory::NeedReason;
     use serde_json::json;
 
     /// A configuration that needs a provider which is there, and one which is not.
@@ -185,7 +104,7 @@ mod tests {
 
     fn told(name: &str) -> Vec<String> {
         let inventory = inventory();
-        let why = explain(&inventory, name).unwrap();
+        let why = inventory.explain(name).unwrap();
         tree::lines(&draw(name, &why)).iter().map(|line| plain(line)).collect()
     }
 
@@ -209,17 +128,17 @@ mod tests {
     /// M4: a package that was brought for others is told from one that a user installed.
     #[test]
     fn m4_what_was_brought_for_others_says_so() {
-        let brought = |needed_by| Why {
+        let brought = |needed_by| Explanation {
             id: Some("provider/low".to_owned()),
             version: Some("v1.0.0".to_owned()),
             state: Some("healthy"),
             is_automatic: Some(true),
             needed_by,
-            messages: Vec::new(),
+            ..Explanation::default()
         };
         let (id, version) = ("configuration/top".to_owned(), "v1.0.0".to_owned());
-        let need = Need { id, version, constraints: ">=v1.0.0".to_owned() };
-        let last = |why: &Why| tree::lines(&draw("low", why)).pop().unwrap();
+        let need = NeedReason { id, version, constraints: ">=v1.0.0".to_owned() };
+        let last = |why: &Explanation| tree::lines(&draw("low", why)).pop().unwrap();
         assert_eq!(last(&brought(vec![need])), "└─ the package manager brought it for them");
         let left = "└─ nothing needs it any more: the package manager brought it for others";
         assert_eq!(last(&brought(Vec::new())), left);
@@ -231,9 +150,9 @@ mod tests {
     fn what_is_installed_is_found_by_its_repository() {
         let inventory = inventory();
         for name in ["example.org/team/low", "example.org/team/low:v9"] {
-            assert_eq!(explain(&inventory, name).unwrap().id.as_deref(), Some("provider/low"));
+            assert_eq!(inventory.explain(name).unwrap().id.as_deref(), Some("provider/low"));
         }
-        assert!(explain(&inventory, "example.org/team/none").is_err());
+        assert!(inventory.explain("example.org/team/none").is_err());
     }
 
     #[test]
@@ -245,8 +164,8 @@ mod tests {
         ];
         assert_eq!(told("far"), expected);
         let inventory = inventory();
-        assert_eq!(explain(&inventory, "example.org/team/far").unwrap().needed_by.len(), 1);
-        assert!(explain(&inventory, "nobody").is_err());
+        assert_eq!(inventory.explain("example.org/team/far").unwrap().needed_by.len(), 1);
+        assert!(inventory.explain("nobody").is_err());
     }
 
     #[test]

@@ -91,6 +91,16 @@ impl Imagined {
         let names = there.filter(|one| one["kind"] == kind).map(|one| &one["metadata"]["name"]);
         names.filter_map(|name| name.as_str().map(str::to_owned)).collect()
     }
+
+    /// The same with namespaces, as `NAMESPACE/NAME`.
+    pub(super) fn changed_keys(&self, kind: &str) -> Vec<String> {
+        let memory = self.0.memory();
+        let there = memory.changes.values().filter_map(|change| change.after.as_ref());
+        let metadata = there.filter(|one| one["kind"] == kind).map(|one| &one["metadata"]);
+        let key =
+            |it: &Json| Some(format!("{}/{}", it["namespace"].as_str()?, it["name"].as_str()?));
+        metadata.filter_map(key).collect()
+    }
 }
 
 impl Inner {

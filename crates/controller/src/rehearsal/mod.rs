@@ -28,9 +28,11 @@ use crate::revision::Revisions;
 use crate::roles::{DefinitionRoles, ProviderRoles};
 use crate::run::look;
 use crate::runtime::Runtimes;
+use crate::stacks::Installs;
 use crate::{Hands, lock};
 use api::meta::PackageKind;
 use api::pkg::LABEL_PACKAGE;
+use api::stacks::{CLUSTER_INSTALL, NAMESPACE_INSTALL};
 use plan::lock::Report;
 use plan::preview::Change;
 
@@ -107,6 +109,11 @@ impl Players {
                         sweep.look(&ProviderRoles, hands, &revision).await?;
                     }
                 }
+            }
+        }
+        for installs in [Installs(CLUSTER_INSTALL), Installs(NAMESPACE_INSTALL)] {
+            for install in imagined.changed_keys(installs.0) {
+                sweep.look(&installs, hands, &install).await?;
             }
         }
         if hands.settings.manages_roles {

@@ -19,6 +19,7 @@ mod webhooks;
 pub use adoption::{Adoption, adoptions, obstacles};
 
 use crate::lock::Report;
+use crate::stacks::ANNOTATION_INSTALLS;
 use api::condition::types;
 use api::meta::PackageKind;
 use api::pkg::LABEL_PACKAGE;
@@ -216,7 +217,7 @@ impl<'a> Family<'a> {
             kind: self.kind.as_str().to_owned(),
             name: self.name.to_owned(),
             action: action(from.as_deref(), &to),
-            because: self.because(),
+            because: self.because(after),
             replaces: self.replaced(),
             awaits_activation: self.awaits_activation(),
             revisions_removed: self.removed().map(|one| name(either(one)).to_owned()).collect(),
@@ -231,7 +232,10 @@ impl<'a> Family<'a> {
     }
 
     /// Who needs it, each with what they accept.
-    fn because(&self) -> Vec<String> {
+    fn because(&self, after: &Json) -> Vec<String> {
+        let installs = text(&after["metadata"]["annotations"][ANNOTATION_INSTALLS]).split(',');
+        let installs = installs.filter(|key| !key.is_empty());
+        let asked = installs.map(|key| format!("the install object {key} asks for it"));
         let report = &self.rehearsed.report;
         let source = report.names.get(self.name);
         let change = report.changes.iter().find(|one| Some(&one.source) == source);
@@ -242,6 +246,7 @@ impl<'a> Family<'a> {
         };
         needs
             .map(|one| format!("{} {} needs {}", called(&one.source), one.pin, one.wants))
+            .chain(asked)
             .collect()
     }
 

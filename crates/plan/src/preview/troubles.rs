@@ -67,7 +67,8 @@ fn new_trouble_of(change: &Change) -> Vec<String> {
 /// What a package or a revision would say that is in its way.
 pub(super) fn trouble_of(change: &Change) -> Vec<String> {
     let Some(after) = change.after.as_ref().filter(|_| !is_gone(change)) else { return Vec::new() };
-    if !text(&after["apiVersion"]).starts_with("pkg.") {
+    let group = text(&after["apiVersion"]);
+    if !group.starts_with("pkg.") && !group.starts_with("packages.") {
         return Vec::new();
     }
     let counts = |one: &&Json| match text(&one["type"]) {

@@ -12,21 +12,27 @@
 //! with activation by hand, so that its package is fetched and read, and nothing of it is installed;
 //! what the package says then is held against what the install object asks for ([`checks`]), and only
 //! a package that fits is activated. Install objects of one package in several namespaces share a
-//! Provider: the oldest of them says how it is fetched and run ([`parties`]).
+//! Provider: the oldest of them says how it is fetched and run ([`parties`]). One that asks for another
+//! repository keeps its Provider, and what that has ([`choice`]).
 //!
 //! An install object that asks for a definition gets its image first, as package objects do ([`by_kind`]).
 //! An install object goes last: its finalizer waits until the Provider and its revisions are gone.
 
 mod by_kind;
 mod checks;
+mod choice;
 pub mod image;
 mod parties;
 mod pods;
 mod record;
 mod runtime;
+mod secrets;
 mod tell;
 #[cfg(test)]
 mod tests;
+
+pub use choice::{ProviderChoice, choose_provider};
+pub use secrets::{LABEL_COPIED_FOR, NamedSecret, named_secrets, needs_copies};
 
 use crate::control;
 use crate::lock::{KindPins, KindSources};
@@ -59,7 +65,9 @@ pub struct InstallWorld {
     pub install: PackageInstall,
     /// All install objects there are, of both kinds.
     pub installs: Vec<PackageInstall>,
-    /// The Provider that is called as its own would be.
+    /// Which Provider it goes by.
+    pub choice: ProviderChoice,
+    /// The Provider of that name.
     pub provider: Option<Json>,
     /// The runtime configuration of that name.
     pub runtime_config: Option<Json>,
@@ -73,6 +81,10 @@ pub struct InstallWorld {
     pub record: Option<Json>,
     /// The `StackDefinition` of the object's name.
     pub template_record: Option<Json>,
+    /// The pull secrets that it names, if they are in another namespace than the manager.
+    pub secrets: Vec<NamedSecret>,
+    /// What was copied of such secrets for it.
+    pub copies: Vec<Json>,
     /// Where the definition may come from that it asks for, once that was asked.
     pub kinds: Option<KindSources>,
     /// Which packages an administrator chose for definitions.
@@ -94,6 +106,8 @@ pub struct InstallSettings {
     pub stacks_group: String,
     /// The registry of references that name none.
     pub default_registry: String,
+    /// Where the manager fetches and runs packages.
+    pub namespace: String,
 }
 
 /// The name of the Provider of an image.
@@ -138,14 +152,17 @@ impl InstallWorld {
         }
         let image = image::install_image(&self.install.spec, &self.settings.default_registry)?;
         let parties = Parties::of(self, &image)?;
+        self.refuse_leaving(&image)?;
+        let name = self.provider_name(&image);
         let contents = self.contents.as_ref().filter(|_| self.is_about(&image));
         let contents = contents.map(|contents| prune_nulls(contents.clone()));
         let fit = contents.as_ref().map(|it| checks::check_contents(self, &image, it));
         self.refuse_other_provider(&image, fit.as_ref())?;
         self.refuse_other_record()?;
-        let mut actions = Vec::new();
+        let mut actions = self.copy_secrets()?;
         if let (Some(contents), Some(Ok(()))) = (&contents, &fit) {
-            let config = runtime::runtime_config(&parties, &image, contents, &self.settings)?;
+            let named = (name.as_str(), &image);
+            let config = runtime::runtime_config(&parties, named, contents, &self.settings)?;
             actions.extend(apply_over(&config, self.runtime_config.as_ref()));
             actions.extend(self.apply_records(&image, contents));
         }
@@ -153,13 +170,14 @@ impl InstallWorld {
             Some(fit) => fit.is_ok(),
             None => self.is_about(&image) && self.is_automatic(),
         };
-        let wanted = parties.provider(&image, &self.settings, is_activated);
+        let wanted = parties.provider((&name, &image), &self.settings, is_activated);
         let waits = self.provider.as_ref().is_some_and(is_going);
         if !waits {
             actions.extend(apply_over(&wanted, self.provider.as_ref()));
         }
         let trouble = fit.and_then(Result::err);
-        Ok(self.tell_progress(actions, &image, trouble))
+        let plan = self.tell_progress(actions, &image, trouble);
+        Ok(Plan { wake: self.secrets_wake(), ..plan })
     }
 
     /// A Provider that was not made for install objects is taken over only if it waits for one: its
@@ -170,22 +188,44 @@ impl InstallWorld {
         image: &Reference,
         fit: Option<&Result<(), String>>,
     ) -> Result<(), String> {
-        let is_ours = |it: &Json| !it["metadata"]["annotations"][ANNOTATION_INSTALLS].is_null();
-        if self.provider.as_ref().is_none_or(is_ours) {
-            return Ok(());
+        let Some(provider) = &self.provider else { return Ok(()) };
+        let name = self.provider_name(image);
+        if choice::is_for_installs(provider) {
+            let repository = choice::repository_of(provider, &self.settings.default_registry);
+            if self.is_party(provider) || repository.as_ref() == Some(image.repository()) {
+                return Ok(());
+            }
+            let others = provider["metadata"]["annotations"][ANNOTATION_INSTALLS].as_str();
+            return Err(format!(
+                "Provider {name} is there already, for the install object {}, and has another \
+                 repository; delete one of the two",
+                others.unwrap_or_default()
+            ));
         }
         let is_stack = self.contents.as_ref().is_some_and(|it| !it.is_null());
         match fit {
             Some(Ok(())) if !self.is_installed => Ok(()),
             Some(Err(why)) if is_stack => Err(why.clone()),
-            _ => {
-                let name = provider_name(image);
-                Err(format!(
-                    "Provider {name} is there already, and was not made for an install object; \
+            _ => Err(format!(
+                "Provider {name} is there already, and was not made for an install object; \
                      delete one of the two"
-                ))
-            }
+            )),
         }
+    }
+
+    /// The name of the Provider that it goes by.
+    fn provider_name(&self, image: &Reference) -> String {
+        self.choice.name.clone().unwrap_or_else(|| provider_name(image))
+    }
+
+    /// What an object would leave is not taken down for it: definitions would go, with their objects.
+    fn refuse_leaving(&self, image: &Reference) -> Result<(), String> {
+        let Some(left) = &self.choice.left else { return Ok(()) };
+        Err(format!(
+            "{} is installed already, for other install objects, and Provider {left} is there for this \
+             one; delete this object to give that up, and make it again",
+            image.repository()
+        ))
     }
 
     /// A record of the object's name that is not its own is not overwritten.
@@ -231,17 +271,19 @@ impl InstallWorld {
         }
         let config = self.runtime_config.as_ref().filter(|it| !is_needed && self.is_party(it));
         actions.extend(config.filter(|it| !is_going(it)).map(delete_seen));
+        actions.extend(self.delete_copies(&[]));
         actions.push(self.finalizer(false));
         Plan { actions, report: vec!["nothing of it is left".to_owned()], wake: Wake::OnChange }
     }
 
-    /// The image of the package that the object had; that of its Provider, if it names none any more.
+    /// The image of the package that the object has: that of its Provider, whatever it asks for since.
     fn departing_image(&self) -> Option<Reference> {
         let registry = &self.settings.default_registry;
-        image::install_image(&self.install.spec, registry).ok().or_else(|| {
-            let package = self.provider.as_ref()?["spec"]["package"].as_str()?;
-            Reference::parse(package, &Rules::weak().default_registry(registry)).ok()
-        })
+        let provider = self.provider.as_ref().filter(|it| self.is_party(it));
+        let package = provider.and_then(|it| it["spec"]["package"].as_str());
+        let rules = Rules::weak().default_registry(registry);
+        let image = package.and_then(|package| Reference::parse(package, &rules).ok());
+        image.or_else(|| image::install_image(&self.install.spec, registry).ok())
     }
 
     /// Whether an object was made for this one, among others.

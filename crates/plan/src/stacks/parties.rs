@@ -1,7 +1,8 @@
 //! Who asks for a package: install objects that share a Provider.
 
 use super::image::install_image;
-use super::{ANNOTATION_INSTALLS, InstallSettings, InstallWorld, provider_name};
+use super::secrets::{named_secrets, usable_name};
+use super::{ANNOTATION_INSTALLS, InstallSettings, InstallWorld};
 use api::stacks::{CLUSTER_INSTALL, PackageInstall, STACKS_VERSION};
 use oci::{Digest, Reference};
 use serde_json::{Map, Value as Json, json};
@@ -96,11 +97,10 @@ impl<'w> Parties<'w> {
     /// The Provider that brings the package.
     pub(super) fn provider(
         &self,
-        image: &Reference,
+        (name, image): (&str, &Reference),
         settings: &InstallSettings,
         is_activated: bool,
     ) -> Json {
-        let name = provider_name(image);
         let policy = if is_activated { "Automatic" } else { "Manual" };
         let mut spec = json!({
             "package": image.as_written(),
@@ -113,7 +113,9 @@ impl<'w> Parties<'w> {
             },
         });
         let asked = &self.lead.spec;
-        if let Some(secrets) = asked.image_pull_secrets.as_ref().filter(|all| !all.is_empty()) {
+        let secrets = named_secrets(self.lead).map(|one| usable_name(self.lead, one, settings));
+        let secrets: Vec<Json> = secrets.map(|name| json!({"name": name})).collect();
+        if !secrets.is_empty() {
             spec["packagePullSecrets"] = json!(secrets);
         }
         if let Some(policy) = asked.image_pull_policy.as_ref().filter(|it| !it.is_empty()) {

@@ -1,8 +1,8 @@
 //! How a package is run: its Deployment as the template of a Provider's runtime.
 
+use super::InstallSettings;
 use super::image::from_source;
 use super::parties::{Parties, namespace_of};
-use super::{InstallSettings, provider_name};
 use api::stacks::PackageInstall;
 use oci::Reference;
 use serde_json::{Map, Value as Json, json};
@@ -13,7 +13,7 @@ const PACKAGE_CONTAINER: &str = "package-runtime";
 /// The runtime configuration of a package. One that runs nothing has a template without pods.
 pub(super) fn runtime_config(
     parties: &Parties<'_>,
-    image: &Reference,
+    (name, image): (&str, &Reference),
     contents: &Json,
     settings: &InstallSettings,
 ) -> Result<Json, String> {
@@ -25,7 +25,7 @@ pub(super) fn runtime_config(
     Ok(json!({
         "apiVersion": format!("{}/v1beta1", settings.group),
         "kind": "DeploymentRuntimeConfig",
-        "metadata": {"name": provider_name(image), "annotations": parties.annotation()},
+        "metadata": {"name": name, "annotations": parties.annotation()},
         "spec": {"deploymentTemplate": {"spec": spec}},
     }))
 }

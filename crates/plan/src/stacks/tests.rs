@@ -28,6 +28,7 @@ fn world(install: PackageInstall) -> InstallWorld {
             group: "pkg.crossplane.io".to_owned(),
             stacks_group: "packages.crossplane.io".to_owned(),
             default_registry: "index.docker.io".to_owned(),
+            namespace: "manager".to_owned(),
         },
         now: "2026-01-01T00:00:00Z".to_owned(),
         ..InstallWorld::default()
@@ -448,4 +449,140 @@ fn templates_are_filled_in_by_the_controller_that_behavior_yaml_names() {
         "behavior.yaml names no engine.controllerImage, so nothing fills in its templates; name one \
          there, and push the package again"
     );
+}
+
+/// The Provider of an install object, as a look at that makes it.
+fn provider_of(world: &InstallWorld) -> Json {
+    applied(&plan_of(world), "Provider").expect("a Provider")
+}
+
+#[test]
+fn an_object_that_asks_for_another_repository_keeps_its_provider() {
+    let mut world = world(install(CLUSTER_INSTALL, "default", IMAGE));
+    world.choice = choose_provider(&world, &[], &[]);
+    assert_eq!(world.choice.name.as_deref(), Some("team-stack"));
+    let provider = provider_of(&world);
+    world.provider = Some(provider.clone());
+    let moved = "mirror.example.org/other/stack:v0.0.1";
+    world.install.spec.package = Some(moved.to_owned());
+    world.installs = vec![world.install.clone()];
+    world.choice = choose_provider(&world, std::slice::from_ref(&provider), &[]);
+    assert_eq!(world.choice, ProviderChoice { name: Some("team-stack".to_owned()), left: None });
+    let after = provider_of(&world);
+    assert_eq!(
+        (&after["metadata"]["name"], &after["spec"]["package"]),
+        (&json!("team-stack"), &json!(moved))
+    );
+    assert_eq!(after["spec"]["revisionActivationPolicy"], "Manual", "it is read first");
+    // It goes under that name, too, also once only revisions and the configuration are left.
+    world.install.metadata.deletion_timestamp = Some("t".to_owned());
+    let named = |providers: &[Json], configs: &[Json]| {
+        choose_provider(&world, providers, configs).name.unwrap()
+    };
+    let config = json!({"metadata": {
+        "name": "team-stack", "annotations": {ANNOTATION_INSTALLS: "default/sample"},
+    }});
+    assert_eq!(named(&[after], &[]), "team-stack");
+    assert_eq!(named(&[], &[config]), "team-stack");
+    assert_eq!(named(&[], &[]), "other-stack");
+}
+
+#[test]
+fn an_object_that_shares_a_provider_leaves_it_to_the_others() {
+    let other = install(NAMESPACE_INSTALL, "team", IMAGE);
+    let moving = install(NAMESPACE_INSTALL, "team-two", "registry.example.org/other/stack:v1");
+    let mut shared = world(other.clone());
+    shared.installs.push(install(NAMESPACE_INSTALL, "team-two", IMAGE));
+    let provider = provider_of(&shared);
+    let mut world = world(moving);
+    world.installs.push(other);
+    world.choice = choose_provider(&world, std::slice::from_ref(&provider), &[]);
+    assert_eq!(world.choice, ProviderChoice { name: Some("other-stack".to_owned()), left: None });
+    // Where others have the repository already, what it had alone is not taken down for that.
+    let mut own = provider.clone();
+    own["metadata"]["annotations"][ANNOTATION_INSTALLS] = json!("team-two/sample");
+    own["spec"]["package"] = json!("registry.example.org/mine/stack:v1");
+    own["metadata"]["name"] = json!("mine-stack");
+    world.install.spec.package = Some(IMAGE.to_owned());
+    world.choice = choose_provider(&world, &[provider.clone(), own], &[]);
+    world.provider = Some(provider);
+    assert_eq!(world.choice.left.as_deref(), Some("mine-stack"));
+    assert!(
+        said(&plan_of(&world), "Synced").1.contains("Provider mine-stack is there for this one")
+    );
+}
+
+#[test]
+fn a_provider_of_other_install_objects_is_not_given_another_repository() {
+    let mut world = world(install(CLUSTER_INSTALL, "default", IMAGE));
+    let mut other = provider_of(&world);
+    other["metadata"]["annotations"][ANNOTATION_INSTALLS] = json!("elsewhere/moved");
+    other["spec"]["package"] = json!("registry.example.org/moved/away:v1");
+    world.choice = choose_provider(&world, std::slice::from_ref(&other), &[]);
+    world.provider = Some(other);
+    let plan = plan_of(&world);
+    assert_eq!(applied(&plan, "Provider"), None);
+    assert!(said(&plan, "Synced").1.contains("for the install object elsewhere/moved"));
+}
+
+#[test]
+fn pull_secrets_are_copied_from_the_namespace_of_the_object() {
+    let mut first = install(NAMESPACE_INSTALL, "team", IMAGE);
+    first.spec.image_pull_secrets = serde_json::from_value(json!([{"name": "private"}])).unwrap();
+    let mut world = world(first);
+    world.settings.namespace = "manager".to_owned();
+    let secret = |of: &str| NamedSecret {
+        name: "private".to_owned(),
+        found: Some(json!({
+            "metadata": {"name": "private", "namespace": "team"}, "type": of,
+            "data": {".dockerconfigjson": "e30=", "other": "e30="},
+        })),
+    };
+    let told = |secret: NamedSecret| {
+        let plan = plan_of(&InstallWorld { secrets: vec![secret], ..world.clone() });
+        assert_eq!(applied(&plan, "Provider"), None, "nothing is asked for without them");
+        said(&plan, "Synced").1
+    };
+    let missing = NamedSecret { found: None, ..secret("") };
+    assert_eq!(
+        told(missing),
+        "there is no Secret private in namespace team; make it, or remove it from \
+         spec.imagePullSecrets"
+    );
+    let opaque = told(secret("Opaque"));
+    assert!(
+        opaque.starts_with("Secret private in namespace team has type \"Opaque\" and no"),
+        "{opaque}"
+    );
+    world.secrets = vec![secret("kubernetes.io/dockerconfigjson")];
+    let plan = plan_of(&world);
+    let copy = applied(&plan, "Secret").unwrap();
+    assert_eq!(copy["metadata"]["namespace"], "manager");
+    assert_eq!(copy["metadata"]["labels"][LABEL_COPIED_FOR], "uid-team");
+    assert_eq!(copy["data"], json!({".dockerconfigjson": "e30="}), "and nothing else of it");
+    let name = copy["metadata"]["name"].as_str().unwrap();
+    assert!(name.starts_with("private-") && name.len() == "private-".len() + 12, "{name}");
+    let provider = applied(&plan, "Provider").unwrap();
+    assert_eq!(provider["spec"]["packagePullSecrets"], json!([{"name": name}]));
+    assert!(matches!(plan.wake, Wake::After(_)), "no news tell of Secrets elsewhere");
+    // What is named no more goes, and so does all of it with the object.
+    let deleted = |world: &InstallWorld| {
+        plan_of(world).actions.iter().any(|one| {
+            matches!(one, Action::Delete { target, .. } if target.kind == "Secret" && target.name == *name)
+        })
+    };
+    world.copies = vec![copy.clone()];
+    assert!(!deleted(&world));
+    let gone = InstallWorld { secrets: Vec::new(), ..world.clone() };
+    assert!(deleted(&gone));
+    world.install.metadata.deletion_timestamp = Some("t".to_owned());
+    assert!(deleted(&world));
+    // In the manager's own namespace they are used as they are.
+    world.install.metadata.deletion_timestamp = None;
+    world.settings.namespace = "team".to_owned();
+    world.copies.clear();
+    let plan = plan_of(&world);
+    assert_eq!(applied(&plan, "Secret"), None);
+    let provider = applied(&plan, "Provider").unwrap();
+    assert_eq!(provider["spec"]["packagePullSecrets"], json!([{"name": "private"}]));
 }

@@ -1,9 +1,10 @@
 //! What users do.
 
 mod pods;
+mod stacks;
 
 use crate::pack::{Failure, Package};
-use crate::stage::Stage;
+use crate::stage::{ManagedKinds, Stage};
 use futures::future::BoxFuture;
 use http::Method;
 use serde_json::{Value as Json, json};
@@ -25,6 +26,8 @@ pub struct Scenario {
     pub pushes: bool,
     /// Whether Deployments become pods, which a node runs.
     pub is_hosted: bool,
+    /// Which kinds the manager looks after.
+    pub kinds: ManagedKinds,
 }
 
 /// Makes futures of the steps.
@@ -37,6 +40,7 @@ macro_rules! scenario {
             is_start: false,
             pushes: false,
             is_hosted: false,
+            kinds: $crate::stage::ManagedKinds::Packages,
         }
     };
 }
@@ -66,6 +70,9 @@ pub const ALL: &[Scenario] = &[
     scenario!("stuck", paced, upgrade_to_stuck),
     scenario!("mended", stuck, mend_configuration),
     START,
+    stacks::INSTALL,
+    stacks::UPGRADE,
+    stacks::MOVE,
     pods::INSTALL,
     pods::UPGRADE,
     pods::BAD_UPGRADE,
@@ -81,6 +88,7 @@ const START: Scenario = Scenario {
     is_start: true,
     pushes: false,
     is_hosted: false,
+    kinds: ManagedKinds::Packages,
 };
 
 /// Where packages are.

@@ -5,7 +5,6 @@ mod follow;
 use crate::args::cluster::ClusterArguments;
 use crate::cluster::Cluster;
 use crate::cluster::pods::find_pods;
-use crate::command::activate;
 use crate::failure::{Failure, Outcome};
 use crate::output;
 use crate::settings::Settings;
@@ -55,7 +54,7 @@ impl Request {
     fn choose_revision<'a>(&self, one: &'a Installed) -> Outcome<&'a Revision> {
         one.check_logged()?;
         match &self.revision {
-            Some(named) => activate::find(one, named),
+            Some(named) => one.revision_named(named),
             None => one.logged_revision(),
         }
     }

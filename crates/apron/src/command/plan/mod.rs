@@ -9,16 +9,17 @@ use crate::args::authority::AuthorityArguments;
 use crate::args::cluster::ClusterArguments;
 use crate::args::registry::RegistryArguments;
 use crate::cluster::Cluster;
-use crate::command::install::{not_in_a_registry, read_package, refuse_long};
+use crate::command::install::{FoundPackage, not_in_a_registry, read_package, refuse_long};
+use crate::command::install_object::ObjectOptions;
 use crate::command::manager::{assemble, now};
 use crate::command::up::manager::settings;
-use crate::command::update::wanted;
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Format};
 use crate::place::Place;
 use crate::settings::Settings;
 use api::meta::PackageKind;
 use api::pkg::ANNOTATION_ADOPT_EXISTING;
+use api::stacks::STACKS_VERSION;
 use controller::cache::Cache;
 use controller::cluster::{Error, Mode};
 use controller::fetch::Fetcher;
@@ -26,7 +27,7 @@ use controller::rehearsal::{
     Checks, Imagined, Preview, Rehearsed, Target, rehearse, standing_conflicts,
 };
 use controller::{CatalogAddress, Entry, Hands, Movement, published_settings, published_target};
-use inventory::{Installed, Inventory, Which, reference};
+use inventory::{InstallWish, Installed, Inventory, Which, reference};
 use serde_json::{Value as Json, json};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -35,6 +36,8 @@ use std::sync::Arc;
 #[derive(Clone)]
 pub(crate) struct Request {
     pub(crate) kind: Option<PackageKind>,
+    /// What is said of the object if the package is of the first format.
+    pub(crate) object: ObjectOptions,
     /// A reference, or the name of something that is installed.
     pub(crate) first: String,
     /// A name for the reference, or a version for the name.
@@ -80,19 +83,45 @@ pub(crate) enum Wish {
         kind: PackageKind,
         name: String,
     },
+    /// Make an install object of the first package system.
+    InstallObject(InstallWish),
+    /// Have an install object ask for another image.
+    UpdateObject(InstallWish),
 }
 
 impl Wish {
     pub(crate) fn name(&self) -> &str {
-        let (Self::Install { name, .. } | Self::Update { name, .. } | Self::Adopt { name, .. }) =
-            self;
-        name
+        match self {
+            Self::Install { name, .. } | Self::Update { name, .. } | Self::Adopt { name, .. } => {
+                name
+            }
+            Self::InstallObject(object) | Self::UpdateObject(object) => &object.name,
+        }
     }
 
-    pub(crate) fn kind(&self) -> PackageKind {
-        let (Self::Install { kind, .. } | Self::Update { kind, .. } | Self::Adopt { kind, .. }) =
-            self;
-        *kind
+    /// The kind of the package, unless an install object of the first package system is wished for.
+    pub(crate) fn kind(&self) -> Option<PackageKind> {
+        match self {
+            Self::Install { kind, .. } | Self::Update { kind, .. } | Self::Adopt { kind, .. } => {
+                Some(*kind)
+            }
+            Self::InstallObject(_) | Self::UpdateObject(_) => None,
+        }
+    }
+
+    /// The object that it is about, as the manager calls it.
+    fn target(&self, settings: &controller::Settings) -> Target {
+        let (group, kind, namespace) = match self {
+            Self::Install { kind, .. } | Self::Update { kind, .. } | Self::Adopt { kind, .. } => {
+                (format!("{}/v1", settings.group()), kind.as_str(), None)
+            }
+            Self::InstallObject(object) | Self::UpdateObject(object) => {
+                let group = format!("{}/{STACKS_VERSION}", settings.stacks_group());
+                (group, object.kind, Some(object.namespace.clone()))
+            }
+        };
+        let (kind, name) = (kind.to_owned(), self.name().to_owned());
+        Target { api_version: group, kind, namespace, name }
     }
 }
 
@@ -133,12 +162,15 @@ pub(crate) async fn wish(
         let mut which = Which::parse(&request.first);
         which.kind = request.kind.or(which.kind);
         match inventory.find(&which) {
-            Ok(one) => return update(one, to),
+            Ok(one) => return update(one, to, inventory),
             Err(missing) if !request.first.contains('/') => return Err(missing),
             Err(_) => {}
         }
     }
     let package = &request.first;
+    if let Some(kind) = request.object.kind {
+        return wish_object(request, kind, inventory);
+    }
     let place = Place::parse(package, &request.registry)?;
     let Place::Registry(parsed) = &place else { return Err(not_in_a_registry(package)) };
     let same = reference(package).map(|it| inventory.of_repository(it.repository()));
@@ -148,22 +180,41 @@ pub(crate) async fn wish(
             && request.second.as_ref().is_none_or(|name| name == one.name())
     };
     if let Some(one) = same.iter().find(is_meant) {
-        return update(one, package);
+        return update(one, package, inventory);
     }
     let kind = match request.kind {
         Some(kind) => kind,
-        None => read_package(parsed, cluster, &request.registry, settings).await?.0,
+        None => match read_package(parsed, cluster, &request.registry, settings).await? {
+            FoundPackage::Today(kind, _) => kind,
+            FoundPackage::First(kind) => return wish_object(request, kind, inventory),
+        },
     };
+    request.object.refuse_today()?;
     let name = request.second.clone().unwrap_or_else(|| xpkg::label::object_name(parsed));
     if let Ok(one) = inventory.find(&Which { kind: Some(kind), name: name.clone() }) {
-        return update(one, package);
+        return update(one, package, inventory);
     }
     Ok(Wish::Install { kind, name, package: package.clone() })
 }
 
-fn update(one: &Installed, to: &str) -> Outcome<Wish> {
-    let (kind, name) = (one.kind, one.name().to_owned());
-    Ok(Wish::Update { kind, name, package: wanted(to, one)? })
+fn update(one: &Installed, to: &str, inventory: &Inventory) -> Outcome<Wish> {
+    let package = one.other_version(to)?;
+    if one.is_for_installs() {
+        let install = inventory.only_install_of(one)?;
+        return Ok(Wish::UpdateObject(InstallWish { package, ..install.wish() }));
+    }
+    Ok(Wish::Update { kind: one.kind, name: one.name().to_owned(), package })
+}
+
+/// An install object that would be made, or would ask for another image.
+fn wish_object(request: &Request, kind: &'static str, inventory: &Inventory) -> Outcome<Wish> {
+    let named = (request.first.as_str(), request.second.as_deref());
+    let wish = request.object.wish(kind, named, &request.registry.default_registry)?;
+    if inventory.installs.iter().any(|one| one.id() == wish.id()) {
+        return Ok(Wish::UpdateObject(wish));
+    }
+    wish.refuse_rival(inventory)?;
+    Ok(Wish::InstallObject(wish))
 }
 
 /// Plays it through.
@@ -176,7 +227,7 @@ pub(crate) async fn rehearsed(
     let PreparedRehearsal { hands, imagined, .. } = &prepare(request, settings, cluster).await?;
     let rehearsed = async {
         let before = standing_conflicts(hands).await?;
-        ask(hands, &cluster.group, wish).await?;
+        ask(hands, wish).await?;
         let rehearsed = rehearse(hands, imagined).await;
         rehearsed.map(|rehearsed| Rehearsed { before, ..rehearsed })
     };
@@ -264,13 +315,8 @@ fn catalogs(request: &Request, cluster: &Cluster) -> Vec<CatalogAddress> {
 }
 
 /// Asks the imagined cluster for what is wished for.
-async fn ask(hands: &Hands, group: &str, wish: &Wish) -> Result<(), Error> {
-    let target = Target {
-        api_version: format!("{group}/v1"),
-        kind: wish.kind().as_str().to_owned(),
-        namespace: None,
-        name: wish.name().to_owned(),
-    };
+async fn ask(hands: &Hands, wish: &Wish) -> Result<(), Error> {
+    let target = wish.target(&hands.settings);
     let _: Json = match wish {
         Wish::Update { package, .. } => {
             hands.cluster.merge(&target, &json!({"spec": {"package": package}})).await?
@@ -278,6 +324,17 @@ async fn ask(hands: &Hands, group: &str, wish: &Wish) -> Result<(), Error> {
         Wish::Adopt { .. } => {
             let consent = json!({"annotations": {ANNOTATION_ADOPT_EXISTING: "true"}});
             hands.cluster.merge(&target, &json!({"metadata": consent})).await?
+        }
+        Wish::UpdateObject(object) => {
+            let mut spec = json!({"package": object.package, "crd": null});
+            if let Some(source) = &object.source {
+                spec["source"] = json!(source);
+            }
+            hands.cluster.merge(&target, &json!({"spec": spec})).await?
+        }
+        Wish::InstallObject(object) => {
+            let object = object.object(&hands.settings.stacks_group());
+            hands.cluster.create(&target, &object, Mode::Real).await?
         }
         Wish::Install { name, package, .. } => {
             let object = json!({

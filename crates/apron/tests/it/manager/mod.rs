@@ -24,6 +24,8 @@ mod retention;
 mod revisions;
 mod runtimes;
 mod signer;
+mod stack_commands;
+mod stack_seed;
 mod stacks;
 mod stage;
 mod standing;
@@ -36,7 +38,7 @@ use stage::{Backend, Manner, Stage};
 type Scenario = (&'static str, fn(&Stage));
 
 /// Everything there is to play on a stage that others share.
-const CHAPTERS: [&[Scenario]; 17] = [
+const CHAPTERS: [&[Scenario]; 19] = [
     adoption::ALL,
     authority::ALL,
     dependencies::ALL,
@@ -51,6 +53,8 @@ const CHAPTERS: [&[Scenario]; 17] = [
     retention::ALL,
     revisions::ALL,
     runtimes::ALL,
+    stack_commands::ALL,
+    stack_seed::ALL,
     stacks::ALL,
     trust::ALL,
     upstream::ALL,
@@ -147,12 +151,22 @@ fn revisions_become_objects_on_a_real_server() {
 
 #[test]
 fn packages_of_the_first_system_are_installed_on_the_embedded_server() {
-    play(Backend::Embedded, stacks::ALL);
+    play(Backend::Embedded, &[stacks::ALL, stack_commands::ALL].concat());
 }
 
 #[test]
 fn packages_of_the_first_system_are_installed_on_a_real_server() {
-    play(Backend::Real, stacks::ALL);
+    play(Backend::Real, &[stacks::ALL, stack_commands::ALL].concat());
+}
+
+#[test]
+fn what_the_first_description_says_is_so_on_the_embedded_server() {
+    play(Backend::Embedded, stack_seed::ALL);
+}
+
+#[test]
+fn what_the_first_description_says_is_so_on_a_real_server() {
+    play(Backend::Real, stack_seed::ALL);
 }
 
 #[test]

@@ -17,6 +17,7 @@ pub(super) const ALL: &[Scenario] = &[
     ("a stack of templates", a_stack_of_templates_is_run_by_its_engine),
     ("a stack that runs nothing", a_stack_that_runs_nothing_brings_its_definitions),
     ("a stack of two groups", a_stack_of_one_namespace_has_its_groups_there),
+    ("a stack moves", a_stack_moves_to_another_repository_with_its_objects),
     ("two stacks with one definition", a_definition_is_the_first_stacks_until_that_goes),
     ("what does not fit is told", what_does_not_fit_is_told_and_not_installed),
     ("an install by a definition", an_install_object_may_ask_for_a_definition),
@@ -27,7 +28,7 @@ pub(super) const CATALOGED: &[Scenario] =
     &[("what a stack depends on", what_a_stack_depends_on_is_there_before_it)];
 
 const GROUP: &str = "/apis/packages.crossplane.io/v1alpha1";
-const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+pub(super) const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const MERGE: &str = "application/merge-patch+json";
 const INSTALL: &str = "apiVersion: apps/v1
 kind: Deployment
@@ -42,17 +43,17 @@ spec:
 ";
 
 /// A package to be made.
-struct StackSource<'s> {
-    name: &'s str,
-    app: &'s str,
-    install: Option<&'s str>,
-    behavior: Option<&'s str>,
+pub(super) struct StackSource<'s> {
+    pub(super) name: &'s str,
+    pub(super) app: &'s str,
+    pub(super) install: Option<&'s str>,
+    pub(super) behavior: Option<&'s str>,
     /// Its definitions, by name.
-    definitions: &'s [&'s str],
+    pub(super) definitions: &'s [&'s str],
 }
 
 impl<'s> StackSource<'s> {
-    fn new(name: &'s str, app: &'s str) -> Self {
+    pub(super) fn new(name: &'s str, app: &'s str) -> Self {
         Self { name, app, install: Some(INSTALL), behavior: None, definitions: &[] }
     }
 }
@@ -68,9 +69,8 @@ fn beta_definition(name: &str) -> String {
 
 /// Builds and pushes a stack with one definition, in a group of its name unless it names others, and
 /// gives its repository.
-fn push_stack(stage: &Stage, source: &StackSource<'_>, tag: &str) -> String {
+pub(super) fn push_stack(stage: &Stage, source: &StackSource<'_>, tag: &str) -> String {
     let StackSource { name, app, install, behavior, definitions } = source;
-    let root = format!("stacks/{name}-{tag}");
     let own = format!("things.{name}.example.org");
     let (first, more) =
         definitions.split_first().map_or((own.as_str(), &[][..]), |it| (*it.0, it.1));
@@ -86,6 +86,18 @@ fn push_stack(stage: &Stage, source: &StackSource<'_>, tag: &str) -> String {
     files.retain(|(_, text)| !text.is_empty());
     files.extend(install.map(|text| ("install.yaml", text.to_owned())));
     files.extend(behavior.map(|text| ("behavior.yaml", text.to_owned())));
+    let files = files.into_iter().map(|(path, text)| (path.to_owned(), text)).collect();
+    push_files(stage, name, tag, files)
+}
+
+/// Builds and pushes a stack of files, and gives its repository.
+pub(super) fn push_files(
+    stage: &Stage,
+    name: &str,
+    tag: &str,
+    files: Vec<(String, String)>,
+) -> String {
+    let root = format!("stacks/{name}-{tag}");
     for (path, text) in files {
         stage.scratch.write(&format!("{root}/.registry/{path}"), text);
     }
@@ -97,7 +109,7 @@ fn push_stack(stage: &Stage, source: &StackSource<'_>, tag: &str) -> String {
 }
 
 /// Waits until the catalog knows a definition.
-fn is_listed(stage: &Stage, definition: &str) {
+pub(super) fn is_listed(stage: &Stage, definition: &str) {
     until(&format!("the catalog knows {definition}"), || {
         (stage.registry.get(&format!("/api/v1/crds/{definition}")).0 == 200).then_some(())
     });
@@ -107,13 +119,20 @@ fn collection(namespace: &str, kind: &str) -> String {
     format!("{GROUP}/namespaces/{namespace}/{}s", kind.to_lowercase())
 }
 
-fn object_path(namespace: &str, kind: &str, name: &str) -> String {
+pub(super) fn object_path(namespace: &str, kind: &str, name: &str) -> String {
     format!("{}/{name}", collection(namespace, kind))
 }
 
-/// Makes an install object of a package in the stage's registry.
-fn ask_for(stage: &Stage, kind: &str, namespace: &str, name: &str, package: &str) {
+/// Makes an install object of a package in the stage's registry, and gives its path.
+pub(super) fn ask_for(
+    stage: &Stage,
+    kind: &str,
+    namespace: &str,
+    name: &str,
+    package: &str,
+) -> String {
     ask_with(stage, kind, (namespace, name), &json!({"package": package}));
+    object_path(namespace, kind, name)
 }
 
 /// The same, by what its spec says beside the registry.
@@ -130,7 +149,7 @@ fn ask_with(stage: &Stage, kind: &str, (namespace, name): (&str, &str), spec: &J
 
 /// Waits until an install object is ready, and says that its controller runs where nobody else does.
 #[track_caller]
-fn is_ready(stage: &Stage, path: &str, provider: &str) -> Json {
+pub(super) fn is_ready(stage: &Stage, path: &str, provider: &str) -> Json {
     is_ready_with(stage, path, &[provider])
 }
 
@@ -167,7 +186,7 @@ fn says(stage: &Stage, path: &str, of: &str, expected: &str) {
 
 /// Deletes an install object, and waits until nothing is left of what it brought.
 #[track_caller]
-fn goes(stage: &Stage, path: &str, rest: &[String]) {
+pub(super) fn goes(stage: &Stage, path: &str, rest: &[String]) {
     stage.change("DELETE", path, "application/json", &Json::Null);
     for path in [path.to_owned()].iter().chain(rest) {
         until(&format!("{path} is gone"), || stage.is_absent(path).then_some(()));
@@ -175,7 +194,7 @@ fn goes(stage: &Stage, path: &str, rest: &[String]) {
 }
 
 /// Everything that an install of a package comes to, but for its revisions.
-fn brought(stage: &Stage, namespace: &str, name: &str, provider: &str) -> Vec<String> {
+pub(super) fn brought(stage: &Stage, namespace: &str, name: &str, provider: &str) -> Vec<String> {
     let mut all = vec![
         object_path(namespace, "Package", name),
         format!("{}/{provider}", packages("Provider")),
@@ -322,6 +341,45 @@ fn a_stack_is_upgraded_by_its_install_object(stage: &Stage) {
     assert_eq!(version(), "v2.0.0");
     let rest = brought(stage, "default", "moves", "team-moves");
     goes(stage, &path, &rest);
+}
+
+fn a_stack_moves_to_another_repository_with_its_objects(stage: &Stage) {
+    let app = "title: Roams\nversion: 1.0.0\npermissionScope: Cluster\n";
+    let first = push_stack(stage, &StackSource::new("roams", app), "v1.0.0");
+    let [from, to] = [&first, "elsewhere/roams:v1.0.0"].map(|it| stage.registry.reference(it));
+    stage.apron(&["copy", &from, &to]).ok();
+    let path = ask_for(stage, "ClusterPackageInstall", "default", "roams", &first);
+    is_ready(stage, &path, "team-roams");
+    let things = "/apis/roams.example.org/v1alpha1/namespaces/default/things";
+    let thing = json!({
+        "apiVersion": "roams.example.org/v1alpha1", "kind": "Thing",
+        "metadata": {"name": "lives", "namespace": "default"},
+    });
+    until("the kind is served", || stage.ask(things));
+    stage.make(things, &thing);
+    let uid = |path: &str| stage.ask(path).unwrap_or_default()["metadata"]["uid"].clone();
+    let definition = format!("{CRDS}/things.roams.example.org");
+    let before = [uid(&definition), uid(&format!("{things}/lives"))];
+    stage.change("PATCH", &path, MERGE, &json!({"spec": {"package": "elsewhere/roams:v1.0.0"}}));
+    // It is an upgrade of the Provider that is there: nothing else comes, and nothing goes.
+    until("the Provider has the other repository", || {
+        (stage.package("Provider", "team-roams")["spec"]["package"] == *to).then_some(())
+    });
+    is_ready(stage, &path, "team-roams");
+    until("the definition is the new revision's", || {
+        let found = stage.ask(&definition)?;
+        let owners = found["metadata"]["ownerReferences"].as_array()?.clone();
+        let controller = owners.into_iter().find(|one| one["controller"] == true)?;
+        let active = stage.revisions("Provider", "team-roams");
+        let active = active.into_iter().find(|(_, state, _)| state == "Active")?;
+        let image = stage.ask(&format!("{}/{}", packages("ProviderRevision"), active.2))?;
+        (controller["name"] == *active.2 && image["spec"]["image"] == *to).then_some(())
+    });
+    assert!(stage.package("Provider", "elsewhere-roams").is_null());
+    assert_eq!(before, [uid(&definition), uid(&format!("{things}/lives"))]);
+    let rest = brought(stage, "default", "roams", "team-roams");
+    stage.change("DELETE", &format!("{things}/lives"), "application/json", &Json::Null);
+    goes(stage, &path, &[rest, vec![definition]].concat());
 }
 
 fn namespaces_share_a_stack_and_its_rights_stay_within_them(stage: &Stage) {
