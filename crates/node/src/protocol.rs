@@ -127,7 +127,7 @@ pub struct PodSandbox {
 }
 
 /// A file of a volume.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct VolumeFile {
     /// Below the volume, without `..`.
