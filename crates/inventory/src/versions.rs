@@ -82,9 +82,8 @@ impl Inventory {
         match same.as_slice() {
             [one] => Ok(one),
             [] => moved.filter(|_| kind.is_some()).ok_or_else(|| {
-                let hint = format!(
-                    "install it with `apron install {to}`, or name the package to change"
-                );
+                let hint =
+                    format!("install it with `apron install {to}`, or name the package to change");
                 Failure::new(format!("nothing is installed from {}", wanted.repository()), hint)
             }),
             several => {

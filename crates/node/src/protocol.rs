@@ -127,7 +127,7 @@ pub struct PodSandbox {
 }
 
 /// A file of a volume.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct VolumeFile {
     /// Below the volume, without `..`.
@@ -306,6 +306,10 @@ pub struct ServiceEntry {
     pub ports: Vec<ServicePortEntry>,
     /// Addresses of its ready pods, as a headless Service's name is answered.
     pub pods: Vec<Ipv4Addr>,
+    /// Those of them that have a name of their own below that of the Service.
+    pub hosts: Vec<(String, Ipv4Addr)>,
+    /// Whether a client is led to the same pod each time, as long as the pods are the same (`sessionAffinity: ClientIP`).
+    pub is_sticky: bool,
 }
 
 /// A port of a Service, and where it leads to.

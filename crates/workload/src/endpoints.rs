@@ -38,9 +38,11 @@ pub fn target_port(port: &Value, pod: &Value) -> Option<u16> {
             if let Ok(number) = name.parse() {
                 return Some(number);
             }
-            let containers = pod.pointer("/spec/containers").and_then(Value::as_array);
-            let lists = containers.into_iter().flatten().filter_map(|one| one["ports"].as_array());
-            let mut ports = lists.flatten();
+            let list = |pointer: &str| pod.pointer(pointer).and_then(Value::as_array);
+            let sidecars = list("/spec/initContainers").into_iter().flatten();
+            let sidecars = sidecars.filter(|one| one["restartPolicy"] == "Always");
+            let containers = list("/spec/containers").into_iter().flatten().chain(sidecars);
+            let mut ports = containers.filter_map(|one| one["ports"].as_array()).flatten();
             number(&ports.find(|one| one["name"] == *name.as_str())?["containerPort"])
         }
         Some(target) => number(target),
@@ -126,12 +128,21 @@ mod tests {
             "spec": {"selector": {"a": "b"}, "ports": [
                 {"name": "grpc", "port": 9443, "targetPort": "grpc", "protocol": "TCP"},
                 {"name": "web", "port": 80, "protocol": "TCP"},
+                {"name": "side", "port": 81, "targetPort": "side", "protocol": "TCP"},
             ]},
         });
         let pod = |name: &str, ready: &str, label: &str| {
             json!({
                 "metadata": {"name": name, "labels": {"a": label}},
-                "spec": {"containers": [{"ports": [{"name": "grpc", "containerPort": 9000}]}]},
+                "spec": {
+                    "initContainers": [
+                        {"ports": [{"name": "side", "containerPort": 1}]},
+                        {"restartPolicy": "Always", "ports": [
+                            {"name": "side", "containerPort": 9001}, {"name": "grpc", "containerPort": 2},
+                        ]},
+                    ],
+                    "containers": [{"ports": [{"name": "grpc", "containerPort": 9000}]}],
+                },
                 "status": {"podIP": format!("10.0.0.{}", name.len()),
                     "conditions": [{"type": "Ready", "status": ready}]},
             })
@@ -142,10 +153,8 @@ mod tests {
         assert_eq!(subset["addresses"][0]["ip"], "10.0.0.1");
         assert_eq!(subset["notReadyAddresses"][0]["ip"], "10.0.0.2");
         assert_eq!(subset["addresses"].as_array().map(Vec::len), Some(1));
-        assert_eq!(
-            (&subset["ports"][0]["port"], &subset["ports"][1]["port"]),
-            (&json!(9000), &json!(80))
-        );
+        let ports = [0, 1, 2].map(|at| subset["ports"][at]["port"].as_u64());
+        assert_eq!(ports, [Some(9000), Some(80), Some(9001)]);
         let anything = json!({"spec": {"ports": [{"port": 1}]}});
         assert_eq!(list_endpoints(&anything, &pods)["subsets"], json!([]));
     }

@@ -31,7 +31,14 @@ const TARGET_PATIENCE: Duration = Duration::from_secs(2);
 /// Between two rounds of tries.
 const TARGET_PAUSE: Duration = Duration::from_millis(50);
 
-type Targets = Arc<[SocketAddrV4]>;
+/// The pods behind a port, and whether each client has one of them.
+#[derive(Debug, PartialEq, Eq)]
+struct PortTargets {
+    pods: Vec<SocketAddrV4>,
+    is_sticky: bool,
+}
+
+type Targets = Arc<PortTargets>;
 
 /// What a table of Services comes to: ports that lead somewhere, and what cannot be served.
 #[derive(Debug, Default)]
@@ -65,7 +72,7 @@ impl ServiceTable {
             }
             for port in &entry.ports {
                 let place = SocketAddrV4::new(address, port.port);
-                table.insert_port(config, &name, place, &port.targets);
+                table.insert_port(config, &name, place, (port.targets.as_slice(), entry.is_sticky));
             }
         }
         table
@@ -76,7 +83,7 @@ impl ServiceTable {
         config: &NodeConfig,
         name: &str,
         place: SocketAddrV4,
-        targets: &[SocketAddrV4],
+        (targets, is_sticky): (&[SocketAddrV4], bool),
     ) {
         let is_pod = |target: &&SocketAddrV4| {
             *target.ip() != config.gateway
@@ -101,7 +108,7 @@ impl ServiceTable {
                 "Service {name} is not served at {place}: {SERVICE_PORTS_MAX} ports are served"
             ));
         } else {
-            self.ports.insert(place, pods.into());
+            self.ports.insert(place, Arc::new(PortTargets { pods, is_sticky }));
         }
     }
 
@@ -189,7 +196,12 @@ async fn accept_clients(
             reset_stream(client);
             continue;
         };
-        let first = turn.fetch_add(1, Ordering::Relaxed);
+        let is_sticky = targets.borrow().is_sticky;
+        let first = if is_sticky {
+            usize::from(from.ip().octets()[3])
+        } else {
+            turn.fetch_add(1, Ordering::Relaxed)
+        };
         tokio::spawn(serve_client(client, seat, targets.clone(), first, Arc::clone(&pods)));
     }
 }
@@ -228,6 +240,7 @@ async fn connect_target(
     loop {
         // Read again each time: the pods may have changed.
         let known = Arc::clone(&targets.borrow());
+        let known = &known.pods;
         let start = first.checked_rem(known.len())?;
         for target in known.iter().cycle().skip(start).take(known.len()) {
             let Some(seat) = pods.take_seat_to(*target.ip()) else { continue };

@@ -73,6 +73,15 @@ pub fn resolve_user(rootfs: &Path, wanted: &str) -> Result<ProcessUser, UserErro
     Ok(ProcessUser { uid, gid, groups: Vec::new() })
 }
 
+/// Where a user is at home by the image's own `/etc/passwd`; the root directory, if it does not say so. What cannot be read
+/// there says nothing.
+pub fn find_home(rootfs: &Path, uid: u32) -> String {
+    let passwd = read_accounts(rootfs, "etc/passwd").unwrap_or_default();
+    let line = accounts(&passwd).find(|fields| id_field(fields, 2) == Some(uid));
+    let home = line.and_then(|fields| fields.get(5).copied()).filter(|home| !home.is_empty());
+    home.unwrap_or("/").to_owned()
+}
+
 /// The groups that list a user as a member.
 fn further_groups(text: &str, user: &str) -> Vec<u32> {
     let of_user = accounts(text).filter(|fields| {

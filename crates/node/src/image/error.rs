@@ -115,6 +115,25 @@ impl PullError {
         }
     }
 
+    /// Whether this machine has no room for the image: with fewer others it might have.
+    pub fn is_disk_full(&self) -> bool {
+        let top: &(dyn std::error::Error + 'static) = match self {
+            Self::Directory { cause, .. } => cause,
+            Self::Store(error) => error.as_ref(),
+            Self::Layer { cause, .. } => match cause.as_ref() {
+                EntryError::Write { cause, .. } => cause,
+                _ => return false,
+            },
+            _ => return false,
+        };
+        let mut chain = std::iter::successors(Some(top), |error| error.source());
+        let is_full =
+            |kind| matches!(kind, io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
+        chain.any(|error| {
+            error.downcast_ref::<io::Error>().is_some_and(|error| is_full(error.kind()))
+        })
+    }
+
     pub(super) fn directory(path: &Path, cause: io::Error) -> Self {
         Self::Directory { path: path.to_owned(), cause }
     }
@@ -146,4 +165,30 @@ fn with_causes(error: &dyn std::error::Error) -> String {
         source = cause.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disk_without_room_is_told_from_other_reasons() {
+        let directory = |number: i32| {
+            PullError::directory(Path::new("/x"), io::Error::from_raw_os_error(number))
+        };
+        let layer = |cause: EntryError| PullError::Layer {
+            digest: Digest::of(b""),
+            cause: Box::new(cause),
+        };
+        let write = |number: i32| EntryError::Write {
+            path: "bin/program".to_owned(),
+            cause: io::Error::from_raw_os_error(number),
+        };
+        let (full, quota, denied) = (28, 122, 13);
+        assert!(directory(full).is_disk_full() && directory(quota).is_disk_full());
+        assert!(layer(write(full)).is_disk_full());
+        assert!(!directory(denied).is_disk_full() && !layer(write(denied)).is_disk_full());
+        assert!(!layer(EntryError::Root("file")).is_disk_full());
+        assert!(!PullError::Malformed(String::new()).is_disk_full());
+    }
 }

@@ -25,7 +25,7 @@ mod platform;
 mod tree;
 mod unpack;
 
-pub use account::{UserError, resolve_user};
+pub use account::{UserError, find_home, resolve_user};
 pub use cache::{ImageCache, PulledImage};
 pub use defaults::ImageDefaults;
 pub use error::{EntryError, PullError};

@@ -100,7 +100,7 @@ impl PodWorker {
             self.ending = Some(Ending { grace: wished, deadline });
         }
         let deadline = self.ending.as_ref().map_or(now, |ending| ending.deadline);
-        let rest = deadline.duration_since(now).as_secs().max(0);
+        let rest = whole_seconds(deadline.duration_since(now));
         let is_running = |worker: &Self, one: &Container| {
             worker.record.container(&one.name).is_some_and(ContainerRecord::is_running)
         };
@@ -114,7 +114,12 @@ impl PodWorker {
         if first.is_empty() && last.is_empty() {
             return self.finish_ending(is_deleted, node).await;
         }
-        let due: Vec<&Container> = if first.is_empty() { last } else { first };
+        // Each sidecar stays as long as those that were started after it, until the time is up.
+        let due: Vec<&Container> = match (first.is_empty(), rest) {
+            (_, 0) => first.into_iter().chain(last).collect(),
+            (true, _) => last.into_iter().take(1).collect(),
+            (false, _) => first,
+        };
         for container in due {
             if !self.stopping.contains(&container.name) {
                 let said = format!("Stopping container {}", container.name);
@@ -133,7 +138,7 @@ impl PodWorker {
         if is_deleted {
             self.report().await;
         }
-        Some(killed_by)
+        Some(if now < deadline { deadline } else { killed_by })
     }
 
     async fn finish_ending(
@@ -231,6 +236,12 @@ impl PodWorker {
     }
 }
 
+/// A time in whole seconds, none only if nothing is left of it: what is asked to end has a moment, and is not killed at once.
+fn whole_seconds(time: SignedDuration) -> i64 {
+    let begun = i64::from(time.subsec_nanos() > 0);
+    time.as_secs().saturating_add(begun).max(0)
+}
+
 /// How long a program has to end; not at all, if that is less than nothing.
 fn grace_duration(seconds: i64) -> Duration {
     Duration::from_secs(u64::try_from(seconds.min(GRACE_SECONDS_MAX)).unwrap_or_default())
@@ -298,6 +309,13 @@ pub(super) async fn let_all_end(station: &Station) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_left_of_a_second_is_one() {
+        let seconds = [2_000, 1_001, 1_000, 999, 1, 0, -1, -1_500]
+            .map(|milliseconds| whole_seconds(SignedDuration::from_millis(milliseconds)));
+        assert_eq!(seconds, [2, 2, 1, 1, 1, 0, 0, 0]);
+    }
 
     #[test]
     fn a_time_to_end_that_no_clock_can_add_is_a_long_one() {

@@ -5,6 +5,7 @@ use crate::gateway::connect_pod;
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
@@ -52,7 +53,7 @@ impl ServiceForwards {
     pub fn find_service(&self, namespace: &str, name: &str, port: u16) -> Option<SocketAddr> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.retain(|(namespace, name, port), _| self.services.has_port(namespace, name, *port));
-        self.services.find_target(namespace, name, port)?;
+        self.services.find_target(namespace, name, port, 0)?;
         let place = (namespace.to_owned(), name.to_owned(), port);
         if let Some(forward) = open.get(&place) {
             return Some(forward.address);
@@ -64,7 +65,8 @@ impl ServiceForwards {
         listener.set_nonblocking(true).ok()?;
         let listener = TcpListener::from_std(listener).ok()?;
         let address = listener.local_addr().ok()?;
-        let serving = ForwardServer { services: self.services.clone(), state: self.state.clone() };
+        let (services, state) = (self.services.clone(), self.state.clone());
+        let serving = ForwardServer { services, state, turn: Arc::default() };
         let accepting = tokio::spawn(serving.serve(listener, place.clone())).abort_handle();
         open.insert(place, OpenForward { address, accepting });
         Some(address)
@@ -76,6 +78,8 @@ impl ServiceForwards {
 struct ForwardServer {
     services: LiveServices,
     state: PathBuf,
+    /// Whose turn it is among the pods of the Service.
+    turn: Arc<AtomicUsize>,
 }
 
 impl ForwardServer {
@@ -90,7 +94,9 @@ impl ForwardServer {
 
     async fn forward(self, mut stream: TcpStream, (namespace, name, port): Place) {
         for _ in 0..TRIES {
-            if let Some(target) = self.services.find_target(&namespace, &name, port)
+            // One that does not answer, although it is ready, is not the only one that is asked.
+            let turn = self.turn.fetch_add(1, Ordering::Relaxed);
+            if let Some(target) = self.services.find_target(&namespace, &name, port, turn)
                 && let Some(mut pod) = self.connect(target).await
             {
                 let _ = tokio::io::copy_bidirectional(&mut stream, &mut pod).await;
@@ -118,7 +124,24 @@ mod tests {
             address: None,
             ports: vec![ServicePortEntry { name: None, port: 80, targets }],
             pods: Vec::new(),
+            hosts: Vec::new(),
+            is_sticky: false,
         }
+    }
+
+    #[test]
+    fn each_turn_is_that_of_another_pod() {
+        let services = LiveServices::default();
+        let mut two = service("s");
+        two.ports[0].targets.push("10.244.0.3:80".parse().unwrap());
+        services.replace_entries(vec![two]);
+        let asked = [0, 1, 2]
+            .map(|turn| services.find_target("n", "s", 80, turn).unwrap().ip().octets()[3]);
+        assert_eq!(asked, [2, 3, 2]);
+        let mut none = service("s");
+        none.ports[0].targets.clear();
+        services.replace_entries(vec![none]);
+        assert_eq!(services.find_target("n", "s", 80, 1), None);
     }
 
     #[tokio::test]

@@ -1,7 +1,8 @@
 //! Images of containers, fetched as their pull policies say.
 
 use super::Station;
-use crate::image::PulledImage;
+use super::upkeep::remove_unnamed_images;
+use crate::image::{PullError, PulledImage};
 use k8s_openapi::api::core::v1::{Container, Pod, Secret};
 use kube::Api;
 use oci::Identifier;
@@ -49,7 +50,13 @@ pub(crate) async fn fetch_image(
     let keychain = pull_keychain(station, pod).await;
     let client = Client::new(station.transport.clone(), keychain, Settings::default());
     let remote = client.repository(reference.repository().clone());
-    let pulled = station.images.pull(&remote, reference.identifier(), &|_| {}).await;
+    let mut pulled = station.images.pull(&remote, reference.identifier(), &|_| {}).await;
+    // A disk that is full has room again without the images that are only kept for later.
+    if pulled.as_ref().is_err_and(PullError::is_disk_full)
+        && remove_unnamed_images(station, 0).await > 0
+    {
+        pulled = station.images.pull(&remote, reference.identifier(), &|_| {}).await;
+    }
     let image = pulled.map_err(|error| {
         (error.reason().to_owned(), format!("failed to pull image {name:?}: {}", chain(&error)))
     })?;

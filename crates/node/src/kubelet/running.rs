@@ -4,7 +4,7 @@ use super::probe::{ProbeTask, perform_hook};
 use super::pull::{PullFailure, chain, fetch_image};
 use super::source::gather_sources;
 use super::worker::{FetchedNotice, MOMENT, PodNotice, PodWorker, later, until};
-use crate::image::{PulledImage, resolve_user};
+use crate::image::{PulledImage, find_home, resolve_user};
 use crate::pod::find_container;
 use crate::pod::identity::volume_group;
 use crate::pod::pod_title;
@@ -14,7 +14,7 @@ use crate::pod::start::{
     NO_PROGRAM, RunnableImage, StartContext, StartRefusal, plan_sandbox, plan_start,
 };
 use crate::pod::status::{PROGRAMLESS, run_id};
-use crate::pod::volume::{refuse_volume, volume_files};
+use crate::pod::volume::renew_volumes;
 use crate::protocol::{ContainerName, ContainerStart};
 use crate::sandbox::{NodeError, NodeHandle};
 use k8s_openapi::api::core::v1::{Container, PodSpec};
@@ -91,7 +91,8 @@ impl PodWorker {
         Ok(())
     }
 
-    /// Makes the volumes what they are made of now; the error names one, and says why it cannot be.
+    /// Makes the volumes what they are made of now; the error names the first that cannot be, and says why. The others are
+    /// made all the same.
     async fn refresh_volumes(
         &mut self,
         spec: &PodSpec,
@@ -103,24 +104,24 @@ impl PodWorker {
         let place = self.surroundings(address);
         let uid = self.pod.metadata.uid.clone().unwrap_or_default();
         let group = volume_group(&self.pod);
-        for volume in spec.volumes.iter().flatten() {
-            let failed = |why: String| (volume.name.clone(), why);
-            if let Some(why) = refuse_volume(volume, self.station.settings.allowances) {
-                return Err(failed(why));
-            }
-            let files = volume_files(&self.pod, volume, &self.sources, &place).map_err(failed)?;
-            let Some(files) = files else { continue };
-            let same = |one: &Vec<crate::protocol::VolumeFile>| {
-                serde_json::to_string(one).ok() == serde_json::to_string(&files).ok()
-            };
-            if self.volumes.get(&volume.name).is_some_and(same) {
+        let allowances = self.station.settings.allowances;
+        let fresh = renew_volumes(&self.pod, spec, &self.sources, &place, allowances);
+        let mut failure = fresh.failure;
+        for (name, files) in fresh.files {
+            if self.volumes.get(&name) == Some(&files) {
                 continue;
             }
-            let written = node.write_volume(&uid, &volume.name, group, files.clone());
-            told_in_time(tokio::time::timeout(MOMENT, written).await).map_err(failed)?;
-            self.volumes.insert(volume.name.clone(), files);
+            let written = node.write_volume(&uid, &name, group, files.clone());
+            match told_in_time(tokio::time::timeout(MOMENT, written).await) {
+                Ok(()) => {
+                    self.volumes.insert(name, files);
+                }
+                Err(why) => {
+                    failure.get_or_insert((name, why));
+                }
+            }
         }
-        Ok(())
+        failure.map_or(Ok(()), Err)
     }
 
     /// Fetches the image of a container or, if it is here, starts it.
@@ -265,7 +266,13 @@ impl PodWorker {
             logs: &self.log_directory(),
             allowances: self.station.settings.allowances,
         };
-        plan_start(&context, container, attempt, &runnable, &resolve)
+        let mut start = plan_start(&context, container, attempt, &runnable, &resolve)?;
+        // As container runtimes do it: many programs do not begin without.
+        let home = start.process.environment.entry("HOME".to_owned()).or_default();
+        if home.is_empty() {
+            *home = find_home(&image.rootfs, start.process.user.uid);
+        }
+        Ok(start)
     }
 
     async fn execute_container(
@@ -328,23 +335,19 @@ impl PodWorker {
     fn fail_start(&mut self, container: &Container, why: &str) {
         let name = &container.name;
         let now = Timestamp::now();
+        let Some(spec) = &self.pod.spec else { return };
+        let policy = restarts(spec, container, self.is_first(name));
         let Some(record) = self.record.containers.get_mut(name) else { return };
         record.note_try(now);
-        record.last = Some(EndedRun {
+        let run = EndedRun {
             exit_code: START_ERROR_CODE,
             reason: "StartError".to_owned(),
             message: Some(why.to_owned()),
             started: None,
             finished: now,
             id: run_id(&self.pod, container, record.restarts),
-        });
-        let retry_at = record.pause.note_failure(now);
-        record.state = RunState::Waiting {
-            reason: "RunContainerError".to_owned(),
-            message: Some(why.to_owned()),
-            since: Some(now),
-            retry_at: Some(retry_at),
         };
+        record.note_start_failure(run, policy);
         self.images.remove(name);
         self.warn(Some(name), "Failed", format!("Error: {why}"));
     }

@@ -2,6 +2,7 @@
 
 use super::Station;
 use crate::pod::environment::NamedService;
+use crate::pod::{init_containers, is_sidecar};
 use crate::protocol::{ServiceEntry, ServicePortEntry};
 use k8s_openapi::api::core::v1::{Pod, Service, ServicePort, ServiceSpec};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
@@ -36,6 +37,8 @@ pub(crate) struct LivePod {
     pub(crate) labels: BTreeMap<String, String>,
     pub(crate) address: Ipv4Addr,
     pub(crate) is_ready: bool,
+    /// Its own name, and the Service that the name is below.
+    pub(crate) host: Option<(String, String)>,
     /// Ports with names.
     pub(crate) ports: BTreeMap<String, u16>,
 }
@@ -45,12 +48,19 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl LiveServices {
-    /// A ready pod behind a port of a Service.
-    pub fn find_target(&self, namespace: &str, name: &str, port: u16) -> Option<SocketAddrV4> {
+    /// A ready pod behind a port of a Service, another one with each turn.
+    pub(crate) fn find_target(
+        &self,
+        namespace: &str,
+        name: &str,
+        port: u16,
+        turn: usize,
+    ) -> Option<SocketAddrV4> {
         let entries = lock(&self.inner.entries);
         let mut found = entries.iter().filter(|one| one.namespace == namespace && one.name == name);
         let mut ports = found.next()?.ports.iter().filter(|one| one.port == port);
-        ports.next()?.targets.first().copied()
+        let targets = &ports.next()?.targets;
+        targets.get(turn.checked_rem(targets.len())?).copied()
     }
 
     /// Whether there is such a Service with this port, be a pod behind it or not.
@@ -85,11 +95,16 @@ impl LiveServices {
 
 /// How a pod with an address is seen by Services.
 pub(crate) fn describe_live(pod: &Pod, address: Ipv4Addr, is_ready: bool) -> LivePod {
-    let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
-    let ports = containers.flat_map(|one| one.ports.iter().flatten());
+    let sidecars = pod.spec.iter().flat_map(init_containers).filter(|one| is_sidecar(one));
+    // Of two ports of one name, that of a container which is no sidecar counts, and of those the first.
+    let containers = sidecars.chain(pod.spec.iter().flat_map(|spec| spec.containers.iter().rev()));
+    let ports = containers.flat_map(|one| one.ports.iter().flatten().rev());
     let named =
         ports.filter_map(|one| Some((one.name.clone()?, u16::try_from(one.container_port).ok()?)));
+    let spec = pod.spec.as_ref();
+    let own = spec.and_then(|spec| Some((spec.hostname.clone()?, spec.subdomain.clone()?)));
     LivePod {
+        host: own.filter(|(host, below)| !host.is_empty() && !below.is_empty()),
         namespace: pod.metadata.namespace.clone().unwrap_or_default(),
         labels: pod.metadata.labels.clone().unwrap_or_default(),
         address,
@@ -149,10 +164,17 @@ fn describe_entry(service: &Service, pods: &[LivePod]) -> Option<ServiceEntry> {
             targets: targets.collect(),
         })
     };
+    let name = service.metadata.name.clone()?;
+    let host = |pod: &&LivePod| {
+        let (host, below) = pod.host.clone()?;
+        (below == name).then_some((host, pod.address))
+    };
     let is_tcp = |port: &&ServicePort| port.protocol.as_deref().is_none_or(|it| it == "TCP");
     let ports = spec.ports.iter().flatten().filter(is_tcp);
     Some(ServiceEntry {
-        name: service.metadata.name.clone()?,
+        hosts: chosen.iter().filter_map(host).collect(),
+        is_sticky: spec.session_affinity.as_deref() == Some("ClientIP"),
+        name,
         address: cluster_address(spec),
         ports: ports.filter_map(port_entry).collect(),
         pods: chosen.iter().map(|pod| pod.address).collect(),
@@ -202,6 +224,26 @@ mod tests {
     use serde_json::json;
 
     #[test]
+    fn ports_of_sidecars_have_names_too() {
+        let pod = json!({"metadata": {"name": "p"}, "spec": {
+            "initContainers": [
+                {"name": "first", "ports": [{"name": "gone", "containerPort": 1}]},
+                {"name": "side", "restartPolicy": "Always", "ports": [
+                    {"name": "metrics", "containerPort": 9100}, {"name": "grpc", "containerPort": 2},
+                ]},
+            ],
+            "containers": [
+                {"name": "c", "ports": [{"name": "grpc", "containerPort": 9443}]},
+                {"name": "d", "ports": [{"name": "grpc", "containerPort": 3}]},
+            ],
+        }});
+        let pod: Pod = serde_json::from_value(pod).unwrap();
+        let live = describe_live(&pod, Ipv4Addr::new(10, 244, 0, 2), true);
+        let named = [("grpc".to_owned(), 9443), ("metrics".to_owned(), 9100)];
+        assert_eq!(live.ports, BTreeMap::from(named));
+    }
+
+    #[test]
     fn a_service_leads_to_ready_pods_of_its_namespace_by_number_or_name() {
         let service = |spec| {
             let value = json!({"metadata": {"name": "s", "namespace": "n"}, "spec": spec});
@@ -212,6 +254,7 @@ mod tests {
             labels: BTreeMap::from([("a".to_owned(), "b".to_owned())]),
             address: Ipv4Addr::new(10, 244, 0, host),
             is_ready,
+            host: Some((format!("host-{host}"), "s".to_owned())),
             ports: BTreeMap::from([("grpc".to_owned(), 9443)]),
         };
         let pods = [pod(2, "n", true), pod(3, "n", false), pod(4, "other", true)];
@@ -224,10 +267,14 @@ mod tests {
             entry.ports.iter().map(|one| format!("{:?}", one.targets)).collect();
         assert_eq!(targets, ["[10.244.0.2:9443]", "[10.244.0.2:81]", "[10.244.0.2:8082]"]);
         assert_eq!(entry.address, Some(Ipv4Addr::new(10, 96, 0, 7)));
+        assert_eq!(entry.hosts, [("host-2".to_owned(), Ipv4Addr::new(10, 244, 0, 2))]);
+        assert!(!entry.is_sticky);
         let mut early = spec;
         early["publishNotReadyAddresses"] = json!(true);
         early["clusterIP"] = json!("None");
+        early["sessionAffinity"] = json!("ClientIP");
         let entry = describe_entry(&service(early), &pods).unwrap();
+        assert!(entry.is_sticky);
         assert_eq!((entry.address, entry.pods.len()), (None, 2));
         let aimless = service(json!({"ports": [{"port": 80}]}));
         assert!(describe_entry(&aimless, &pods).unwrap().pods.is_empty());

@@ -20,11 +20,16 @@ const IMAGES_BYTES_MAX: u64 = 10 << 30;
 pub(crate) async fn collect_images(station: &Station) {
     loop {
         tokio::time::sleep(COLLECT_PAUSE).await;
-        let named = station.named_images().into_iter();
-        let keep = named.filter_map(|name| find_digest(station, &name)).collect();
-        // What cannot be removed now may be the next time.
-        let _ = station.images.collect(keep, IMAGES_BYTES_MAX).await;
+        remove_unnamed_images(station, IMAGES_BYTES_MAX).await;
     }
+}
+
+/// Removes images that no pod names until all of them take no more than this, and says how many that were.
+pub(crate) async fn remove_unnamed_images(station: &Station, bytes_max: u64) -> usize {
+    let named = station.named_images().into_iter();
+    let keep = named.filter_map(|name| find_digest(station, &name)).collect();
+    // What cannot be removed now may be the next time.
+    station.images.collect(keep, bytes_max).await.unwrap_or_default()
 }
 
 fn find_digest(station: &Station, name: &str) -> Option<Digest> {

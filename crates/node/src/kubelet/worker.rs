@@ -10,7 +10,7 @@ use crate::pod::actions::next_actions;
 use crate::pod::change::follow_spec;
 use crate::pod::probing::{ProbeKind, ProbeTally};
 use crate::pod::record::PodRecord;
-use crate::pod::status::{SIMULATED, make_status};
+use crate::pod::status::{SIMULATED, is_ready, make_status};
 use crate::pod::{PodSources, PodSurroundings, is_label};
 use crate::protocol::{ContainerName, VolumeFile};
 use crate::sandbox::NodeHandle;
@@ -281,7 +281,9 @@ impl PodWorker {
             self.volumes.clear();
             self.refreshed = None;
             self.stopping.clear();
-            self.show_to_services();
+            let host = self.station.settings.host_address;
+            let status = make_status(&self.pod, &self.record, host, Timestamp::now());
+            self.show_to_services(&status);
         }
         present.map(|(_, node)| node)
     }
@@ -334,7 +336,7 @@ impl PodWorker {
     pub(super) async fn report(&mut self) -> bool {
         let host = self.station.settings.host_address;
         let status = make_status(&self.pod, &self.record, host, Timestamp::now());
-        self.show_to_services();
+        self.show_to_services(&status);
         let status = explicit(&status);
         if self.written.as_ref() == Some(&status) {
             return true;
@@ -360,18 +362,12 @@ impl PodWorker {
         }
     }
 
-    fn show_to_services(&self) {
+    /// Services lead to a pod that is ready by all that decides about it: sidecars and conditions of others, too.
+    fn show_to_services(&self, status: &PodStatus) {
         let uid = self.pod.metadata.uid.clone().unwrap_or_default();
         let is_ending = self.record.is_ending || self.pod.metadata.deletion_timestamp.is_some();
         let live = self.record.address.filter(|_| !is_ending && self.record.has_running());
-        let spec = self.pod.spec.as_ref();
-        let is_ready = spec.is_some_and(|spec| {
-            spec.containers.iter().all(|one| {
-                let known = self.record.container(&one.name);
-                known.is_some_and(|it| it.is_running() && it.is_up && it.is_ready)
-            })
-        });
-        let live = live.map(|address| describe_live(&self.pod, address, is_ready));
+        let live = live.map(|address| describe_live(&self.pod, address, is_ready(status)));
         self.station.services.set_pod(&uid, live);
     }
 }

@@ -13,7 +13,7 @@ const PULL_FAILURE_SHOWN: SignedDuration = SignedDuration::from_secs(2);
 pub struct PodActions {
     /// Containers to start, in this order.
     pub start: Vec<String>,
-    /// Containers to stop: those that stay as long as others run, once no other does.
+    /// Containers to stop: of those that stay as long as others run, one at a time, once no other does.
     pub stop: Vec<String>,
     /// When to look again.
     pub wake: Option<Timestamp>,
@@ -90,8 +90,15 @@ pub fn has_failed_to_begin(spec: &PodSpec, record: &PodRecord) -> bool {
 fn finish_pod(spec: &PodSpec, record: &PodRecord, actions: &mut PodActions) {
     let running =
         |one: &Container| record.container(&one.name).is_some_and(ContainerRecord::is_running);
-    let first = init_containers(spec).iter().rev().chain(&spec.containers);
-    actions.stop = first.filter(|one| running(one)).map(|one| one.name.clone()).collect();
+    let (sidecars, first): (Vec<_>, Vec<_>) =
+        init_containers(spec).iter().rev().partition(|one| is_sidecar(one));
+    let others = first.into_iter().chain(&spec.containers);
+    actions.stop = others.filter(|one| running(one)).map(|one| one.name.clone()).collect();
+    if actions.stop.is_empty() {
+        // The last that was started is the first to go, and those before it are there until then.
+        let last = sidecars.into_iter().find(|one| running(one));
+        actions.stop.extend(last.map(|one| one.name.clone()));
+    }
     actions.is_over = actions.stop.is_empty();
     actions.wake = None;
 }

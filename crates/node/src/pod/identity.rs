@@ -21,6 +21,15 @@ pub fn refuse_rights(spec: &PodSpec, container: &Container) -> Option<String> {
     if let Some((_, name)) = shared.iter().find(|(said, _)| *said == Some(true)) {
         return Some(format!("{name} is not allowed: pods have namespaces of their own here"));
     }
+    if spec.share_process_namespace == Some(true) {
+        let why =
+            "shareProcessNamespace is not supported: each container has processes of its own here";
+        return Some(why.to_owned());
+    }
+    let of_pod = spec.security_context.as_ref().and_then(|it| it.sysctls.as_deref());
+    if let Some(first) = of_pod.and_then(<[_]>::first) {
+        return Some(format!("sysctls are not supported here, and this pod sets {}", first.name));
+    }
     let context = container.security_context.as_ref()?;
     if context.privileged == Some(true) {
         return Some("privileged containers are not allowed here".to_owned());

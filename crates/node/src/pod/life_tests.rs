@@ -2,7 +2,7 @@
 
 use super::actions::next_actions;
 use super::record::{EndedRun, PodRecord, RunState, restarts, waiting};
-use super::status::make_status;
+use super::status::{is_ready, make_status};
 use super::{find_container, init_containers};
 use k8s_openapi::api::core::v1::{Pod, PodSpec, PodStatus};
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
@@ -193,15 +193,35 @@ fn a_pod_that_is_done_lets_its_companions_go() {
     life.end("c", 0);
     let spec = life.spec();
     let actions = next_actions(&spec, &mut life.record, life.now);
-    assert_eq!((actions.stop, actions.is_over), (vec!["two".to_owned(), "one".to_owned()], false));
-    life.end("one", 0);
+    assert_eq!((actions.stop, actions.is_over), (vec!["two".to_owned()], false));
+    assert_eq!(life.phase(), "Running");
     life.end("two", 0);
+    let actions = next_actions(&spec, &mut life.record, life.now);
+    assert_eq!((actions.stop, actions.is_over), (vec!["one".to_owned()], false));
+    life.end("one", 0);
     let actions = next_actions(&spec, &mut life.record, life.now);
     assert!(actions.is_over && actions.start.is_empty());
     assert_eq!(
         (life.phase(), life.condition("Ready")),
         ("Succeeded".into(), "PodCompleted".into())
     );
+}
+
+#[test]
+fn a_pod_is_ready_once_its_companions_are_and_what_others_say_of_it_holds() {
+    let mut life = Life::of(&json!({
+        "readinessGates": [{"conditionType": "example.org/open"}],
+        "initContainers": [{"name": "side", "restartPolicy": "Always",
+            "readinessProbe": {"tcpSocket": {"port": 1}}}],
+        "containers": [{"name": "c"}],
+    }));
+    assert_eq!([life.start_due(), life.start_due()], [["side"], ["c"]]);
+    assert!(!is_ready(&life.status()), "the companion is not");
+    life.record.containers.get_mut("side").unwrap().is_ready = true;
+    assert!(!is_ready(&life.status()), "the gate is closed");
+    let open = json!({"conditions": [{"type": "example.org/open", "status": "True"}]});
+    life.pod.status = Some(serde_json::from_value(open).unwrap());
+    assert!(is_ready(&life.status()));
 }
 
 #[test]
@@ -229,10 +249,43 @@ fn pods_that_are_not_to_be_started_again_end_as_they_did() {
     life.pass(60);
     let spec = life.spec();
     assert_eq!(next_actions(&spec, &mut life.record, life.now).stop, ["c"]);
+    assert_eq!((life.phase(), life.status().reason), ("Running".into(), None), "it still runs");
+    life.end("c", 143);
     assert_eq!(
         (life.phase(), life.status().reason),
         ("Failed".into(), Some("DeadlineExceeded".into()))
     );
+}
+
+#[test]
+fn a_program_that_cannot_be_executed_is_tried_again_only_if_the_pod_wishes_it() {
+    let fail = |policy: &str| {
+        let mut life = Life::of(&json!({"restartPolicy": policy, "containers": [{"name": "c"}]}));
+        let spec = life.spec();
+        assert_eq!(next_actions(&spec, &mut life.record, life.now).start, ["c"]);
+        let record = life.record.containers.get_mut("c").unwrap();
+        record.note_try(life.now);
+        let run = EndedRun {
+            exit_code: 128,
+            reason: "StartError".to_owned(),
+            message: Some("exec: \"x\": no such file".to_owned()),
+            started: None,
+            finished: life.now,
+            id: "apron://u/c/0".to_owned(),
+        };
+        record.note_start_failure(run, restarts(&spec, &spec.containers[0], false));
+        life.pass(10);
+        let again = next_actions(&spec, &mut life.record, life.now);
+        (life.phase(), life.container("c"), again.start.len(), again.is_over)
+    };
+    assert_eq!(fail("Never"), ("Failed".to_owned(), "StartError".to_owned(), 0, true));
+    for policy in ["Always", "OnFailure"] {
+        assert_eq!(
+            fail(policy),
+            ("Running".to_owned(), "RunContainerError".to_owned(), 1, false),
+            "{policy}"
+        );
+    }
 }
 
 #[test]

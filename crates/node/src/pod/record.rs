@@ -308,6 +308,22 @@ impl ContainerRecord {
         (self.is_up, self.is_ready, self.is_simulated) = (true, true, true);
     }
 
+    /// Notes that a try came to nothing, and when the next one is. A container that is not to be started again has ended.
+    pub fn note_start_failure(&mut self, run: EndedRun, policy: Restarts) {
+        if policy == Restarts::Never {
+            self.note_end(run, policy);
+            return;
+        }
+        let now = run.finished;
+        self.state = RunState::Waiting {
+            reason: "RunContainerError".to_owned(),
+            message: run.message.clone(),
+            since: Some(now),
+            retry_at: Some(self.pause.note_failure(now)),
+        };
+        self.last = Some(run);
+    }
+
     /// Notes that its program ended, and when it is started again.
     pub fn note_end(&mut self, run: EndedRun, policy: Restarts) {
         let again = match policy {

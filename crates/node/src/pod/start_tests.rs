@@ -5,7 +5,7 @@ use super::identity::Allowances;
 use super::start::{
     RunnableImage, StartContext, StartRefusal, plan_sandbox, plan_start, pod_hostname,
 };
-use super::volume::{list_sources, refuse_volume, volume_files};
+use super::volume::{list_sources, refuse_volume, renew_volumes, volume_files};
 use super::{PodSources, PodSurroundings, TokenWish, is_label};
 use crate::protocol::{ContainerStart, MountSource, ProcessUser, VolumeFile};
 use base64::Engine as _;
@@ -260,6 +260,15 @@ fn what_would_reach_beyond_a_pod_is_refused() {
         (json!({"hostNetwork": true, "containers": [{"name": "c"}]}), "hostNetwork"),
         (json!({"hostPID": true, "containers": [{"name": "c"}]}), "hostPID"),
         (
+            json!({"shareProcessNamespace": true, "containers": [{"name": "c"}]}),
+            "shareProcessNamespace",
+        ),
+        (
+            json!({"securityContext": {"sysctls": [{"name": "net.core.somaxconn", "value": "1"}]},
+                "containers": [{"name": "c"}]}),
+            "net.core.somaxconn",
+        ),
+        (
             json!({"containers": [{"name": "c", "securityContext": {"privileged": true}}]}),
             "privileged",
         ),
@@ -344,6 +353,27 @@ fn volumes_have_the_files_that_were_asked_for() {
     assert_eq!(
         files(&json!({"name": "v", "configMap": {"name": "no", "optional": true}})),
         Ok(Vec::new())
+    );
+}
+
+/// A config map that was deleted kept a pod's token from being renewed, which then ended.
+#[test]
+fn a_volume_that_cannot_be_made_keeps_no_other_from_being_renewed() {
+    let pod = pod(&json!({"containers": [{"name": "c"}], "volumes": [
+        {"name": "map", "configMap": {"name": "no"}},
+        {"name": "disk", "emptyDir": {}},
+        {"name": "machine", "hostPath": {"path": "/"}},
+        {"name": "token", "projected": {"sources": [
+            {"serviceAccountToken": {"path": "token", "expirationSeconds": 3607}}]}},
+    ]}));
+    let spec = pod.spec.clone().unwrap();
+    let renewed = renew_volumes(&pod, &spec, &sources(), &place(), Allowances::default());
+    let names: Vec<&str> = renewed.files.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["token"]);
+    assert_eq!(
+        renewed.failure,
+        Some(("map".to_owned(), "configmap \"no\" not found".to_owned())),
+        "the first one is told"
     );
 }
 

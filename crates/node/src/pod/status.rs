@@ -29,12 +29,12 @@ pub fn make_status(pod: &Pod, record: &PodRecord, host: Ipv4Addr, now: Timestamp
     let first = statuses(init_containers(spec), true);
     let others = statuses(&spec.containers, false);
     let phase = choose_phase(spec, record, &others);
+    let is_over = phase == "Succeeded" || phase == "Failed";
     let (reason, message) = match &record.failure {
-        Some((reason, message)) => (Some(reason.clone()), Some(message.clone())),
-        None => (None, None),
+        Some((reason, message)) if is_over => (Some(reason.clone()), Some(message.clone())),
+        _ => (None, None),
     };
     let address = record.address.map(|address| address.to_string());
-    let is_over = phase == "Succeeded" || phase == "Failed";
     // A pod that is over keeps the address it had.
     let address = address.or_else(|| before.pod_ip.clone().filter(|_| is_over));
     PodStatus {
@@ -53,6 +53,12 @@ pub fn make_status(pod: &Pod, record: &PodRecord, host: Ipv4Addr, now: Timestamp
         start_time: record.started.map(Time),
         ..before
     }
+}
+
+/// Whether a status says that Services may lead to its pod.
+pub fn is_ready(status: &PodStatus) -> bool {
+    let mut conditions = status.conditions.iter().flatten();
+    conditions.any(|one| one.type_ == "Ready" && one.status == "True")
 }
 
 /// How a pod is served when there is too little of something.
@@ -178,19 +184,32 @@ fn ended_state(run: &EndedRun) -> ContainerState {
 }
 
 fn choose_phase(spec: &PodSpec, record: &PodRecord, others: &[ContainerStatus]) -> &'static str {
+    // As long as a program of it runs, a pod is not over for those that start another in its place.
+    let end = find_end(spec, record, others).filter(|_| !record.has_running());
+    end.unwrap_or_else(|| {
+        // A container that ran once has begun, even if it waits to be started again.
+        let known = |one: &ContainerStatus| record.container(&one.name);
+        let has_begun = |one: &ContainerStatus| known(one).is_some_and(|known| known.was_started);
+        if others.iter().all(has_begun) { "Running" } else { "Pending" }
+    })
+}
+
+/// How a pod ends of which nothing is started again; nothing, if something is.
+fn find_end(
+    spec: &PodSpec,
+    record: &PodRecord,
+    others: &[ContainerStatus],
+) -> Option<&'static str> {
     if record.failure.is_some() || has_failed_to_begin(spec, record) {
-        return "Failed";
+        return Some("Failed");
     }
     let known = |one: &ContainerStatus| record.container(&one.name);
     let are_over = others.iter().all(|one| known(one).is_some_and(ContainerRecord::is_over));
-    if are_over {
+    are_over.then(|| {
         let all = others.iter();
         let good = all.filter(|one| known(one).is_some_and(ContainerRecord::has_succeeded)).count();
-        return if good == others.len() { "Succeeded" } else { "Failed" };
-    }
-    // A container that ran once has begun, even if it waits to be started again.
-    let has_begun = |one: &ContainerStatus| known(one).is_some_and(|known| known.was_started);
-    if others.iter().all(has_begun) { "Running" } else { "Pending" }
+        if good == others.len() { "Succeeded" } else { "Failed" }
+    })
 }
 
 fn conditions(

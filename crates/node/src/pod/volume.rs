@@ -109,6 +109,40 @@ pub fn volume_files(
     Ok(Some(files.into_last_of_each_path()))
 }
 
+/// The files of a pod's volumes as they are to be now.
+#[derive(Debug, Default)]
+pub struct RenewedVolumes {
+    /// Files by the name of their volume, for those that can be made.
+    pub files: Vec<(String, Vec<VolumeFile>)>,
+    /// The first volume that cannot be made, and why. A pod that runs goes on with what it has there, and must not lose
+    /// the others with it: one of them has the token of its account, which ends.
+    pub failure: Option<(String, String)>,
+}
+
+/// What becomes of the volumes of a pod.
+pub fn renew_volumes(
+    pod: &Pod,
+    spec: &PodSpec,
+    sources: &PodSources,
+    place: &PodSurroundings,
+    allowances: Allowances,
+) -> RenewedVolumes {
+    let mut renewed = RenewedVolumes::default();
+    for volume in spec.volumes.iter().flatten() {
+        let made = match refuse_volume(volume, allowances) {
+            Some(why) => Err(why),
+            None => volume_files(pod, volume, sources, place),
+        };
+        match made {
+            Ok(files) => renewed.files.extend(files.map(|files| (volume.name.clone(), files))),
+            Err(why) => {
+                renewed.failure.get_or_insert_with(|| (volume.name.clone(), why));
+            }
+        }
+    }
+    renewed
+}
+
 struct FileList {
     mode: i32,
     /// Whether a group of the pod is to be able to read them.

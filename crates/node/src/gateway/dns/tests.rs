@@ -36,6 +36,8 @@ fn zone() -> ClusterZone {
         address,
         ports: vec![port(Some("grpc"), 9443), port(None, 80)],
         pods: pods.to_vec(),
+        hosts: vec![("first".to_owned(), pods[0])],
+        is_sticky: false,
     };
     let entries = [
         entry("crossplane-system", "fn", Some(Ipv4Addr::new(10, 96, 1, 5))),
@@ -70,6 +72,10 @@ fn names_of_the_cluster_lead_to_services_and_pods() {
         ("db.data.svc.cluster.local", KIND_A, NoError, &["10.244.0.7", "10.244.0.8"]),
         ("10-244-0-8.db.data.svc.cluster.local", KIND_A, NoError, &["10.244.0.8"]),
         ("10-244-0-9.db.data.svc.cluster.local", KIND_A, NoSuchName, &[]),
+        ("first.db.data.svc.cluster.local", KIND_A, NoError, &["10.244.0.7"]),
+        ("first.db.data.svc.cluster.local", KIND_AAAA, NoError, &[]),
+        ("second.db.data.svc.cluster.local", KIND_A, NoSuchName, &[]),
+        ("first.fn.crossplane-system.svc.cluster.local", KIND_A, NoSuchName, &[]),
         ("10-244-0-8.fn.crossplane-system.svc.cluster.local", KIND_A, NoSuchName, &[]),
         (
             "_grpc._tcp.fn.crossplane-system.svc.cluster.local",

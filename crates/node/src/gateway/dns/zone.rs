@@ -22,6 +22,8 @@ struct ZoneService {
     /// Name and number.
     ports: Vec<(String, u16)>,
     pods: Vec<Ipv4Addr>,
+    /// Pods with names of their own.
+    hosts: Vec<(String, Ipv4Addr)>,
 }
 
 impl ClusterZone {
@@ -31,7 +33,8 @@ impl ClusterZone {
         let domain = labels.map(str::to_ascii_lowercase).collect();
         let mut zone = Self { domain, services: BTreeMap::new(), namespaces: BTreeSet::new() };
         let ports = vec![("https".to_owned(), api.port())];
-        let server = ZoneService { address: Some(*api.ip()), ports, pods: Vec::new() };
+        let (pods, hosts) = (Vec::new(), Vec::new());
+        let server = ZoneService { address: Some(*api.ip()), ports, pods, hosts };
         zone.insert_service("default", "kubernetes", server);
         for entry in entries {
             let named =
@@ -40,6 +43,7 @@ impl ClusterZone {
                 address: entry.address,
                 ports: entry.ports.iter().filter_map(named).collect(),
                 pods: entry.pods.iter().copied().take(ADDRESSES_TOLD_MAX).collect(),
+                hosts: entry.hosts.clone(),
             };
             zone.insert_service(&entry.namespace, &entry.name, service);
         }
@@ -85,9 +89,15 @@ impl ClusterZone {
             }
             [host, name, namespace, "svc"] => {
                 let service = self.find_service(namespace, name)?;
-                let is_host = |pod: &&Ipv4Addr| dash_address(**pod) == *host;
-                let pod =
-                    service.address.is_none().then(|| service.pods.iter().find(is_host))??;
+                if service.address.is_some() {
+                    return None;
+                }
+                let by_name = service.hosts.iter().filter(|(name, _)| name == host);
+                let named: Vec<_> = by_name.map(|(_, pod)| DnsRecord::Address(*pod)).collect();
+                if !named.is_empty() {
+                    return Some(named);
+                }
+                let pod = service.pods.iter().find(|pod| dash_address(**pod) == *host)?;
                 Some(vec![DnsRecord::Address(*pod)])
             }
             [port, "_tcp", name, namespace, "svc"] => {

@@ -1,4 +1,4 @@
-use super::super::resolve_user;
+use super::super::{find_home, resolve_user};
 use std::path::Path;
 
 const PASSWD: &str = "# comment\nroot:x:0:0:root:/root:/bin/sh\n\nnonroot:x:65532:65532:nonroot:/home:\n\
@@ -78,4 +78,14 @@ fn files_of_accounts_that_are_none_are_refused() {
     fs_err::File::create(&passwd).unwrap().set_len(10 << 30).unwrap();
     let expected = "cannot read the image's /etc/passwd: it has more than 1048576 bytes";
     assert_eq!(resolve(rootfs.path(), "x").unwrap_err(), expected);
+}
+
+#[test]
+fn a_user_is_at_home_where_the_image_says_or_at_the_root() {
+    let rootfs = tempfile::tempdir().unwrap();
+    assert_eq!(find_home(rootfs.path(), 0), "/", "no accounts");
+    fs_err::create_dir(rootfs.path().join("etc")).unwrap();
+    fs_err::write(rootfs.path().join("etc/passwd"), PASSWD).unwrap();
+    let homes = [0, 65532, 7, 2000, 4].map(|uid| find_home(rootfs.path(), uid));
+    assert_eq!(homes, ["/root", "/home", "/", "/", "/"]);
 }

@@ -182,12 +182,14 @@ fn two_hundred_connections_at_once_are_spliced_and_shared_by_the_pods() {
         let pods = [stage.add_pod("10.244.0.6"), stage.add_pod("10.244.0.7")];
         let _one = stage.start_python(&pods[0], COUNTING_SERVER, &["one", "", "8080"]);
         let _two = stage.start_python(&pods[1], COUNTING_SERVER, &["two", "", "8080"]);
-        set_services(
-            &mut stage,
-            &[service("web", "10.96.1.5", 80, &["10.244.0.6:8080", "10.244.0.7:8080"])],
-        );
+        let mut web = service("web", "10.96.1.5", 80, &["10.244.0.6:8080", "10.244.0.7:8080"]);
+        set_services(&mut stage, std::slice::from_ref(&web));
         let answers = stage.run_python(&client, MANY_CLIENTS, &[]);
         assert_eq!(answers, "[('one 10000', 100), ('two 10000', 100)]");
+        web["isSticky"] = json!(true);
+        set_services(&mut stage, &[web]);
+        let answers = stage.run_python(&client, MANY_CLIENTS, &[]);
+        assert_eq!(answers, "[('two 10000', 200)]", "each client has one pod");
     }
 }
 

@@ -331,6 +331,7 @@ pub(super) fn service(name: &str, address: &str, port: u16, targets: &[&str]) ->
     json!({
         "namespace": "default", "name": name, "address": address, "pods": pods,
         "ports": [{ "name": null, "port": port, "targets": targets }],
+        "hosts": [], "isSticky": false,
     })
 }
 
