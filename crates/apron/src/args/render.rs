@@ -3,6 +3,7 @@
 use super::authority::AuthorityArguments;
 use super::cluster::ClusterArguments;
 use super::registry::RegistryArguments;
+use crate::command::install_object::ObjectOptions;
 use crate::command::plan;
 use crate::command::render::Request;
 use crate::output::Format;
@@ -32,6 +33,7 @@ impl RenderArguments {
     pub(super) fn into_request(self) -> Request {
         let plan = plan::Request {
             kind: None,
+            object: ObjectOptions::default(),
             first: String::new(),
             second: None,
             is_detailed: false,

@@ -69,7 +69,11 @@ fn releases() -> BTreeMap<String, PathBuf> {
             write_archive(&own);
         }
     });
-    assert!(own.exists(), "APRON_UPDATE=1 cargo test -p apron --test it formats:: makes {own:?}");
+    assert!(
+        own.exists(),
+        "APRON_UPDATE=1 cargo test -p apron --test it formats:: makes {}",
+        own.display()
+    );
     let entries = fs_err::read_dir(archives()).unwrap().map(|entry| entry.unwrap().path());
     let version = |path: PathBuf| {
         let name = path.file_name().unwrap().to_str().unwrap().to_owned();
@@ -237,7 +241,7 @@ fn catalogs_of_earlier_versions_are_made_anew_from_what_they_are_of() {
 /// Serves the registry until its catalog knows what is in it.
 fn ask_served(scratch: &Scratch) {
     let served = Served::start_in(scratch, "registry");
-    let address = served.address().to_string();
+    let address = served.address().to_owned();
     patiently(|| {
         let ran = apron(scratch, ["which", "Bucket", "--registry", &address]);
         let is_found = ran.stdout.contains("platform/provider-harbour");

@@ -54,7 +54,7 @@ impl PodWorker {
             name: name.to_owned(),
             attempt: record.restarts,
         };
-        if record.is_simulated {
+        if record.is_simulated() {
             // There is no program that could take its time.
             let (code, signal, out_of_memory) = (Some(0), None, false);
             let end = PodNotice::Exited { container: run, code, signal, out_of_memory };

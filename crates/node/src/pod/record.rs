@@ -55,6 +55,15 @@ pub enum RunState {
     },
 }
 
+/// What stands behind a run of a container.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunSubstance {
+    /// The processes of its program.
+    Program,
+    /// Nothing: the image has no program.
+    Nothing,
+}
+
 /// What is known of a container.
 #[derive(Clone, Debug)]
 pub struct ContainerRecord {
@@ -76,8 +85,8 @@ pub struct ContainerRecord {
     pub is_up: bool,
     /// Whether its readiness probe succeeds, or it has none.
     pub is_ready: bool,
-    /// Whether this run is only said to be one, because the image has no program.
-    pub is_simulated: bool,
+    /// What stands behind this run.
+    pub substance: RunSubstance,
 }
 
 impl Default for ContainerRecord {
@@ -92,7 +101,7 @@ impl Default for ContainerRecord {
             pull_pause: RetryPause::default(),
             is_up: false,
             is_ready: false,
-            is_simulated: false,
+            substance: RunSubstance::Program,
         }
     }
 }
@@ -268,6 +277,11 @@ impl ContainerRecord {
         matches!(self.state, RunState::Running { .. })
     }
 
+    /// Whether it is called running although its image has no program.
+    pub fn is_simulated(&self) -> bool {
+        self.substance == RunSubstance::Nothing
+    }
+
     /// Whether it ended, and stays so.
     pub fn is_over(&self) -> bool {
         matches!(self.state, RunState::Ended { restart_at: None, .. })
@@ -292,7 +306,7 @@ impl ContainerRecord {
         self.restarts = self.next_attempt();
         self.was_started = true;
         self.state = waiting("ContainerCreating", None);
-        (self.is_up, self.is_ready, self.is_simulated) = (false, false, false);
+        (self.is_up, self.is_ready, self.substance) = (false, false, RunSubstance::Program);
     }
 
     /// Notes that its program runs.
@@ -305,7 +319,7 @@ impl ContainerRecord {
     /// Notes that it is called running although there is no program: nothing can be asked whether it is ready.
     pub fn note_simulated(&mut self, now: Timestamp) {
         self.state = RunState::Running { since: now };
-        (self.is_up, self.is_ready, self.is_simulated) = (true, true, true);
+        (self.is_up, self.is_ready, self.substance) = (true, true, RunSubstance::Nothing);
     }
 
     /// Notes that a try came to nothing, and when the next one is. A container that is not to be started again has ended.
@@ -332,7 +346,7 @@ impl ContainerRecord {
             Restarts::Never => false,
         };
         let restart_at = again.then(|| self.pause.retry_at(run.finished));
-        (self.is_up, self.is_ready, self.is_simulated) = (false, false, false);
+        (self.is_up, self.is_ready, self.substance) = (false, false, RunSubstance::Program);
         self.state = RunState::Ended { run, restart_at };
     }
 }

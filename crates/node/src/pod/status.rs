@@ -310,8 +310,9 @@ impl ConditionList<'_> {
 
     /// Says of which containers nothing runs, if there are any or were.
     fn say_simulated(&mut self, spec: &PodSpec, record: &PodRecord) {
-        let is_simulated =
-            |one: &&Container| record.container(&one.name).is_some_and(|it| it.is_simulated);
+        let is_simulated = |one: &&Container| {
+            record.container(&one.name).is_some_and(ContainerRecord::is_simulated)
+        };
         let all = || all_containers(spec);
         let names: Vec<&str> = all().filter(is_simulated).map(|one| one.name.as_str()).collect();
         if !names.is_empty() {

@@ -18,7 +18,7 @@ fn plain(stage: &Stage, ran: &Ran) -> String {
     let digests = regex::Regex::new(r"-[0-9a-f]{12}\b|@sha256:[0-9a-f]{64}").unwrap();
     let text = digests.replace_all(&text, "").into_owned();
     let lines = text.lines().filter(|line| !line.contains("imulated"));
-    lines.map(|line| format!("{line}\n")).collect()
+    lines.flat_map(|line| [line, "\n"]).collect()
 }
 
 fn read(ran: &Ran) -> Json {

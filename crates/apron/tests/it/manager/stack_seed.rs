@@ -316,7 +316,7 @@ fn provide_dependencies(stage: &Stage) {
 fn seed_block(section: &str) -> String {
     let lines = section.lines().skip_while(|line| !line.starts_with("```")).skip(1);
     let lines = lines.take_while(|line| !line.starts_with("```"));
-    lines.map(|line| format!("{line}\n")).collect()
+    lines.flat_map(|line| [line, "\n"]).collect()
 }
 
 /// The annotations of a definition as it is printed: texts in one line, quoted or not, and one block.
