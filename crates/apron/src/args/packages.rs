@@ -133,11 +133,11 @@ pub(super) struct InstallArguments {
     /// Install it whatever version of Crossplane it asks for
     #[arg(long)]
     ignore_crossplane_constraints: bool,
-    #[command(flatten, next_help_heading = "Packages of the first format")]
-    object: ObjectArguments,
     /// Form of the result
     #[arg(long, short, value_enum, default_value_t)]
     output: ObjectFormat,
+    #[command(flatten, next_help_heading = "Packages of the first format")]
+    object: ObjectArguments,
     #[command(flatten)]
     cluster: ClusterArguments,
     #[command(flatten)]
@@ -212,8 +212,6 @@ pub(super) struct PlanArguments {
     /// Let the API server check every object in a dry run, too, which needs the right to write them
     #[arg(long)]
     check: bool,
-    #[command(flatten, next_help_heading = "Packages of the first format")]
-    object: ObjectArguments,
     /// Plan for a manager that may move packages to lower versions
     #[arg(long)]
     enable_dependency_version_downgrades: bool,
@@ -225,6 +223,8 @@ pub(super) struct PlanArguments {
     /// Form of the result
     #[arg(long, short, value_enum, default_value_t)]
     output: Format,
+    #[command(flatten, next_help_heading = "Packages of the first format")]
+    object: ObjectArguments,
     #[command(flatten)]
     cluster: ClusterArguments,
     #[command(flatten)]

@@ -272,6 +272,12 @@ impl InstallWorld {
         let config = self.runtime_config.as_ref().filter(|it| !is_needed && self.is_party(it));
         actions.extend(config.filter(|it| !is_going(it)).map(delete_seen));
         actions.extend(self.delete_copies(&[]));
+        if !actions.is_empty() {
+            // Nothing but the object remembers what it brought: it goes once that is seen to be gone.
+            let plan =
+                self.tell_leaving(actions, "waiting for its records and configuration to be gone");
+            return Plan { wake: Wake::After(DEPARTURE_PAUSE), ..plan };
+        }
         actions.push(self.finalizer(false));
         Plan { actions, report: vec!["nothing of it is left".to_owned()], wake: Wake::OnChange }
     }

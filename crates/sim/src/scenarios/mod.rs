@@ -73,6 +73,7 @@ pub const ALL: &[Scenario] = &[
     stacks::INSTALL,
     stacks::UPGRADE,
     stacks::MOVE,
+    stacks::UNINSTALL,
     pods::INSTALL,
     pods::UPGRADE,
     pods::BAD_UPGRADE,

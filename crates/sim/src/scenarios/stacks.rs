@@ -24,6 +24,12 @@ pub(super) const MOVE: Scenario = Scenario {
     ..scenario!("stack-move", installed, change_package)
 };
 
+/// Its install object goes, and all that it brought.
+pub(super) const UNINSTALL: Scenario = Scenario {
+    kinds: ManagedKinds::InstallObjects,
+    ..scenario!("stack-uninstall", installed, uninstall)
+};
+
 /// Where install objects are.
 const INSTALLS: &str =
     "/apis/packages.crossplane.io/v1alpha1/namespaces/default/clusterpackageinstalls";
@@ -96,4 +102,11 @@ async fn upgrade(stage: &mut Stage) -> Result<(), Failure> {
 
 async fn change_package(stage: &mut Stage) -> Result<(), Failure> {
     ask_for(stage, "stacks/other:v1.0.0").await
+}
+
+async fn uninstall(stage: &mut Stage) -> Result<(), Failure> {
+    stage
+        .ask(Method::DELETE, &format!("{INSTALLS}/nop"), &serde_json::Value::Null)
+        .await
+        .map(|_| ())
 }

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use futures::StreamExt;
 use http_body_util::BodyExt;
 use oci::{Descriptor, MediaType};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use store::auth::{Credential, Keychain};
@@ -373,6 +374,31 @@ async fn l5_redirects_of_token_questions_keep_to_tls() {
     };
     assert_eq!(asked("https://other.org/token").await, (true, true));
     assert_eq!(asked("http://other.org/token").await, (false, false));
+}
+
+/// L5: where a registry is spoken to in plain, questions for its tokens stay on its host.
+#[tokio::test]
+async fn l5_token_questions_in_plain_stay_on_their_host() {
+    let astray = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&astray);
+    let service = tower::service_fn(move |request: http::Request<store::remote::Body>| {
+        let realm = ("www-authenticate", "Bearer realm=\"http://10.0.0.1:5001/token\"");
+        let answered = match request.uri().authority().map(http::uri::Authority::as_str) {
+            Some("10.0.0.1:5000") => answer(401, &[realm], ""),
+            Some("10.0.0.1:5001") => answer(302, &[("location", "http://10.0.0.2/token")], ""),
+            _ => {
+                counter.fetch_add(1, Ordering::Relaxed);
+                answer(200, &[], r#"{"token":"fresh"}"#)
+            }
+        };
+        async move { Ok::<_, store::remote::BoxError>(answered) }
+    });
+    let settings =
+        store::remote::Settings { plain_http: true, ..store::remote::Settings::default() };
+    let client = store::remote::Client::new(store::remote::transport(service), user(), settings);
+    let error = client.repository(repository("10.0.0.1:5000/a")).tags().await.unwrap_err();
+    assert!(chain(&error).contains("redirects to"), "{}", chain(&error));
+    assert_eq!(astray.load(Ordering::Relaxed), 0, "nobody else was asked");
 }
 
 /// L4: an upload is not sent to where only this machine can reach.

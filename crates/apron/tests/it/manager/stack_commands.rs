@@ -1,7 +1,7 @@
 //! Packages of the first system by command: what people type about install objects, and what they are told.
 
 use super::Scenario;
-use super::stacks::{CRDS, StackSource, brought, is_ready, object_path, push_stack};
+use super::stacks::{CRDS, StackSource, ask_for, brought, is_ready, object_path, push_stack};
 use super::stage::{Stage, packages};
 use crate::support::{Ran, until};
 use serde_json::{Value as Json, json};
@@ -9,15 +9,17 @@ use serde_json::{Value as Json, json};
 pub(super) const ALL: &[Scenario] = &[
     ("a stack by command", a_stack_is_planned_installed_looked_at_updated_and_removed),
     ("shared stacks by command", namespaces_that_share_a_stack_are_told_apart),
+    ("mistakes about stacks by command", mistakes_about_install_objects_are_told),
 ];
 
-/// What is told, with the registry's address and the digests in names taken out, and without the line that
-/// says that programs are only simulated.
+/// What is told, with the registry's address and the digests in names taken out, and without the lines that
+/// say that programs are only simulated and what the Lock has against packages of scenarios beside this one.
 fn plain(stage: &Stage, ran: &Ran) -> String {
     let text = ran.all().replace(stage.registry.address(), "registry");
     let digests = regex::Regex::new(r"-[0-9a-f]{12}\b|@sha256:[0-9a-f]{64}").unwrap();
     let text = digests.replace_all(&text, "").into_owned();
-    let lines = text.lines().filter(|line| !line.contains("imulated"));
+    let is_of_others = |line: &str| line.contains("during dependency resolution of");
+    let lines = text.lines().filter(|line| !line.contains("imulated") && !is_of_others(line));
     lines.flat_map(|line| [line, "\n"]).collect()
 }
 
@@ -150,4 +152,35 @@ fn namespaces_that_share_a_stack_are_told_apart(stage: &Stage) {
     stage.apron(&["uninstall", "halves", "--wait", "2m"]).ok();
     let provider = format!("{}/team-halves", packages("Provider"));
     assert!(stage.is_absent(&two) && stage.is_absent(&provider));
+}
+
+fn mistakes_about_install_objects_are_told(stage: &Stage) {
+    let app = "title: Mistaken\nversion: 1.0.0\npermissionScope: Cluster\n";
+    let package = push_stack(stage, &StackSource::new("mistaken", app), "v1.0.0");
+    let image = stage.registry.reference(&package);
+    let path = ask_for(stage, "ClusterPackageInstall", "default", "mistaken", &package);
+    let mut told = String::new();
+    for words in [
+        &["install", &image, "mistaken"][..],
+        &["install", &image, "--manual-activation"],
+        &["install", "packageinstall"],
+        &["install", &image, "--source", "registry.example.org"],
+        &["install", "packageinstall", "a b"],
+        &["status", "packageinstall/default/nothing"],
+        &["list", "packages"],
+        &["logs", "packageinstall/default/nothing"],
+    ] {
+        let ran = stage.apron(words);
+        assert_ne!(ran.code, Some(0), "{}", ran.all());
+        let failed = ran.all().replace(stage.registry.address(), "registry");
+        let shown = words.join(" ").replace(stage.registry.address(), "registry");
+        // Which others there are depends on the other scenarios.
+        let lines = failed.lines().filter(|line| !line.contains("these are there"));
+        told += &format!("$ apron {shown}\n{}\n\n", lines.collect::<Vec<_>>().join("\n"));
+    }
+    insta::assert_snapshot!("stack_mistakes", told);
+    let today = stage.push("Function", "mistaken-today", "v1.0.0");
+    let refused = stage.apron(&["install", &today, "--install-namespace", "default"]).failed();
+    assert!(refused.contains("a package of today has no namespace"), "{refused}");
+    super::stacks::goes(stage, &path, &brought(stage, "default", "mistaken", "team-mistaken"));
 }
