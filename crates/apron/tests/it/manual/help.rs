@@ -35,6 +35,8 @@ fn every_page_that_explains_something_is_a_topic() {
     for page in NO_TOPICS {
         assert!(pages.remove(page), "there is no page {page}");
     }
+    // Notes on design are for those who read the code.
+    pages.retain(|page| !page.starts_with("design/"));
     assert_eq!(explained, pages);
 }
 
