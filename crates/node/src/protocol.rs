@@ -168,6 +168,18 @@ pub struct ContainerStart {
     pub logs: PathBuf,
     /// What it may use, as far as this machine can hold it to that.
     pub limits: ContainerLimits,
+    /// Where it may say why it ends, if anywhere.
+    pub last_words: Option<LastWords>,
+}
+
+/// Where a container says why it ends.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LastWords {
+    /// A file in the container, whose end is told.
+    pub path: String,
+    /// Whether the end of its log is told if it failed and wrote nothing there.
+    pub or_log: bool,
 }
 
 /// A program, as it is executed.
@@ -227,6 +239,8 @@ pub enum MountSource {
         in_memory: bool,
         /// The most it holds, if in memory.
         size_max: Option<u64>,
+        /// The group that owns what is made in there, if the pod asks for one (`fsGroup`).
+        group: Option<u32>,
     },
     /// A path of this machine; apron asks for it only if a user allowed that.
     Host {
@@ -379,6 +393,8 @@ pub enum Message {
         signal: Option<i32>,
         /// Whether it was killed because it used too much memory.
         out_of_memory: bool,
+        /// What it said of its end.
+        message: Option<String>,
     },
     /// Something that an administrator of this machine should know, such as limits that are not enforced.
     Notice {

@@ -98,9 +98,9 @@ async fn start_node(station: &Station) -> Result<(NodeHandle, NodeMessages), Nod
 async fn pass_messages(station: &Station, mut messages: NodeMessages, voice: &NodeVoice) {
     while let Some(message) = messages.recv().await {
         match message {
-            Message::Exited { container, code, signal, out_of_memory } => {
+            Message::Exited { container, code, signal, out_of_memory, message } => {
                 let uid = container.pod.clone();
-                let notice = PodNotice::Exited { container, code, signal, out_of_memory };
+                let notice = PodNotice::Exited { container, code, signal, out_of_memory, message };
                 station.notify_pod(&uid, notice);
             }
             Message::Notice { text } => voice(&text),

@@ -395,9 +395,9 @@ impl PodWorker {
     pub(super) fn note_exit(
         &mut self,
         run: &ContainerName,
-        code: Option<i32>,
-        signal: Option<i32>,
+        (code, signal): (Option<i32>, Option<i32>),
         out_of_memory: bool,
+        message: Option<String>,
     ) {
         let Some(spec) = self.pod.spec.clone() else { return };
         let Some(container) = find_container(&spec, &run.name) else { return };
@@ -420,7 +420,7 @@ impl PodWorker {
         let ended = EndedRun {
             exit_code,
             reason: reason.to_owned(),
-            message: None,
+            message,
             started: Some(since),
             finished: now,
             id,

@@ -57,6 +57,8 @@ pub(crate) enum PodNotice {
         signal: Option<i32>,
         /// Whether it used too much memory.
         out_of_memory: bool,
+        /// What it said of its end.
+        message: Option<String>,
     },
     /// A probe was answered.
     Probed {
@@ -207,8 +209,8 @@ impl PodWorker {
             PodNotice::Changed(pod) => self.take_object(*pod),
             PodNotice::Gone => self.is_gone = true,
             PodNotice::Look => {}
-            PodNotice::Exited { container, code, signal, out_of_memory } => {
-                self.note_exit(&container, code, signal, out_of_memory);
+            PodNotice::Exited { container, code, signal, out_of_memory, message } => {
+                self.note_exit(&container, (code, signal), out_of_memory, message);
             }
             PodNotice::Probed { container, kind, failure } => {
                 self.note_probe(&container, kind, failure.as_deref());

@@ -19,7 +19,7 @@ mod tail;
 mod writer;
 
 pub use files::has_log;
-pub use reader::read_log;
+pub use reader::{read_last_lines, read_log};
 pub use writer::LogWriter;
 
 use k8s_openapi::jiff::Timestamp;

@@ -49,6 +49,24 @@ pub fn read_log(
     .boxed()
 }
 
+/// The last lines of a log as it is now, and of those so many bytes at most, from the end.
+pub fn read_last_lines(
+    directory: &Path,
+    attempt: u32,
+    lines: u64,
+    bytes_max: usize,
+) -> io::Result<String> {
+    let options = LogOptions { tail_lines: Some(lines), ..LogOptions::default() };
+    let mut reader = LogReader::new(directory, attempt, options);
+    let mut text = Vec::new();
+    while let ReadStep::Text(more) = reader.read_step()? {
+        text.extend(more);
+        // A line may be as long as a log.
+        text.drain(..text.len().saturating_sub(bytes_max));
+    }
+    Ok(String::from_utf8_lossy(&text).into_owned())
+}
+
 /// What came of reading once.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ReadStep {

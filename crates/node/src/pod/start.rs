@@ -7,7 +7,8 @@ use super::quantity::{parse_milli, parse_whole};
 use super::volume::list_mounts;
 use super::{PodSources, PodSurroundings, is_label};
 use crate::protocol::{
-    ContainerLimits, ContainerName, ContainerProcess, ContainerStart, PodSandbox, ProcessUser,
+    ContainerLimits, ContainerName, ContainerProcess, ContainerStart, LastWords, PodSandbox,
+    ProcessUser,
 };
 use k8s_openapi::api::core::v1::{Container, Pod};
 use std::collections::BTreeMap;
@@ -106,7 +107,14 @@ pub fn plan_start(
         read_only_root: is_read_only(spec, &container.name),
         logs: logs.join(&container.name),
         limits: container_limits(container),
+        last_words: last_words(container),
     })
+}
+
+fn last_words(container: &Container) -> Option<LastWords> {
+    let path = container.termination_message_path.clone().filter(|path| !path.is_empty())?;
+    let policy = container.termination_message_policy.as_deref();
+    Some(LastWords { path, or_log: policy == Some("FallbackToLogsOnError") })
 }
 
 /// A command of the pod replaces entrypoint and command of the image, its arguments the command alone.

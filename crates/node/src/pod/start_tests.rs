@@ -381,6 +381,7 @@ fn a_volume_that_cannot_be_made_keeps_no_other_from_being_renewed() {
 fn mounts_are_made_from_the_outside_in_and_stay_inside() {
     let spec = |mounts: Value| {
         json!({
+            "securityContext": {"fsGroup": 3000},
             "volumes": [{"name": "e", "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}},
                 {"name": "s", "secret": {"secretName": "s"}}, {"name": "bare"}],
             "containers": [{"name": "c", "env": [{"name": "SUB", "value": "deep"}], "volumeMounts": mounts}],
@@ -394,8 +395,8 @@ fn mounts_are_made_from_the_outside_in_and_stay_inside() {
     let told: Vec<_> = mounts.iter().map(|one| (one.target.as_str(), one.read_only)).collect();
     assert_eq!(told, [("/a", false), ("/z/", true), ("/a/b/c", true)]);
     assert_eq!(mounts[0].sub_path.as_deref(), Some("x/deep"));
-    let MountSource::Empty { in_memory, size_max, .. } = &mounts[0].source else { panic!() };
-    assert_eq!((*in_memory, *size_max), (true, Some(1 << 20)));
+    let MountSource::Empty { in_memory, size_max, group, .. } = &mounts[0].source else { panic!() };
+    assert_eq!((*in_memory, *size_max, *group), (true, Some(1 << 20), Some(3000)));
     for (mount, why) in [
         (json!({"name": "no", "mountPath": "/a"}), "cannot find volume"),
         (json!({"name": "e", "mountPath": "/a", "subPath": "../x"}), "leads out of it"),

@@ -336,7 +336,7 @@ pub fn list_mounts(
         if let Some(why) = refuse_volume(volume, allowances) {
             return Err(format!("volume {:?} cannot be mounted: {why}", mount.name));
         }
-        let source = mount_source(volume);
+        let source = mount_source(spec, volume);
         let is_ours = matches!(source, MountSource::Files { .. });
         let read_only = is_ours || mount.read_only == Some(true);
         mounts.push(ContainerMount {
@@ -351,7 +351,7 @@ pub fn list_mounts(
     Ok(mounts)
 }
 
-fn mount_source(volume: &Volume) -> MountSource {
+fn mount_source(spec: &PodSpec, volume: &Volume) -> MountSource {
     let name = volume.name.clone();
     if let Some(path) = &volume.host_path {
         return MountSource::Host { path: PathBuf::from(&path.path) };
@@ -360,7 +360,9 @@ fn mount_source(volume: &Volume) -> MountSource {
         let said = volume.empty_dir.clone().unwrap_or_default();
         let in_memory = said.medium.as_deref() == Some("Memory");
         let size_max = said.size_limit.and_then(|limit| parse_whole(&limit.0));
-        return MountSource::Empty { volume: name, in_memory, size_max };
+        let group = spec.security_context.as_ref().and_then(|it| it.fs_group);
+        let group = group.and_then(|group| u32::try_from(group).ok());
+        return MountSource::Empty { volume: name, in_memory, size_max, group };
     }
     MountSource::Files { volume: name }
 }

@@ -64,6 +64,8 @@ pub(super) struct Blueprint {
     pub(super) overlay_of_user: bool,
     pub(super) read_only_root: bool,
     pub(super) mounts: Vec<BlueprintMount>,
+    /// The file for last words, and where the container sees it.
+    pub(super) last_words: Option<(PathBuf, String)>,
     pub(super) ids: ContainerIds,
     pub(super) process: ContainerProcess,
 }

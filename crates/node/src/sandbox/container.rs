@@ -8,9 +8,15 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// `__container NAMESPACES`: joins those of a pod, spawns the first process of a PID namespace, and ends.
-pub(super) fn run_container_stage(pod: Option<&OsString>) -> Result<ExitCode, String> {
+/// `__container NAMESPACES [GROUP]`: enters a control group, joins the namespaces of a pod, spawns the first process of a
+/// PID namespace, and ends.
+pub(super) fn run_container_stage(
+    pod: Option<&OsString>,
+    group: Option<&OsString>,
+) -> Result<ExitCode, String> {
     StepLine::from_standard_input()?.run_step(|line| {
+        // Before there is a namespace of groups, at whose top the container's is to be.
+        let entered = group.map_or(Ok(()), |entrance| fs_err::write(Path::new(entrance), "0"));
         join_pod(pod.and_then(|pod| pod.to_str()).ok_or("a container needs a pod")?)?;
         let kinds =
             CloneFlags::CLONE_NEWNS | CloneFlags::CLONE_NEWPID | CloneFlags::CLONE_NEWCGROUP;
@@ -21,6 +27,11 @@ pub(super) fn run_container_stage(pod: Option<&OsString>) -> Result<ExitCode, St
         line.report(&StepReport::Spawned(
             i32::try_from(init.id()).map_err(|error| error.to_string())?,
         ))?;
+        if let Err(error) = entered {
+            let said =
+                format!("limits are not enforced: a control group cannot be entered: {error}");
+            line.report(&StepReport::Remark(said))?;
+        }
         Ok(ExitCode::SUCCESS)
     })
 }

@@ -1,5 +1,6 @@
 //! The step into namespaces: `__node STATE`.
 
+use super::groups::{make_node_group, remove_groups};
 use super::{SUPERVISE, because, next_stage};
 use fs_err as fs;
 use nix::errno::Errno;
@@ -26,12 +27,20 @@ pub(super) fn run_node(state: Option<&OsString>) -> Result<ExitCode, String> {
     // Programs that are no root have to find their way through what is made for them.
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
     let lock = take_lock(state)?;
+    let group = make_node_group(state);
+    let told = serde_json::to_string(&group).map_err(|error| error.to_string())?;
     enter_namespaces()?;
     // The supervisor takes its share of the lock while this process holds one.
     lock.relock(FlockArg::LockShared).map_err(because("keep the lock"))?;
-    let mut supervisor =
-        next_stage(SUPERVISE).arg(state).spawn().map_err(because("start the supervisor"))?;
+    let mut supervisor = next_stage(SUPERVISE)
+        .arg(state)
+        .arg(told)
+        .spawn()
+        .map_err(because("start the supervisor"))?;
     let status = supervisor.wait().map_err(because("wait for the supervisor"))?;
+    if let Ok(group) = group {
+        remove_groups(&group);
+    }
     drop(lock);
     Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -23,6 +23,7 @@ mod calls;
 mod children;
 mod container;
 mod enter;
+mod groups;
 mod handle;
 mod ids;
 mod mounts;
@@ -37,6 +38,7 @@ mod usage;
 mod visit;
 mod volumes;
 mod within;
+mod words;
 
 pub use handle::{NodeError, NodeHandle, NodeMessages, NodeSpawn};
 pub use ids::{FIRST_SHIFTED_ID, SHIFTED_IDS, has_shifted_ids};
@@ -63,13 +65,13 @@ pub fn run_hidden_verb(arguments: impl IntoIterator<Item = OsString>) -> Option<
     let mut arguments = arguments.into_iter().skip(1);
     let verb = arguments.next()?.into_string().ok()?;
     let rest: Vec<OsString> = arguments.take(2).collect();
-    let first = rest.first();
+    let (first, second) = (rest.first(), rest.get(1));
     let outcome = match verb.as_str() {
         NODE if first.is_some_and(|word| word == PROBE) => support::run_probe(),
         NODE => enter::run_node(first),
-        SUPERVISE => supervisor::run_supervisor(first),
+        SUPERVISE => supervisor::run_supervisor(first, second),
         POD => namespaces::run_pod_stage(),
-        CONTAINER => container::run_container_stage(first),
+        CONTAINER => container::run_container_stage(first, second),
         INIT if first.is_some_and(|word| word == PROBE) => support::probe_mounts(),
         INIT => container::run_container_init(),
         EXEC => visit::run_exec_stage(first),

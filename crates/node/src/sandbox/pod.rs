@@ -3,11 +3,13 @@
 use super::because;
 use super::blueprint::{Blueprint, BlueprintMount, PodOrder, StepReport, SupervisorLine, Visit};
 use super::children::{Ending, EndingReceiver};
+use super::groups::ContainerGroup;
 use super::mounts::{TAME, mount_new};
 use super::namespaces::PodNamespaces;
 use super::output::{CapturedOutput, LoggedOutput};
 use super::supervisor::Supervisor;
 use super::volumes;
+use super::words::{FoundWords, make_last_words};
 use super::{CONTAINER, EXEC, POD};
 use crate::protocol::{
     ContainerMount, ContainerName, ContainerProcess, ContainerStart, ExecResult, Message,
@@ -54,6 +56,8 @@ pub(super) struct PodChange {
 struct ContainerRecord {
     pid: i32,
     process: ContainerProcess,
+    /// Its control group, which goes with it.
+    group: Option<Arc<ContainerGroup>>,
     ended: watch::Receiver<bool>,
 }
 
@@ -227,7 +231,7 @@ impl PodRecord {
         let mut change = self.begin_change().await?;
         let name = start.container.clone();
         self.clear_way(node, &name).await?;
-        node.notice_limits(&start.limits);
+        let group = node.make_group(&name, &start.limits).map(Arc::new);
         let maps = [
             node.ids.map_line(start.process.user.uid)?,
             node.ids.map_line(start.process.user.gid)?,
@@ -238,6 +242,7 @@ impl PodRecord {
         let mut command = node.stage(CONTAINER);
         command
             .arg(namespaces)
+            .args(group.as_ref().map(|group| group.entrance()))
             .stdin(OwnedFd::from(theirs))
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
@@ -266,8 +271,13 @@ impl PodRecord {
         }
         let (tell_end, ended) = watch::channel(false);
         self.containers()
-            .insert(name.clone(), ContainerRecord { pid, process: start.process, ended });
-        tokio::spawn(tell_exit(node.clone(), self.clone(), name, ending, output, tell_end));
+            .insert(name.clone(), ContainerRecord { pid, process: start.process, group, ended });
+        let words = FoundWords {
+            file: blueprint.last_words.map(|(file, _)| file),
+            log: start.last_words.filter(|words| words.or_log).map(|_| start.logs),
+        };
+        let end = RunEnd { name, ending, output, words, tell: tell_end };
+        tokio::spawn(end.tell_exit(node.clone(), self.clone()));
         Ok(())
     }
 
@@ -305,8 +315,13 @@ impl PodRecord {
                 read_only: mount.read_only || matches!(mount.source, MountSource::Files { .. }),
             });
         }
+        let last_words = match &start.last_words {
+            Some(words) => Some((make_last_words(node, &directory)?, words.path.clone())),
+            None => None,
+        };
         Ok(Blueprint {
             rootfs: start.rootfs.clone(),
+            last_words,
             directory,
             names: self.memory.join("names"),
             overlay_of_user: node.overlay_of_user,
@@ -326,7 +341,7 @@ impl PodRecord {
         match &mount.source {
             MountSource::Files { volume } => self.files_of(volume),
             MountSource::Host { path } => Ok(path.clone()),
-            MountSource::Empty { volume, in_memory, size_max } => {
+            MountSource::Empty { volume, in_memory, size_max, group } => {
                 let parent = if *in_memory { &self.memory } else { &self.disk };
                 let directory = parent.join("empty").join(check_name(volume)?);
                 if directory.is_dir() {
@@ -340,9 +355,11 @@ impl PodRecord {
                         .inspect_err(|_| drop(fs::remove_dir(&directory)))?;
                     change.memory_mounts.push(directory.clone());
                 }
-                let root = node.ids.outside(0);
-                chown(&directory, Some(root), Some(root)).map_err(because("own a volume"))?;
-                fs::set_permissions(&directory, PermissionsExt::from_mode(0o777))
+                let (root, owner) = (node.ids.outside(0), node.ids.outside(group.unwrap_or(0)));
+                chown(&directory, Some(root), Some(owner)).map_err(because("own a volume"))?;
+                // What is made in a directory that belongs to a group like this is the group's, too.
+                let mode = if group.is_some() { 0o2777 } else { 0o777 };
+                fs::set_permissions(&directory, PermissionsExt::from_mode(mode))
                     .map_err(|error| error.to_string())?;
                 Ok(directory)
             }
@@ -357,8 +374,11 @@ impl PodRecord {
         arguments: Vec<String>,
         limit: Duration,
     ) -> Result<ExecResult, String> {
-        let (target, process) = match self.containers().get(container) {
-            Some(record) => (record.pid, ContainerProcess { arguments, ..record.process.clone() }),
+        let (target, process, group) = match self.containers().get(container) {
+            Some(record) => {
+                let process = ContainerProcess { arguments, ..record.process.clone() };
+                (record.pid, process, record.group.clone())
+            }
             None => return Err(format!("container {} is not running", container.name)),
         };
         let (pipe, writer) = std::io::pipe().map_err(|error| error.to_string())?;
@@ -374,6 +394,9 @@ impl PodRecord {
         let spawned = timeout(STEPS_WAIT, line.next_spawned()).await;
         let pid = spawned.unwrap_or_else(|_| Err("the program does not begin".to_owned()))?;
         let mut ending = node.children.adopt(pid).map_err(because("take on a program"))?;
+        if let Some(group) = group {
+            group.add_process(pid);
+        }
         let _ = stage_ending.await;
         let executed = timeout(STEPS_WAIT, async {
             line.send(&Visit { ids: node.ids, process }).await?;
@@ -438,23 +461,34 @@ async fn wait_for_program(node: &Supervisor, line: &mut SupervisorLine) -> Resul
     }
 }
 
-async fn tell_exit(
-    node: Arc<Supervisor>,
-    pod: Arc<PodRecord>,
-    container: ContainerName,
+/// What is done when a run of a container ends.
+struct RunEnd {
+    name: ContainerName,
     ending: EndingReceiver,
     output: LoggedOutput,
-    ended: watch::Sender<bool>,
-) {
-    let (code, signal) = match ending.await {
-        Ok(Ending::Code(code)) => (Some(code), None),
-        Ok(Ending::Signal(signal)) => (None, Some(signal)),
-        Err(_) => (None, None),
-    };
-    output.finish().await;
-    pod.containers().remove(&container);
-    node.tell(Message::Exited { container, code, signal, out_of_memory: false });
-    let _ = ended.send(true);
+    words: FoundWords,
+    tell: watch::Sender<bool>,
+}
+
+impl RunEnd {
+    async fn tell_exit(self, node: Arc<Supervisor>, pod: Arc<PodRecord>) {
+        let (code, signal) = match self.ending.await {
+            Ok(Ending::Code(code)) => (Some(code), None),
+            Ok(Ending::Signal(signal)) => (None, Some(signal)),
+            Err(_) => (None, None),
+        };
+        self.output.finish().await;
+        let (words, attempt, has_failed) = (self.words, self.name.attempt, code != Some(0));
+        let message = run_blocking(move || Ok(words.read_words(attempt, has_failed))).await;
+        let container = self.name;
+        let record = pod.containers().remove(&container);
+        let group = record.and_then(|record| record.group);
+        let out_of_memory = group.as_ref().is_some_and(|group| group.ran_out_of_memory());
+        drop(group);
+        let message = message.ok().flatten();
+        node.tell(Message::Exited { container, code, signal, out_of_memory, message });
+        let _ = self.tell.send(true);
+    }
 }
 
 /// `/etc/hosts`, `/etc/hostname` and `/etc/resolv.conf`.

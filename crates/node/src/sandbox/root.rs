@@ -60,11 +60,16 @@ pub(super) fn build_root(blueprint: &Blueprint, line: &mut StepLine) -> Result<(
     for name in ["hosts", "hostname", "resolv.conf"] {
         let target = format!("/etc/{name}");
         build
-            .bind_file(&blueprint.names.join(name), &target)
+            .bind_file(&blueprint.names.join(name), &target, MsFlags::MS_RDONLY)
             .map_err(because(format!("mount {target}")))?;
     }
     for mount in &blueprint.mounts {
         build.mount_volume(mount).map_err(because(format!("mount {}", mount.target)))?;
+    }
+    if let Some((file, target)) = &blueprint.last_words {
+        build
+            .bind_file(file, target, MsFlags::empty())
+            .map_err(because(format!("mount {target}")))?;
     }
     build.hide_kernel_files()?;
     build.make_working_directory()?;
@@ -198,7 +203,7 @@ impl RootBuild<'_> {
         Ok(())
     }
 
-    fn bind_file(&self, source: &Path, target: &str) -> Result<(), String> {
+    fn bind_file(&self, source: &Path, target: &str, flags: MsFlags) -> Result<(), String> {
         let file = self
             .inside
             .make_file(Path::new(target), self.of_root())
@@ -206,7 +211,7 @@ impl RootBuild<'_> {
         mount_bind(source, &descriptor_path(&file), MsFlags::empty())?;
         drop(file);
         let mounted = self.find(target)?;
-        restrict_mount(&descriptor_path(&mounted), TAME | MsFlags::MS_RDONLY)
+        restrict_mount(&descriptor_path(&mounted), TAME | flags)
     }
 
     fn mount_volume(&self, mount: &BlueprintMount) -> Result<(), String> {

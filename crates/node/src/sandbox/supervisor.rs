@@ -2,6 +2,7 @@
 
 use super::children::Children;
 use super::enter;
+use super::groups::{ContainerGroup, ControlGroups};
 use super::ids::{ContainerIds, is_initial_user_namespace};
 use super::mounts::{TAME, mount_bind, mount_new, restrict_mount};
 use super::pod::{self, PodRecord};
@@ -38,6 +39,7 @@ const END_WAIT: Duration = Duration::from_secs(10);
 pub(super) struct Supervisor {
     pub(super) config: NodeConfig,
     pub(super) children: Children,
+    pub(super) groups: ControlGroups,
     pub(super) gateway: Gateway,
     pub(super) ids: ContainerIds,
     pub(super) overlay_of_user: bool,
@@ -54,13 +56,18 @@ enum PodEntry {
 }
 
 /// Runs until standard input ends, or the process that waits for this one.
-pub(super) fn run_supervisor(state: Option<&OsString>) -> Result<ExitCode, String> {
+pub(super) fn run_supervisor(
+    state: Option<&OsString>,
+    group: Option<&OsString>,
+) -> Result<ExitCode, String> {
     // Its end kills all it can see, which has to be the node's alone.
     if nix::unistd::getpid() != Pid::from_raw(1) {
         return Err("this verb is for the first process of a node".to_owned());
     }
     prctl::set_pdeathsig(Signal::SIGKILL).map_err(because("end with the node"))?;
     let state = Path::new(state.ok_or("the node has no directory")?);
+    let group = group.and_then(|told| serde_json::from_str(told.to_str()?).ok());
+    let groups = ControlGroups::take_over(group.ok_or("the node has no word on its group")?);
     let lock = Flock::lock(enter::open_lock(state)?, FlockArg::LockSharedNonblock)
         .map_err(|(_, error)| format!("cannot lock {}: {error}", state.display()))?;
     mount_proc()?;
@@ -71,7 +78,7 @@ pub(super) fn run_supervisor(state: Option<&OsString>) -> Result<ExitCode, Strin
         .enable_all()
         .build()
         .map_err(because("start the node"))?;
-    let outcome = runtime.block_on(serve(children));
+    let outcome = runtime.block_on(serve(children, groups));
     runtime.shutdown_background();
     end_everything(state);
     drop(lock);
@@ -89,7 +96,7 @@ pub(super) fn mount_proc() -> Result<(), String> {
     })
 }
 
-async fn serve(children: Children) -> Result<(), String> {
+async fn serve(children: Children, groups: ControlGroups) -> Result<(), String> {
     let (tell, mut messages) = mpsc::unbounded_channel::<Message>();
     let (input, mut output) = open_pipes().map_err(because("talk to apron"))?;
     let mut requests = BufReader::new(input).lines();
@@ -106,7 +113,7 @@ async fn serve(children: Children) -> Result<(), String> {
     else {
         return Ok(());
     };
-    let supervisor = match Supervisor::configure(config, children, tell.clone()).await {
+    let supervisor = match Supervisor::configure(config, (children, groups), tell.clone()).await {
         Ok(supervisor) => Arc::new(supervisor),
         Err(why) => {
             let _ = tell.send(Message::Answer { id, result: Err(why) });
@@ -164,7 +171,7 @@ fn has_other_processes() -> bool {
 impl Supervisor {
     async fn configure(
         config: NodeConfig,
-        children: Children,
+        (children, groups): (Children, ControlGroups),
         tell: mpsc::UnboundedSender<Message>,
     ) -> Result<Self, String> {
         pod::remove_directory(&config.state.join("pods"))?;
@@ -177,7 +184,18 @@ impl Supervisor {
         let overlay_of_user = !is_initial_user_namespace().map_err(|error| error.to_string())?;
         let (network, noticed, pods) =
             (tokio::sync::Mutex::default(), Mutex::default(), Mutex::default());
-        Ok(Self { config, children, gateway, ids, overlay_of_user, tell, network, noticed, pods })
+        Ok(Self {
+            config,
+            children,
+            groups,
+            gateway,
+            ids,
+            overlay_of_user,
+            tell,
+            network,
+            noticed,
+            pods,
+        })
     }
 
     /// One pod at a time: the kernel lists links for one caller only.
@@ -208,14 +226,22 @@ impl Supervisor {
         }
     }
 
-    /// Limits are held by control groups, which a node does not have yet; that is said once.
-    pub(super) fn notice_limits(&self, limits: &ContainerLimits) {
-        if *limits != ContainerLimits::default() {
-            self.notice_once(
-                "limits are not enforced: this node runs containers without control groups"
-                    .to_owned(),
-            );
+    /// The group that holds a run of a container to its limits. What no group holds it to is said once.
+    pub(super) fn make_group(
+        &self,
+        container: &ContainerName,
+        limits: &ContainerLimits,
+    ) -> Option<ContainerGroup> {
+        if let Some(lack) = self.groups.explain_lack(limits) {
+            self.notice_once(lack);
         }
+        let made = self.groups.make_group(container, limits);
+        made.unwrap_or_else(|why| {
+            self.notice_once(format!(
+                "limits are not enforced: a control group cannot be made: {why}"
+            ));
+            None
+        })
     }
 
     fn pods(&self) -> MutexGuard<'_, HashMap<String, PodEntry>> {

@@ -5,7 +5,11 @@ mod census;
 mod faults;
 mod logs;
 mod platform;
+<<<<<<< ours
 mod programless;
+=======
+mod pods;
+>>>>>>> theirs
 mod stage;
 mod upgrade;
 

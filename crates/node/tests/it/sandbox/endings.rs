@@ -6,10 +6,39 @@ use super::stage::{
 use fs_err as fs;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use node::protocol::Message;
+use node::protocol::{LastWords, Message};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+
+#[tokio::test]
+async fn what_a_program_writes_before_its_end_is_told_with_it() {
+    for who in everybody() {
+        let stage = Stage::new(who);
+        let mut node = stage.spawn().await;
+        node.create_pod("p", 2).await;
+        for (attempt, path, or_log, script) in [
+            (
+                0,
+                "/dev/termination-log",
+                false,
+                "echo printed; echo written > /dev/termination-log; exit 1",
+            ),
+            (1, "/made/here", true, "echo printed; exit 1"),
+            (2, "/dev/termination-log", false, "echo printed; exit 1"),
+            (3, "/dev/termination-log", true, "echo printed; exit 0"),
+        ] {
+            let mut start = node.container("p", "c", &["sh", "-c", script]);
+            start.container.attempt = attempt;
+            start.read_only_root = attempt == 0;
+            start.last_words = Some(LastWords { path: path.to_owned(), or_log });
+            node.handle.start_container(start).await.unwrap();
+            let exit = node.exit_of("p", "c").await;
+            assert_eq!(exit, (Some(i32::from(attempt != 3)), None), "{who:?}");
+        }
+        assert_eq!(node.last_words, ["written\n", "printed\n"], "{who:?}");
+    }
+}
 
 #[tokio::test]
 async fn ends_are_told_with_their_code_or_signal() {

@@ -2,12 +2,13 @@
 
 mod attacks;
 mod endings;
+mod limits;
 pub(crate) mod stage;
 
 use fs_err as fs;
 use node::protocol::{ContainerName, MountSource};
 use node::sandbox::probe_support;
-use stage::{Stage, empty, everybody, files, mount_of, picture, volume_file, wait_until};
+use stage::{Stage, Who, empty, everybody, files, mount_of, picture, volume_file, wait_until};
 use std::time::Duration;
 
 fn is_among(lines: &[String], line: &str) -> bool {
@@ -171,6 +172,25 @@ async fn volumes_are_mounted_as_asked() {
         let found =
             nix_mounts().into_iter().find(|line| line.contains(&*stage.state().to_string_lossy()));
         assert_eq!(found, None, "{who:?}: the machine sees a mount of the node");
+    }
+}
+
+#[tokio::test]
+async fn what_is_made_in_a_volume_of_a_group_belongs_to_the_group() {
+    for who in everybody() {
+        let stage = Stage::new(who);
+        let mut node = stage.spawn().await;
+        node.create_pod("p", 2).await;
+        let script = "touch /e/f; busybox stat -c '%g %a' /e; busybox stat -c '%g' /e/f";
+        let mut start = node.container("p", "c", &["sh", "-c", script]);
+        let volume = "e".to_owned();
+        let source =
+            MountSource::Empty { volume, in_memory: false, size_max: None, group: Some(3000) };
+        start.mounts = vec![mount_of(source, "/e")];
+        // Without root there is one group, which is the program's.
+        let group = if who == Who::Root { 3000 } else { 2000 };
+        let expected = [format!("{group} 2777"), group.to_string()];
+        assert_eq!(node.run(start).await, expected, "{who:?}");
     }
 }
 

@@ -122,7 +122,14 @@ impl Stage {
         };
         let (handle, messages) =
             NodeHandle::spawn(&self.program, NodeSpawn { config }).await.unwrap();
-        Running { stage: self, handle, messages, exits: Vec::new(), notices: Vec::new() }
+        Running {
+            stage: self,
+            handle,
+            messages,
+            exits: Vec::new(),
+            notices: Vec::new(),
+            last_words: Vec::new(),
+        }
     }
 }
 
@@ -186,6 +193,8 @@ pub(crate) struct Running<'a> {
     pub(crate) messages: NodeMessages,
     exits: Vec<(ContainerName, Exit)>,
     pub(crate) notices: Vec<String>,
+    /// What containers said of their ends.
+    pub(crate) last_words: Vec<String>,
 }
 
 impl Running<'_> {
@@ -210,6 +219,7 @@ impl Running<'_> {
             read_only_root: false,
             logs: self.logs(pod, name),
             limits: ContainerLimits::default(),
+            last_words: None,
         }
     }
 
@@ -236,7 +246,8 @@ impl Running<'_> {
             }
             let message = tokio::time::timeout(PATIENCE, self.messages.recv()).await;
             match message.expect("no message for five minutes").expect("the node has ended") {
-                Message::Exited { container, code, signal, .. } => {
+                Message::Exited { container, code, signal, message, .. } => {
+                    self.last_words.extend(message);
                     self.exits.push((container, (code, signal)));
                 }
                 Message::Notice { text } => self.notices.push(text),
@@ -303,7 +314,7 @@ pub(crate) fn files(volume: &str) -> MountSource {
 }
 
 pub(crate) fn empty(volume: &str, in_memory: bool) -> MountSource {
-    MountSource::Empty { volume: volume.to_owned(), in_memory, size_max: None }
+    MountSource::Empty { volume: volume.to_owned(), in_memory, size_max: None, group: None }
 }
 
 /// Sizes, modes and times of everything below, by path.
